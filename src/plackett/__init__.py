@@ -1,0 +1,9 @@
+"""Bayesian Plackett–Luce regression (Archambeau & Caron, UAI 2012) as a scikit-learn classifier."""
+
+from plackett.classifier import PlackettLuceClassifier
+from plackett.inference import EM, Gibbs, Variational
+from plackett.modelfile import load
+from plackett.path import regularization_path
+
+__all__ = ["EM", "Gibbs", "PlackettLuceClassifier", "Variational", "load", "regularization_path"]
+__version__ = "0.1.0"

@@ -1,0 +1,316 @@
+"""The scikit-learn face: validate once, choose the parts, predict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from plackett.engines import make_engine
+from plackett.features import ExpFeatures
+from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.base import Problem
+from plackett.model.race import Array
+from plackett.posterior import Point, mean_probabilities, probability_interval
+from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
+
+INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
+FEATURES = {"exp": ExpFeatures}
+
+
+class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
+    """Bayesian Plackett–Luce regression: Pr(Y=k|x) = W(x)·λ_k / Σ_l W(x)·λ_l.
+
+    The features W are non-negative, the weights λ non-negative and sparse with a Gam(a, b) prior.
+
+    Parameters
+    ----------
+    inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
+        How the weights are found: draws from the posterior, a fast approximation of it, or its mode with
+        exact zeros. A configured object sets the details.
+    shape : float or "learn"
+        The prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
+        (variational), cross-validated log-loss (EM).
+    rate : float
+        The prior's rate b. It has no effect on predictions.
+    features : "exp" or transformer
+        The feature map W; any transformer with non-negative output. "exp" is `ExpFeatures`.
+    engine : {"auto", "numba", "numpy"}
+        Where the passes over the rows run.
+    random_state : int, RandomState or None
+        Seed of everything random; results do not depend on the number of threads or the order of the rows.
+    progress : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : (K,) array
+        Class labels, in the order of all outputs.
+    features_ : transformer
+        The fitted feature map.
+    weights_ : (K, p) array
+        Normalised weights: the mode (EM) or the posterior mean; they sum to 1.
+    shape_ : float
+        The a that was used, or its estimate (Gibbs: geometric mean over the draws).
+    trace_ : array
+        EM: penalised log-likelihood per iteration since the last pruning; variational: bound per iteration;
+        Gibbs: log-likelihood (chain, draw).
+    posterior_ : Point, Gammas or Draws
+        What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
+    diagnostics_ : Diagnostics
+        Gibbs only: R-hat and effective sample sizes.
+    cv_log_loss_ : dict
+        EM with ``shape="learn"`` only: held-out log-loss by shape.
+    n_iter_ : int
+        Passes over the data (EM, variational) or sweeps of each chain (Gibbs).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from plackett import PlackettLuceClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = PlackettLuceClassifier(inference="em", shape=0.9).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.weights_.shape, int((clf.weights_ > 0).sum()) < 27
+    ((3, 9), True)
+    """
+
+    def __init__(
+        self,
+        inference: str | EM | Variational | Gibbs = "gibbs",
+        shape: float | str = "learn",
+        rate: float = 1.0,
+        features: Any = "exp",
+        engine: str = "auto",
+        random_state: Any = None,
+        progress: bool = False,
+    ):
+        self.inference = inference
+        self.shape = shape
+        self.rate = rate
+        self.features = features
+        self.engine = engine
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PlackettLuceClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            Covariates; whatever the feature map takes.
+        y : (n,) array
+            Labels of any kind.
+        sample_weight : (n,) array, optional
+            Non-negative weights of the rows; for Gibbs whole numbers, a row of weight 2 being two rows.
+
+        Returns
+        -------
+        self
+        """
+        inference = self._make_inference()
+        shape = self._check_shape()
+        rate = _positive("rate", self.rate)
+        engine = make_engine(self.engine)
+        features = self._make_features()
+        X, y = self._validate(X, y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"a classifier needs at least two classes, and y holds one class only: {classes[0]!r} in {len(y)} rows "
+                f"(n_samples={len(y)})."
+            )
+        X, codes, weight = self._weigh(X, codes, sample_weight, classes, isinstance(inference, Gibbs))
+
+        self.features_ = fit_features(features, X, codes, weight)
+        W = transform(self.features_, X)
+        cv_losses = None
+        if isinstance(inference, EM) and shape is None:
+            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
+            shape = float(shapes[np.argmin(losses)])
+            cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+        if isinstance(inference, Gibbs) and weight is not None:
+            repeats = weight.astype(np.intp)
+            W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
+        seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
+        problem = Problem(engine.prepare(W, codes, weight, len(classes)), rate, seed, bool(self.progress))
+        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
+
+        self.classes_ = classes
+        self.posterior_ = fit.posterior
+        self.weights_ = fit.posterior.weights
+        self.shape_ = fit.shape
+        self.trace_ = fit.trace
+        self.n_iter_ = fit.n_iter
+        for stale in ("diagnostics_", "cv_log_loss_"):
+            self.__dict__.pop(stale, None)
+        if cv_losses is not None:
+            self.cv_log_loss_ = cv_losses
+        for name, value in fit.extra.items():
+            setattr(self, name, value)
+        self._training = (W, codes)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K), averaged over the posterior."""
+        return mean_probabilities(self._transform(X), self.posterior_.flat_draws())
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        labels: npt.NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return labels
+
+    def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
+        """Equal-tailed credible intervals of the class probabilities.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            New rows.
+        prob : float
+            Probability that an interval holds.
+
+        Returns
+        -------
+        lower, upper : arrays (n, K)
+        """
+        check_is_fitted(self)
+        if isinstance(self.posterior_, Point):
+            raise ValueError(
+                "EM gives one estimate and no uncertainty, so there is no interval. Fit with inference='gibbs' or "
+                "inference='variational'."
+            )
+        if not isinstance(prob, (int, float, np.number)) or not 0 < prob < 1:
+            raise ValueError(f"prob must be a number between 0 and 1, got {prob!r} instead.")
+        return probability_interval(self._transform(X), self.posterior_.flat_draws(), float(prob))
+
+    def to_arviz(self, log_likelihood: bool = True) -> Any:
+        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
+
+        Parameters
+        ----------
+        log_likelihood : bool
+            Include the pointwise log-likelihood of the training rows, for LOO and the like.
+        """
+        from plackett.interop import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self, log_likelihood=log_likelihood)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
+        from plackett.modelfile import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def _feature_names(self) -> npt.NDArray[np.object_]:
+        names = feature_names(self.features_)
+        if names is None:
+            names = [f"feature{j}" for j in range(self.weights_.shape[1])]
+        return np.asarray(names, dtype=object)
+
+    def _transform(self, X: Any) -> npt.NDArray[np.floating]:
+        check_is_fitted(self)
+        if isinstance(self.features_, ExpFeatures):
+            X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        W = transform(self.features_, X)
+        if W.shape[1] != self.weights_.shape[1]:
+            raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {self.weights_.shape[1]} as in fit.")
+        return W
+
+    def _make_inference(self) -> EM | Variational | Gibbs:
+        if isinstance(self.inference, str) and self.inference in INFERENCES:
+            return INFERENCES[self.inference]()
+        if isinstance(self.inference, (EM, Variational, Gibbs)):
+            return self.inference
+        raise ValueError(
+            f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
+            f"got {self.inference!r} instead."
+        )
+
+    def _make_features(self) -> Any:
+        if isinstance(self.features, str):
+            if self.features not in FEATURES:
+                raise ValueError(
+                    f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
+                )
+            return FEATURES[self.features]()
+        if not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
+            raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
+        return clone(self.features)
+
+    def _check_shape(self) -> float | None:
+        """A number, or None to learn it."""
+        if isinstance(self.shape, str):
+            if self.shape == "learn":
+                return None
+            raise ValueError(f"shape must be a positive number or 'learn', got {self.shape!r} instead.")
+        return _positive("shape", self.shape)
+
+    def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        if isinstance(self.features, (str, ExpFeatures)):
+            checked, y = validate_data(self, X, y, dtype=np.float64)
+            X = _named(X, checked)
+        else:
+            validate_data(self, X, skip_check_array=True)
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+        check_classification_targets(y)
+        return X, np.asarray(y)
+
+    def _weigh(
+        self, X: Any, codes: npt.NDArray[np.intp], sample_weight: Any, classes: npt.NDArray[Any], whole: bool
+    ) -> tuple[Any, npt.NDArray[np.intp], Array | None]:
+        """Drop rows of weight zero; refuse weights that cannot be used."""
+        if sample_weight is None:
+            return X, codes, None
+        weight = _check_sample_weight(sample_weight, np.empty((_num_samples(X), 1)), dtype=np.float64)
+        if not (weight >= 0).all():
+            raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
+        if whole and not np.array_equal(weight, np.round(weight)):
+            i = int(np.argmax(weight != np.round(weight)))
+            raise ValueError(
+                f"Gibbs takes whole numbers as sample_weight (a weight of 2 is two rows), got {weight[i]} in row {i}. "
+                "Use inference='variational' or 'em' for other weights."
+            )
+        for k, label in enumerate(classes):
+            if weight[codes == k].sum() == 0:
+                raise ValueError(
+                    f"class {label!r} has total weight 0 in sample_weight; leave its rows out of X and y, or give "
+                    "them weight."
+                )
+        if (weight == 1).all():
+            return X, codes, None
+        rows = np.flatnonzero(weight)
+        return _safe_indexing(X, rows), codes[rows], weight[rows]
+
+
+def _named(X: Any, checked: Array) -> Any:
+    """The table itself where it has column names, so that features can be called by them; else the checked array."""
+    return X if hasattr(X, "columns") else checked
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        learn = " or 'learn'" if name == "shape" else ""
+        raise ValueError(f"{name} must be a positive number{learn}, got {value!r} instead.")
+    return float(value)

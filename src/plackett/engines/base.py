@@ -1,0 +1,72 @@
+"""What an engine offers, and what all engines share: the order of the rows and their random numbers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.model.race import Array, Stats, Weights
+
+ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine"}
+
+
+class Rows(Protocol):
+    """The data as an engine holds them, ready for passes."""
+
+    n_rows: int
+    n_classes: int
+    n_features: int
+
+    def expect(self, weights: Weights) -> Stats:
+        """Expected wins and exposure, E-step of (10) and (18)."""
+        ...
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """Sampled wins and exposure, (11) and (12); a function of the weights and the key alone."""
+        ...
+
+
+class Engine(Protocol):
+    """Makes rows out of a feature matrix."""
+
+    def prepare(
+        self, features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
+    ) -> Rows:
+        """Sort, pack and keep the rows."""
+        ...
+
+
+def make_engine(name: str) -> Engine:
+    """The engine of that name; "auto" takes the fastest at hand."""
+    name = "numba" if name == "auto" else name
+    if name not in ENGINES:
+        raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
+    engine: Engine = getattr(importlib.import_module(f"plackett.engines.{name}"), ENGINES[name])()
+    return engine
+
+
+def canonical_order(features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Rows by class, then by a projection of their features on a fixed direction.
+
+    The order depends on what the rows hold and not on how they came, so that sums and random draws are
+    the same for shuffled data; equal rows are interchangeable.
+    """
+    direction = np.modf(np.arange(1, features.shape[1] + 1) * 0.6180339887498949)[0]
+    return np.lexsort((features @ direction.astype(features.dtype), codes))
+
+
+# Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.
+STEP, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+KEY_OF_TIMES = 0xD1342543DE82EF95  # xor-ed into the key for the second stream, the arrival times
+
+
+def uniforms(key: int, count: int) -> Array:
+    """Uniforms in (0, 1) of rows 0 to count − 1 (the compiled engine computes the same numbers)."""
+    bits = np.uint64(key) + np.arange(count, dtype=np.uint64) * np.uint64(STEP)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(MIX_1)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(MIX_2)
+    bits ^= bits >> np.uint64(31)
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

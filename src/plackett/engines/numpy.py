@@ -1,0 +1,69 @@
+"""The readable reference: every other engine must equal this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.engines.base import KEY_OF_TIMES, canonical_order, uniforms
+from plackett.model.race import Array, Stats, Weights, scaled
+
+
+@dataclass
+class NumpyRows:
+    """Rows in canonical order: W (n, p), Y (n,) and the weight of each row."""
+
+    features: npt.NDArray[np.floating]
+    codes: npt.NDArray[np.intp]
+    sample_weight: Array
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_features = self.features.shape
+        self.member = np.equal.outer(np.arange(self.n_classes), self.codes)  # δ(Y_i, k)
+
+    def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
+        """W_ij U_{Y_i j} and W_i·Σ_l V_l, both up to scale, and the terms of the value."""
+        own, own_scale = scaled(weights.log_own)
+        total, total_scale = scaled(weights.log_total)
+        share = self.features * own[self.codes]
+        rival = self.features @ total[0]
+        with np.errstate(divide="ignore"):
+            terms = np.log(share.sum(axis=1) / rival) + own_scale[self.codes] - total_scale
+        return share, rival * np.exp(total_scale), terms
+
+    def expect(self, weights: Weights) -> Stats:
+        """⟨n_kj⟩ and ⟨z_i⟩ of (10) and (18)."""
+        share, rival, terms = self._races(weights)
+        own = share.sum(axis=1, keepdims=True)
+        claim = self.sample_weight[:, None] * np.divide(share, own, out=np.zeros_like(share), where=own > 0)
+        return Stats(
+            wins=self.member @ claim,
+            exposure=((self.sample_weight / rival) @ self.features)[None, :],
+            value=float(self.sample_weight @ terms),
+        )
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """C_i by (11) and Z_i by (12)."""
+        share, rival, terms = self._races(weights)
+        climb = np.cumsum(share, axis=1)
+        target = uniforms(key, self.n_rows) * climb[:, -1]
+        winner = np.minimum((climb < target[:, None]).sum(axis=1), self.n_features - 1)
+        wins = np.zeros((self.n_classes, self.n_features))
+        np.add.at(wins, (self.codes, winner), 1.0)
+        arrival = -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows)) / rival
+        return Stats(wins, (arrival @ self.features)[None, :], float(terms.sum()))
+
+
+class NumpyEngine:
+    """Plain NumPy, one thread of Python."""
+
+    def prepare(
+        self, features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
+    ) -> NumpyRows:
+        """Sort the rows."""
+        order = canonical_order(features, codes)
+        weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
+        return NumpyRows(features[order], codes[order], weight, n_classes)

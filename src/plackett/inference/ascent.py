@@ -1,0 +1,94 @@
+"""Accelerated ascent for maps that never lower their objective, safeguarded so that the objective never falls.
+
+It knows nothing of the model. The points are logarithms of positive numbers. Each call of the map costs one
+pass over the rows and returns the objective at the point that went in, so the safeguard costs a pass only when
+an extrapolation is refused. Two extrapolations take turns, each until it is refused:
+
+- Anderson's method on square roots, in which positive numbers that run to zero arrive there in finite steps.
+  Near a saddle, where a number that has all but vanished must grow again, it is drawn to the saddle and refused;
+- a stretched step on logarithms, four times longer after each success, which leaves a saddle quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from plackett.model.race import Array
+
+Step = Callable[[Array], tuple[float, Array]]
+MEMORY = 10  # earlier differences that Anderson's method uses
+SHRINK = 0.1  # least ratio of a square root to its plain successor
+REACH = 30.0  # longest stretch of a logarithm
+STRETCH = 4.0
+
+
+class Ascent:
+    """Iterates of an ascent.
+
+    Parameters
+    ----------
+    step : callable
+        Maps a point x to (objective at x, next point G(x)), with objective(G(x)) ≥ objective(x).
+    start : array
+        The first point.
+    accelerate : bool
+        False gives the plain iteration.
+    """
+
+    def __init__(self, step: Step, start: Array, accelerate: bool = True):
+        self.step, self.accelerate = step, accelerate
+        self.point = start
+        self.value, self.image = step(start)
+        self.n_passes = 1
+        self._stretch = 0.0  # 0 while Anderson's method is in use
+        self._moves: list[Array] = []
+        self._turns: list[Array] = []
+
+    def advance(self) -> float:
+        """Go to the next point and return the gain, which is never negative beyond rounding."""
+        candidate = self._extrapolation() if self.accelerate else None
+        if candidate is not None:
+            value, image = self._evaluate(candidate)
+            if value >= self.value:
+                self._stretch *= STRETCH
+                return self._accept(candidate, value, image)
+            self._stretch = 0.0 if self._stretch else STRETCH
+            self._moves.clear()
+            self._turns.clear()
+        target = self.image
+        return self._accept(target, *self._evaluate(target))
+
+    def _evaluate(self, point: Array) -> tuple[float, Array]:
+        self.n_passes += 1
+        return self.step(point)
+
+    def _accept(self, point: Array, value: float, image: Array) -> float:
+        gain = value - self.value
+        if self.accelerate:
+            old, new = np.exp(self.point / 2), np.exp(point / 2)
+            self._moves.append(new - old)
+            self._turns.append((np.exp(image / 2) - new) - (np.exp(self.image / 2) - old))
+            del self._moves[:-MEMORY], self._turns[:-MEMORY]
+        self.point, self.value, self.image = point, value, image
+        return gain
+
+    def _extrapolation(self) -> Array | None:
+        if self._stretch:
+            return self.point + np.clip(self._stretch * (self.image - self.point), -REACH, REACH)
+        return self._anderson()
+
+    def _anderson(self) -> Array | None:
+        """y + r − Σ γ (Δy + Δr) with r = G(y) − y and γ the least-squares fit of r by the Δr."""
+        if not self._turns:
+            return None
+        root, goal = np.exp(self.point / 2), np.exp(self.image / 2)
+        turns, moves = np.array(self._turns).T, np.array(self._moves).T
+        size = np.linalg.norm(turns, axis=0)
+        if not np.all(size > 0):
+            return None
+        unit = turns / size
+        gamma = np.linalg.solve(unit.T @ unit + 1e-12 * np.eye(len(size)), unit.T @ (goal - root)) / size
+        candidate: Array = 2 * np.log(np.maximum(goal - (moves + turns) @ gamma, SHRINK * goal))
+        return candidate if np.isfinite(candidate).all() else None

@@ -1,0 +1,45 @@
+"""What a driver is given and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plackett.engines import Rows
+from plackett.model.race import Array
+from plackett.posterior import Posterior
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The packed rows and the settings that every inference shares."""
+
+    rows: Rows
+    rate: float
+    seed: np.random.SeedSequence
+    progress: bool = False
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The result of an inference."""
+
+    posterior: Posterior
+    shape: float
+    trace: Array
+    n_iter: int
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def check_count(name: str, value: Any, at_least: int = 1) -> None:
+    """Refuse anything but a whole number of at least that size."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r} instead.")
+
+
+def check_tolerance(name: str, value: Any) -> None:
+    """Refuse anything but a finite non-negative number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a non-negative number, got {value!r} instead.")

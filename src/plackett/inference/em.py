@@ -1,0 +1,206 @@
+"""Maximum a posteriori by EM (section 3.2): (9) and (10) on the simplex of normalised weights.
+
+The likelihood does not know the scale Λ, and λ̄ ~ Dirichlet(a) independently of it. EM therefore climbs
+ln p(Y|λ̄) + (a−1) Σ_active ln λ̄, which is bounded between two prunings for every a > 0. Its M-step is (10)
+with the rate b replaced by the multiplier of Σ λ̄ = 1; for a > 1 the two have the same fixed point, at
+Λ = Kp(a−1)/b.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from plackett.engines import Rows
+from plackett.inference.ascent import Ascent
+from plackett.inference.base import Fit, Problem, check_count, check_tolerance
+from plackett.model.race import Array, Weights
+from plackett.posterior import Point
+
+Mask = npt.NDArray[np.bool_]
+SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
+
+
+def maximise_on_simplex(claims: Array, exposure: Array) -> Array:
+    """M-step (10): λ̄_kj = c_kj / (s_j + μ) with the μ for which Σ λ̄ = 1; claims c = n + a − 1, zero if pruned.
+
+    With ν = μ + min s, Σ c/(s − min s + ν) falls and is convex in ν, and is at least 1 at
+    ν = max_j (Σ_k c_kj − s_j + min s): Newton's method from there climbs to the root without overshooting.
+    """
+    by_feature = claims.sum(axis=0)
+    used = by_feature > 0
+    if not used.any():
+        return np.zeros_like(claims)
+    c, s = by_feature[used], np.broadcast_to(exposure, claims.shape)[0][used]
+    s = s - s.min()
+    nu = np.max(c - s)
+    for _ in range(100):
+        share = c / (s + nu)
+        step = (share.sum() - 1) / (share / (s + nu)).sum()
+        nu += step
+        if step <= 1e-15 * nu:
+            break
+    weights = np.zeros_like(claims)
+    weights[:, used] = claims[:, used] / (s + nu)
+    return weights / weights.sum()
+
+
+class Climb:
+    """EM at one shape a, from given weights.
+
+    `active` marks the weights that are not zero, `kept` those among them that a class or a row cannot do
+    without: they go unpenalised and are never pruned.
+    """
+
+    def __init__(self, rows: Rows, shape: float, log_weights: Array, accelerate: bool):
+        self.rows, self.shape = rows, shape
+        self.accelerate = accelerate
+        self.kept: Mask = np.zeros(log_weights.shape, dtype=bool)
+        self.passes = 0
+        self._restart(log_weights)
+
+    def _restart(self, log_weights: Array) -> None:
+        """Begin on an active set; what came before belongs to another objective."""
+        self.active: Mask = np.isfinite(log_weights)
+        self.ascent = Ascent(self._step, log_weights[self.active], self.accelerate)
+        self.trace = [self.ascent.value]
+
+    def _expand(self, x: Array) -> Array:
+        log_weights = np.full(self.kept.shape, -np.inf)
+        log_weights[self.active] = x
+        return log_weights
+
+    def _step(self, x: Array) -> tuple[float, Array]:
+        """The objective at x and the next point, with −inf for a weight that (10) sets to zero."""
+        log_weights = self._expand(x - np.logaddexp.reduce(x))
+        stats = self.rows.expect(Weights.point(log_weights))
+        self.passes += 1
+        free = self.active & ~self.kept
+        objective = stats.value + (self.shape - 1) * log_weights[free].sum()
+        claims = np.where(self.active, stats.wins, 0.0) + np.where(free, self.shape - 1, 0.0)
+        with np.errstate(divide="ignore"):
+            return objective, np.log(maximise_on_simplex(np.maximum(claims, 0.0), stats.exposure)[self.active])
+
+    def _prune(self) -> None:
+        """Take the zeros out of the active set, but no class's last weight and none that a row stands on alone."""
+        image, point = self._expand(self.ascent.image), self._expand(self.ascent.point)
+        gone = self.active & np.isneginf(image)
+        start = np.where(gone, point, image)
+
+        def take_back(classes: npt.NDArray[np.intp]) -> None:
+            strongest = np.argmax(np.where(gone[classes], start[classes], -np.inf), axis=1)
+            self.kept[classes, strongest], gone[classes, strongest] = True, False
+
+        take_back(np.flatnonzero(~np.isfinite(image).any(axis=1)))
+        self._restart(np.where(gone, -np.inf, start))
+        while np.isneginf(self.ascent.value):
+            take_back(np.flatnonzero(gone.any(axis=1)))
+            self._restart(np.where(gone, -np.inf, start))
+
+    def advance(self) -> float:
+        """One iteration and its gain; inf when the active set has shrunk, since gains do not compare then."""
+        if np.isneginf(self.ascent.image).any():
+            self._prune()
+            return np.inf
+        gain = self.ascent.advance()
+        self.trace.append(self.ascent.value)
+        return gain
+
+    def run(self, tol: float, max_iter: int) -> bool:
+        """Iterate until the gain per observation is at most tol twice in a row; say whether that happened."""
+        calm = 0
+        for _ in range(max_iter):
+            calm = calm + 1 if self.advance() <= tol * self.rows.n_rows else 0
+            if calm == 2 and not np.isneginf(self.ascent.image).any():
+                return True
+        return False
+
+    @property
+    def log_weights(self) -> Array:
+        """ln λ̄ at the best point, −inf where pruned."""
+        x = self.ascent.point
+        return self._expand(x - np.logaddexp.reduce(x))
+
+
+def walk(shape: float) -> list[float]:
+    """Shapes on the way down to a target below 1: from equal weights at once whole classes would die."""
+    if shape >= 1:
+        return [shape]
+    return [*(s for s in (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01) if s > shape), shape]
+
+
+class EM(BaseEstimator):
+    """Maximum a posteriori with exact zeros for a < 1.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when an iteration gains at most this much of the objective per observation, twice in a row.
+    max_iter : int
+        Iterations at the final shape; earlier shapes of the walk down from 1 are run to a coarser tolerance.
+    accelerate : bool
+        Extrapolate (Anderson), safeguarded so that the objective never falls. False gives the plain EM of the
+        paper.
+    shapes : sequence of float
+        The path of ``shape="learn"``, tried in decreasing order with warm starts.
+    cv : int, splitter or iterable
+        Folds of ``shape="learn"``; anything that scikit-learn takes as ``cv``.
+
+    Examples
+    --------
+    >>> from plackett import EM, PlackettLuceClassifier
+    >>> PlackettLuceClassifier(inference=EM(tol=1e-10), shape=0.5)
+    PlackettLuceClassifier(inference=EM(tol=1e-10), shape=0.5)
+    """
+
+    def __init__(
+        self,
+        tol: float = 1e-8,
+        max_iter: int = 5000,
+        accelerate: bool = True,
+        shapes: tuple[float, ...] = SHAPES,
+        cv: Any = 5,
+    ):
+        self.tol = tol
+        self.max_iter = max_iter
+        self.accelerate = accelerate
+        self.shapes = shapes
+        self.cv = cv
+
+    def _check(self) -> None:
+        check_tolerance("EM(tol)", self.tol)
+        check_count("EM(max_iter)", self.max_iter)
+
+    def path(self, rows: Rows, shapes: list[float], coarse: float = 1e-6) -> list[Climb]:
+        """Climbs at decreasing shapes, each started where the last ended."""
+        log_weights = np.full((rows.n_classes, rows.n_features), -np.log(rows.n_classes * rows.n_features))
+        climbs = []
+        for shape in shapes:
+            climb = Climb(rows, shape, log_weights, self.accelerate)
+            climb.run(max(self.tol, coarse), self.max_iter)
+            log_weights = climb.log_weights
+            climbs.append(climb)
+        return climbs
+
+    def fit(self, problem: Problem, shape: float) -> Fit:
+        """Climb at a given shape."""
+        self._check()
+        climb = self.path(problem.rows, walk(shape))[-1]
+        if not climb.run(self.tol, self.max_iter):
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} iterations: the last gained more than tol={self.tol:g} per "
+                "observation. Raise EM(max_iter=...) or EM(tol=...).",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return Fit(
+            posterior=Point(np.exp(climb.log_weights)),
+            shape=shape,
+            trace=np.array(climb.trace),
+            n_iter=climb.passes,
+        )

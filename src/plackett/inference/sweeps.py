@@ -1,0 +1,202 @@
+"""The paper's Gibbs sampler (section 3.3) in ln-space: what happens on K×p arrays between two passes.
+
+A chain's state is λ̄ (as logarithms that sum to 1), the scale Λ and the shape a. The scale is kept apart
+because it underflows: with a near 0.01, draws of Gam(Kpa, b) reach 1e-300.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plackett.compiled import jit
+from plackett.engines.numba import sample_blocks
+from plackett.model.race import Array, Weights
+
+LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
+
+
+class State(NamedTuple):
+    """Where a chain stands: ln λ̄ (K, p) and the numbers ln Λ, a, ln of the step of a, steps tuned."""
+
+    log_weights: Array
+    numbers: Array
+
+
+class Target(NamedTuple):
+    """The prior: rate b, whether a is sampled, and the table of its log-density in ln a."""
+
+    rate: float
+    learn: bool
+    table: Array
+    table_start: float
+    table_step: float
+
+
+@jit
+def log_gamma_draw(rng, shape):
+    """ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
+    if shape >= 1.0:
+        return math.log(rng.standard_gamma(shape))
+    return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
+
+
+@jit
+def log_add(x, y):
+    """ln(e^x + e^y)."""
+    return max(x, y) + math.log1p(math.exp(-abs(x - y)))
+
+
+@jit
+def normalise(log_weights):
+    """Shift ln λ so that Σ λ = 1, and return the ln Λ it had."""
+    top = -np.inf
+    for value in log_weights.flat:
+        top = max(top, value)
+    total = 0.0
+    for value in log_weights.flat:
+        total += math.exp(value - top)
+    log_mass = top + math.log(total)
+    log_weights -= log_mass
+    return log_mass
+
+
+@jit
+def draw_weights(rng, state, wins, exposure, rate):
+    """λ_kj ~ Gam(a + n_kj, b + s_j), equation (13); `exposure` is in units of Λ = 1."""
+    log_weights, numbers = state
+    for j in range(log_weights.shape[1]):
+        log_rate = log_add(math.log(rate), math.log(exposure[j]) - numbers[LOG_MASS])
+        for k in range(log_weights.shape[0]):
+            log_weights[k, j] = log_gamma_draw(rng, numbers[SHAPE] + wins[k, j]) - log_rate
+    numbers[LOG_MASS] = normalise(log_weights)
+
+
+@jit
+def log_prior(target, log_shape):
+    """Log-density of ln a, from the table."""
+    place = (log_shape - target.table_start) / target.table_step
+    low = int(math.floor(place))
+    if low < 0 or low > target.table.size - 1 or place > target.table.size - 1:
+        return -np.inf
+    low = min(low, target.table.size - 2)
+    part = place - low
+    left, right = target.table[low], target.table[low + 1]
+    if part == 0.0:
+        return left
+    if left == -np.inf or right == -np.inf:
+        return -np.inf
+    return left + part * (right - left)
+
+
+@jit
+def log_dirichlet(shape, size, sum_log_weights):
+    """Log-density of λ̄ ~ Dirichlet(a, …, a), without terms free of a."""
+    return math.lgamma(shape * size) - size * math.lgamma(shape) + shape * sum_log_weights
+
+
+@jit
+def draw_shape(rng, state, target, adapt):
+    """Metropolis–Hastings on ln a given λ̄ (section 3.5), Λ integrated out; the step is adapted in tuning only.
+
+    Accept with p(λ̄|a′) p(a′) a′ / (p(λ̄|a) p(a) a).
+    """
+    log_weights, numbers = state
+    size, total = log_weights.size, log_weights.sum()
+    old = math.log(numbers[SHAPE])
+    new = old + math.exp(numbers[LOG_STEP]) * rng.standard_normal()
+    log_ratio = log_prior(target, new) - log_prior(target, old)
+    if log_ratio > -np.inf:
+        log_ratio += log_dirichlet(math.exp(new), size, total) - log_dirichlet(math.exp(old), size, total)
+    accepted = math.log(rng.random()) < log_ratio
+    if accepted:
+        numbers[SHAPE] = math.exp(new)
+    if adapt:
+        numbers[STEPS] += 1.0
+        numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
+
+
+@jit
+def draw_mass(rng, state, rate):
+    """Λ ~ Gam(Kpa, b): the likelihood does not know the scale (section 3.5, corrected)."""
+    log_weights, numbers = state
+    numbers[LOG_MASS] = log_gamma_draw(rng, log_weights.size * numbers[SHAPE]) - math.log(rate)
+
+
+@jit
+def update(rng, state, wins, exposure, target, adapt):
+    """All that follows a pass: (13), then a and Λ given λ̄."""
+    draw_weights(rng, state, wins, exposure, target.rate)
+    if target.learn:
+        draw_shape(rng, state, target, adapt)
+    draw_mass(rng, state, target.rate)
+
+
+@jit
+def race(panels, log_weights, key, own, wins, exposure, block_wins, block_exposure, block_value):
+    """The sampled pass, (11) and (12), on one thread, from ln λ̄; returns the log-likelihood."""
+    K, p = log_weights.shape
+    own_scale = np.empty(K)
+    total = np.zeros(p)
+    for k in range(K):
+        own_scale[k] = log_weights[k].max()
+        for j in range(p):
+            own[k, j] = math.exp(max(log_weights[k, j] - own_scale[k], -690.0))
+    top = own_scale.max()
+    for k in range(K):
+        for j in range(p):
+            total[j] += math.exp(max(log_weights[k, j] - top, -690.0))
+    n_blocks = panels.block_class.size
+    sample_blocks(panels, 0, n_blocks, own, total, key, block_wins, block_exposure, block_value)
+    wins[:] = 0.0
+    exposure[:] = 0.0
+    value = 0.0
+    for b in range(n_blocks):
+        k = panels.block_class[b]
+        rows = 0
+        for q in range(panels.block_start[b], panels.block_start[b + 1]):
+            rows += panels.fill[q]
+        value += block_value[b] + rows * (own_scale[k] - top)
+        for j in range(p):
+            wins[k, j] += block_wins[b, j]
+            exposure[j] += block_exposure[b, j]
+    for j in range(p):
+        exposure[j] *= math.exp(-top)
+    return value
+
+
+@jit
+def sweeps(panels, state, rng, target, adapt, draws, shapes, values):
+    """Record the state, sweep, and so on until `draws` is full; compiled throughout.
+
+    The pass of a sweep gives the log-likelihood of the state it starts from: that state is the draw.
+    """
+    K, p = state.log_weights.shape
+    own, wins, exposure = np.empty((K, p)), np.empty((K, p)), np.empty(p)
+    n_blocks = panels.block_class.size
+    block_wins, block_exposure = np.empty((n_blocks, p)), np.empty((n_blocks, p))
+    block_value = np.empty(n_blocks)
+    for t in range(shapes.size):
+        key = np.uint64(rng.integers(0, 1 << 62))
+        value = race(
+            panels, state.log_weights, key, own, wins, exposure, block_wins, block_exposure, block_value
+        )
+        draws[t] = state.log_weights
+        shapes[t] = state.numbers[SHAPE]
+        values[t] = value
+        update(rng, state, wins, exposure, target, adapt)
+
+
+def sweeps_of_any_engine(
+    rows: Any, state: State, rng: np.random.Generator, target: Target, adapt: bool, draws: Array, shapes: Array, values: Array
+) -> None:
+    """The same sweeps around the pass of any engine, which may use all cores for the rows."""
+    for t in range(shapes.size):
+        key = int(rng.integers(0, 1 << 62))
+        stats = rows.sample(Weights.point(state.log_weights), key)
+        draws[t] = state.log_weights
+        shapes[t] = state.numbers[SHAPE]
+        values[t] = stats.value
+        update(rng, state, stats.wins, stats.exposure[0], target, adapt)

@@ -1,0 +1,53 @@
+"""ArviZ: one adapter for InferenceData (0.x) and DataTree (1.x)."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from plackett.posterior import Draws, chunks
+
+
+def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
+    """Draws of a Gibbs fit in ArviZ's form."""
+    posterior = classifier.posterior_
+    if not isinstance(posterior, Draws):
+        raise ValueError("to_arviz needs draws of a Markov chain; fit with inference='gibbs'.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz needs ArviZ: pip install 'plackett[arviz]'") from error
+
+    groups = {
+        "posterior": {
+            "log_weight": posterior.log_weights,
+            "weight": np.exp(posterior.log_weights),
+            "shape": posterior.shape,
+        },
+        "sample_stats": {"lp": classifier.trace_},
+    }
+    dims = {"log_weight": ["class", "feature"], "weight": ["class", "feature"]}
+    coords = {"class": classifier.classes_, "feature": classifier._feature_names()}
+    if log_likelihood:
+        features, codes = classifier._training
+        flat = posterior.flat_draws()
+        own = np.empty((len(codes), len(flat)))
+        start = 0
+        for block in chunks(features, flat):
+            stop = start + len(block)
+            own[start:stop] = np.take_along_axis(block, codes[start:stop, None, None], axis=2)[:, :, 0]
+            start = stop
+        with np.errstate(divide="ignore"):
+            pointwise = np.log(own).T.reshape(*posterior.shape.shape, len(codes))
+        groups["log_likelihood"] = {"y": pointwise}
+        groups["observed_data"] = {"y": classifier.classes_[codes]}
+        dims["y"] = ["row"]
+        coords["row"] = np.arange(len(codes))
+    if int(version("arviz").split(".")[0]) >= 1:
+        return arviz.from_dict(groups, coords=coords, dims=dims)
+    return arviz.from_dict(**groups, coords=coords, dims=dims)

@@ -1,0 +1,70 @@
+"""What goes into one pass over the rows, and what comes out of it.
+
+The same pass serves EM, the variational scheme, the Gibbs sampler and any gradient (sections 3.2 to 3.4);
+they differ only in the weights they put in and in what they do with the statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The two K×p arrays of a pass, as logarithms.
+
+    Attributes
+    ----------
+    log_own : (K, p) array
+        ln U: the weight of each competitor within its own team; −inf for an exact zero.
+    log_total : (p,) array
+        ln Σ_l V_l: the weight of a feature over all teams.
+    """
+
+    log_own: Array
+    log_total: Array
+
+    @classmethod
+    def point(cls, log_weights: Array) -> Weights:
+        """U = V = λ: EM, Gibbs and gradients."""
+        return cls(log_weights, logsumexp(log_weights, axis=0))
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Sufficient statistics of the complete likelihood (6); they add over rows.
+
+    Attributes
+    ----------
+    wins : (K, p) array
+        n_kj, expected or sampled.
+    exposure : (1, p) array
+        s_j = Σ_i z_i W_ij, expected or sampled.
+    value : float
+        Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l): the log-likelihood when U = V.
+    """
+
+    wins: Array
+    exposure: Array
+    value: float
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(self.wins + other.wins, self.exposure + other.exposure, self.value + other.value)
+
+
+def scaled(log_weights: Array) -> tuple[Array, Array]:
+    """Exponentials of the rows, each scaled to a largest entry of 1, and the logarithms of the scales.
+
+    A positive weight stays positive (at least 1e-300 of the largest), so that no row of data loses the
+    weights it stands on by underflow.
+    """
+    log_weights = np.atleast_2d(log_weights)
+    scale = log_weights.max(axis=1)
+    relative = np.exp(np.maximum(log_weights - scale[:, None], -690.0))
+    return np.where(np.isneginf(log_weights), 0.0, relative), scale

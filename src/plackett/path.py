@@ -1,0 +1,88 @@
+"""Regularisation paths: the weights as a function of the shape a (section 4.1, Figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Bunch
+
+from plackett.classifier import PlackettLuceClassifier
+from plackett.engines import make_engine
+from plackett.inference import EM
+from plackett.model.race import Array
+
+STATISTICS = ("mode", "mean", "median")
+
+
+def regularization_path(
+    X: Any,
+    y: Any,
+    shapes: Sequence[float] = tuple(np.geomspace(2, 0.05, 20).round(6).tolist()),
+    inference: Any = "em",
+    statistic: str | None = None,
+    **settings: Any,
+) -> Bunch:
+    """Weights at decreasing values of the shape a.
+
+    Parameters
+    ----------
+    X, y : arrays
+        The data.
+    shapes : sequence of float
+        Values of a; taken in decreasing order.
+    inference : {"em", "variational", "gibbs"} or EM, Variational or Gibbs
+        How each point of the path is found; EM is warm-started along it.
+    statistic : {"mode", "mean", "median"}, optional
+        What is reported of each weight. EM has the mode only; default "mean" for the others.
+    **settings
+        Further parameters of `PlackettLuceClassifier`.
+
+    Returns
+    -------
+    Bunch
+        ``shapes`` (S,), ``weights`` (S, K, p), ``classes`` (K,), ``feature_names`` (p,), ``statistic``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from plackett import regularization_path
+    >>> path = regularization_path(*load_iris(return_X_y=True), shapes=[1, 0.5, 0.1])
+    >>> active = (path.weights > 0).sum(axis=(1, 2))
+    >>> bool(active[0] >= active[1] >= active[2] >= 3)
+    True
+    """
+    clf = PlackettLuceClassifier(inference=inference, **settings)
+    em = isinstance(clf._make_inference(), EM)
+    statistic = statistic or ("mode" if em else "mean")
+    if statistic not in STATISTICS or em != (statistic == "mode"):
+        allowed = "'mode'" if em else "'mean' or 'median'"
+        raise ValueError(f"statistic must be {allowed} with inference={inference!r}, got {statistic!r} instead.")
+    order = sorted((float(a) for a in shapes), reverse=True)
+    if not order or not order[-1] > 0:
+        raise ValueError(f"shapes must be positive numbers, got {shapes!r} instead.")
+    clf.set_params(shape=order[0]).fit(X, y)
+    if em:
+        features, codes = clf._training
+        rows = make_engine(clf.engine).prepare(features, codes, None, len(clf.classes_))
+        inner = clf._make_inference()
+        assert isinstance(inner, EM)
+        found = [np.exp(climb.log_weights) for climb in inner.path(rows, order, coarse=0.0)]
+    else:
+        found = [_summary(clone(clf).set_params(shape=a).fit(X, y), statistic) for a in order]
+    return Bunch(
+        shapes=np.array(order),
+        weights=np.stack(found),
+        classes=clf.classes_,
+        feature_names=clf._feature_names(),
+        statistic=statistic,
+    )
+
+
+def _summary(clf: PlackettLuceClassifier, statistic: str) -> Array:
+    if statistic == "mean":
+        return clf.weights_
+    median: Array = np.median(clf.posterior_.flat_draws(), axis=0)
+    return median

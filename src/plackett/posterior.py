@@ -1,0 +1,126 @@
+"""What a fit leaves behind: a point, Gamma distributions or draws; and probabilities computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from plackett.model.race import Array
+
+CHUNK = 1 << 22  # probabilities held at a time
+
+
+class Posterior(Protocol):
+    """Normalised weights λ̄, as one best estimate and as draws that stand for the distribution."""
+
+    @property
+    def weights(self) -> Array:
+        """(K, p), sums to 1."""
+        ...
+
+    def flat_draws(self) -> Array:
+        """(S, K, p), each sums to 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Point:
+    """A single λ̄: the maximum a posteriori."""
+
+    weights: Array
+
+    def flat_draws(self) -> Array:
+        """The point itself."""
+        return self.weights[None]
+
+
+@dataclass(frozen=True)
+class Gammas:
+    """Independent q(λ_kj) = Gam(shape_kj, rate_kj) of (19), with draws of λ̄ made once."""
+
+    shape: Array
+    rate: Array
+    log_weights: Array = field(repr=False)  # (S, K, p)
+
+    @property
+    def weights(self) -> Array:
+        """Mean of the normalised weights over the draws."""
+        return self.flat_draws().mean(axis=0)
+
+    def flat_draws(self) -> Array:
+        """(S, K, p)."""
+        return np.exp(self.log_weights)
+
+    @classmethod
+    def sampled(cls, shape: Array, rate: Array, n_draws: int, rng: np.random.Generator) -> Gammas:
+        """Draw λ̄ in ln-space: ln Gam(a) = ln Gam(a+1) + ln(U)/a."""
+        size = (n_draws, *shape.shape)
+        log_weights = np.log(rng.standard_gamma(shape + 1, size)) - rng.standard_exponential(size) / shape
+        return cls(shape, rate, normalised(log_weights - np.log(rate)))
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of a Markov chain.
+
+    Attributes
+    ----------
+    log_weights : (chain, draw, K, p) array
+        ln λ̄, normalised so that logsumexp over class and feature is 0.
+    shape : (chain, draw) array
+        The shape a.
+    """
+
+    log_weights: Array = field(repr=False)
+    shape: Array = field(repr=False)
+
+    @property
+    def weights(self) -> Array:
+        """Posterior mean of λ̄."""
+        return self.flat_draws().mean(axis=0)
+
+    @property
+    def median(self) -> Array:
+        """Posterior median of each λ̄_kj; it does not sum to 1."""
+        return np.median(self.flat_draws(), axis=0)
+
+    def flat_draws(self) -> Array:
+        """(S, K, p)."""
+        return np.exp(self.log_weights).reshape(-1, *self.log_weights.shape[2:])
+
+
+def normalised(log_weights: Array) -> Array:
+    """Shift the last two axes so that logsumexp over them is 0."""
+    shifted: Array = log_weights - logsumexp(log_weights, axis=(-2, -1), keepdims=True)
+    return shifted
+
+
+def chunks(features: npt.NDArray[np.floating], weights: Array) -> Iterator[Array]:
+    """Probabilities (2) of runs of rows under every draw: arrays (rows, S, K)."""
+    n_draws, n_classes, p = weights.shape
+    step = max(1, CHUNK // (n_draws * n_classes))
+    flat = weights.reshape(-1, p).T
+    silent = weights.sum(axis=2)  # a row that no active weight answers to says nothing: W = 1
+    for start in range(0, len(features), step):
+        scores = (features[start : start + step] @ flat).reshape(-1, n_draws, n_classes)
+        scores = np.where(scores.any(axis=2, keepdims=True), scores, silent)
+        scores /= scores.sum(axis=2, keepdims=True)
+        yield scores
+
+
+def mean_probabilities(features: npt.NDArray[np.floating], weights: Array) -> Array:
+    """Predictions averaged over draws (section 4.2), (n, K)."""
+    return np.concatenate([block.mean(axis=1) for block in chunks(features, weights)])
+
+
+def probability_interval(features: npt.NDArray[np.floating], weights: Array, prob: float) -> tuple[Array, Array]:
+    """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
+    tail = (1 - prob) / 2
+    pairs = [np.quantile(block, [tail, 1 - tail], axis=1) for block in chunks(features, weights)]
+    lower, upper = np.concatenate(pairs, axis=1)
+    return lower, upper

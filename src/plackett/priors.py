@@ -1,0 +1,122 @@
+"""Priors on the shape a (section 3.5). A prior is a log-density on an interval; nothing here sees weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from plackett.model.race import Array
+
+
+class ShapePrior(Protocol):
+    """A density of a on [lower, upper], up to a constant."""
+
+    lower: float
+    upper: float
+
+    def log_density(self, shape: Array) -> Array:
+        """ln p(a), elementwise."""
+        ...
+
+
+def _check_interval(lower: float, upper: float) -> None:
+    if not (0 < lower < upper < np.inf):
+        raise ValueError(f"a shape prior needs 0 < lower < upper < inf, got lower={lower!r}, upper={upper!r} instead.")
+
+
+@dataclass(frozen=True)
+class LogUniform:
+    """p(a) ∝ 1/a on an interval: the paper's prior where it is proper.
+
+    Examples
+    --------
+    >>> from plackett.priors import LogUniform
+    >>> LogUniform(1e-3, 10)
+    LogUniform(lower=0.001, upper=10)
+    """
+
+    lower: float = 1e-4
+    upper: float = 1e2
+
+    def __post_init__(self) -> None:
+        _check_interval(self.lower, self.upper)
+
+    def log_density(self, shape: Array) -> Array:
+        """−ln a."""
+        return -np.log(shape)
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """a ~ Gam(shape, rate), cut to an interval that keeps all but its far tails."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+    lower: float = 1e-6
+    upper: float = 1e4
+
+    def __post_init__(self) -> None:
+        _check_interval(self.lower, self.upper)
+        if not (self.shape > 0 and self.rate > 0):
+            raise ValueError(f"Gamma prior needs shape > 0 and rate > 0, got {self.shape!r}, {self.rate!r} instead.")
+
+    def log_density(self, shape: Array) -> Array:
+        """(shape − 1) ln a − rate·a."""
+        return (self.shape - 1) * np.log(shape) - self.rate * shape
+
+
+@dataclass(frozen=True)
+class Density:
+    """Any log-density in a, given as a function, on an interval."""
+
+    function: Callable[[float], float]
+    lower: float = 1e-4
+    upper: float = 1e2
+
+    def __post_init__(self) -> None:
+        _check_interval(self.lower, self.upper)
+
+    def log_density(self, shape: Array) -> Array:
+        """The function, elementwise."""
+        return np.vectorize(self.function, otypes=[float])(shape)
+
+
+def as_prior(prior: ShapePrior | Callable[[float], float] | str | None) -> ShapePrior:
+    """A prior from what a user may pass: None, a prior, a log-density, or "improper" for the paper's 1/a."""
+    if prior is None:
+        return LogUniform()
+    if isinstance(prior, str):
+        if prior != "improper":
+            raise ValueError(f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead.")
+        warnings.warn(
+            "p(a) ∝ 1/a on (0, ∞) has no proper posterior: as a grows the weights become equal and the likelihood "
+            "stays above K^-n, so the posterior mass at large a is infinite and chains may drift. The interval is "
+            "cut at 1e-10 and 1e10. Use LogUniform(lower, upper) for results that do not depend on the cut.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return LogUniform(1e-10, 1e10)
+    if hasattr(prior, "log_density"):
+        return prior
+    if callable(prior):
+        return Density(prior)
+    raise ValueError(f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead.")
+
+
+def tabulate(prior: ShapePrior, points: int = 16385) -> tuple[Array, float, float]:
+    """The log-density of ln a on an even grid, with the grid's start and spacing.
+
+    Compiled code interpolates this table linearly; for LogUniform that is exact.
+    """
+    grid = np.linspace(np.log(prior.lower), np.log(prior.upper), points)
+    values = np.asarray(prior.log_density(np.exp(grid)), dtype=np.float64) + grid
+    if np.isnan(values).any() or not np.isfinite(values).any() or np.isposinf(values).any():
+        raise ValueError(
+            f"the log-density of shape_prior must be finite or −inf on [{prior.lower:g}, {prior.upper:g}] and finite "
+            "somewhere; it gave NaN, +inf or −inf throughout."
+        )
+    return values, float(grid[0]), float(grid[1] - grid[0])
