@@ -171,7 +171,8 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
-        labels: npt.NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        probability = self.predict_proba(X)
+        labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return labels
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:

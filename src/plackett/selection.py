@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils import _safe_indexing
 
 from plackett.engines import Engine
+from plackett.engines.base import canonical_order
 from plackett.features import check_features
 from plackett.inference.em import EM
 from plackett.model.race import Array
@@ -40,6 +40,24 @@ def transform(features: Any, X: Any) -> npt.NDArray[np.floating]:
     return check_features(features.transform(X), feature_names(features))
 
 
+def stratified_folds(W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
+    """The fold of each row: within each class, distinct rows in canonical order are dealt out in turn.
+
+    Equal rows share a fold, so that nothing leaks between folds and a weight of 2 means the same as two rows.
+    """
+    order, key = canonical_order(W, codes)
+    key, codes = key[order], codes[order]
+    distinct = np.append(True, (np.diff(codes) != 0) | (np.diff(key) > 1e-9 * np.abs(key[1:])))
+    fold = np.empty(len(order), dtype=np.intp)
+    fold[order] = (np.cumsum(distinct) - 1) % n_folds
+    if n_folds < 2 or len(np.unique(fold)) < 2:
+        raise ValueError(
+            f"shape='learn' with EM cross-validates, and that needs at least two folds of distinct rows: EM(cv={n_folds}), "
+            f"{distinct.sum()} distinct rows. Give a number, for example shape=1."
+        )
+    return fold
+
+
 def cross_validated_losses(
     em: EM, features: Any, X: Any, codes: npt.NDArray[np.intp], sample_weight: Array | None, engine: Engine
 ) -> tuple[Array, Array]:
@@ -47,21 +65,14 @@ def cross_validated_losses(
     shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
     if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
         raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
-    counts = np.bincount(codes)
-    cv = em.cv
-    if isinstance(cv, (int, np.integer)):
-        cv = int(min(cv, max(2, counts[counts > 0].min())))
-        if counts.max() < cv:
-            raise ValueError(
-                f"shape='learn' with EM cross-validates, and {len(codes)} rows with at most {counts.max()} in a class "
-                "are too few for that. Give a number, for example shape=1."
-            )
-    splitter = check_cv(cv, codes, classifier=True)
+    if isinstance(em.cv, (int, np.integer)):
+        fold = stratified_folds(transform(fit_features(clone(features), X, codes, sample_weight), X), codes, int(em.cv))
+        splitter = check_cv(PredefinedSplit(fold))
+    else:
+        splitter = check_cv(em.cv, codes, classifier=True)
+    n_classes = codes.max() + 1
     loss, weight = np.zeros(len(shapes)), 0.0
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        folds = list(splitter.split(X, codes))
-    for train, test in folds:
+    for train, test in splitter.split(X, codes):
         w_train = None if sample_weight is None else sample_weight[train]
         w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
         X_train = _safe_indexing(X, train)
@@ -72,7 +83,7 @@ def cross_validated_losses(
         rows = engine.prepare(transform(fold_features, X_train), fold_codes, w_train, len(present))
         W_test = transform(fold_features, _safe_indexing(X, test))
         for s, climb in enumerate(em.path(rows, shapes.tolist())):
-            probability = np.zeros((len(test), len(counts)))
+            probability = np.zeros((len(test), n_classes))
             probability[:, present] = mean_probabilities(W_test, np.exp(climb.log_weights)[None])
             own = np.clip(probability[np.arange(len(test)), codes[test]], 1e-15, 1.0)
             loss[s] -= w_test @ np.log(own)

@@ -17,6 +17,7 @@ class Rows(Protocol):
     """The data as an engine holds them, ready for passes."""
 
     n_rows: int
+    n_observations: float  # total weight of the rows
     n_classes: int
     n_features: int
 
@@ -48,14 +49,17 @@ def make_engine(name: str) -> Engine:
     return engine
 
 
-def canonical_order(features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Rows by class, then by a projection of their features on a fixed direction.
+def canonical_order(
+    features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]:
+    """Rows by class, then by a projection of their features on a fixed direction; and that projection.
 
     The order depends on what the rows hold and not on how they came, so that sums and random draws are
     the same for shuffled data; equal rows are interchangeable.
     """
     direction = np.modf(np.arange(1, features.shape[1] + 1) * 0.6180339887498949)[0]
-    return np.lexsort((features @ direction.astype(features.dtype), codes))
+    key = features @ direction.astype(features.dtype)
+    return np.lexsort((key, codes)), key
 
 
 # Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.

@@ -46,7 +46,7 @@ def pack(
     features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
 ) -> Panels:
     """Sort rows into canonical order and lay them out in panels."""
-    order = canonical_order(features, codes)
+    order, _ = canonical_order(features, codes)
     first_row, fill, block_start, block_class = [], [], [0], []
     start = 0
     for k, count in enumerate(np.bincount(codes, minlength=n_classes).tolist()):
@@ -228,6 +228,7 @@ class PanelRows:
         self.panels = panels
         self.n_classes = n_classes
         self.n_rows = int(panels.fill.sum())
+        self.n_observations = float(panels.weight.sum())
         self.n_features = panels.values.shape[1]
         per_panel = panels.weight.sum(axis=1)
         self.class_weight = np.zeros(n_classes)

@@ -22,6 +22,7 @@ class NumpyRows:
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_features = self.features.shape
+        self.n_observations = float(self.sample_weight.sum())
         self.member = np.equal.outer(np.arange(self.n_classes), self.codes)  # δ(Y_i, k)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
@@ -64,6 +65,6 @@ class NumpyEngine:
         self, features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
     ) -> NumpyRows:
         """Sort the rows."""
-        order = canonical_order(features, codes)
+        order, _ = canonical_order(features, codes)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
         return NumpyRows(features[order], codes[order], weight, n_classes)

@@ -115,7 +115,7 @@ class Climb:
         """Iterate until the gain per observation is at most tol twice in a row; say whether that happened."""
         calm = 0
         for _ in range(max_iter):
-            calm = calm + 1 if self.advance() <= tol * self.rows.n_rows else 0
+            calm = calm + 1 if self.advance() <= tol * self.rows.n_observations else 0
             if calm == 2 and not np.isneginf(self.ascent.image).any():
                 return True
         return False

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import gammaln, logsumexp, psi
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -29,20 +29,33 @@ def divergence(A: Array, B: Array, shape: float, rate: float) -> float:
     return float(terms.sum())
 
 
-def best_shape(A: Array, B: Array, rate: float, prior: ShapePrior) -> float:
-    """argmax_a of the bound plus ln p(a) at a given q, by a bounded line search in ln a (section 3.5)."""
-    mean_log = float(np.mean(psi(A) - np.log(B))) + np.log(rate)
+def best_shape(wins: Array, exposure: Array, rate: float, prior: ShapePrior, start: float) -> float:
+    """Type-II maximum likelihood of a (section 3.5), with q(λ) optimal for each a.
 
-    def loss(log_shape: float) -> float:
+    Given q(C) and q(Z), the bound plus ln p(a) is, up to a constant, ln p(a) + Σ_kj ln of the integral of
+    λ^n e^{−λs} under Gam(a, b). From the start, go uphill in ln a in doubling steps until the slope changes sign,
+    and find its root in that bracket.
+    """
+    rates = np.broadcast_to(np.log(rate) - np.log(rate + exposure), wins.shape).sum()
+    low, high = np.log(prior.lower), np.log(prior.upper)
+
+    def slope(log_shape: float) -> float:
         a = np.exp(log_shape)
-        return -float(A.size * (a * mean_log - gammaln(a)) + prior.log_density(np.array(a)))
+        near = np.clip(log_shape + np.array([-1e-5, 1e-5]), low, high)
+        prior_slope = np.diff(prior.log_density(np.exp(near)))[0] / np.diff(near)[0]
+        return float(a * (rates + psi(a + wins).sum() - wins.size * psi(a)) + prior_slope)
 
-    bounds = (np.log(prior.lower), np.log(prior.upper))
-    grid = np.linspace(*bounds, 60)
-    best = int(np.argmin([loss(g) for g in grid]))
-    bracket = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-    found = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 1e-10})
-    return float(np.exp(found.x))
+    here, reach = float(np.clip(np.log(start), low, high)), 0.25
+    up = np.sign(slope(here))
+    while up:
+        there = float(np.clip(here + up * reach, low, high))
+        if there == here:
+            break
+        if up * slope(there) < 0:
+            here = brentq(slope, *sorted((here, there)), xtol=1e-13)
+            break
+        here, reach = there, 2 * reach
+    return float(np.exp(here))
 
 
 def rescaled(A: Array, B: Array, shape: float, rate: float) -> Array:
@@ -115,7 +128,7 @@ class Variational(BaseEstimator):
             bound = stats.value - divergence(A, np.broadcast_to(B, A.shape), a, rate)
             if prior is not None:
                 bound += float(prior.log_density(np.array(a)))
-                a = best_shape(A, B, rate, prior)
+                a = best_shape(stats.wins, stats.exposure, rate, prior, a)
             A, B = a + stats.wins, rate + stats.exposure
             return bound, pack(A, rescaled(A, B, a, rate), a)
 
@@ -126,7 +139,7 @@ class Variational(BaseEstimator):
         ascent = Ascent(step, pack(a + start.wins, rate + start.exposure, a), self.accelerate)
         trace, calm = [ascent.value], 0
         for _ in range(self.max_iter):
-            calm = calm + 1 if ascent.advance() <= self.tol * rows.n_rows else 0
+            calm = calm + 1 if ascent.advance() <= self.tol * rows.n_observations else 0
             trace.append(ascent.value)
             if calm == 2:
                 break
