@@ -17,7 +17,6 @@ class Rows(Protocol):
     """The data as an engine holds them, ready for passes."""
 
     n_rows: int
-    n_observations: float  # total weight of the rows
     n_classes: int
     n_features: int
 

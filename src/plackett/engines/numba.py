@@ -228,13 +228,16 @@ class PanelRows:
         self.panels = panels
         self.n_classes = n_classes
         self.n_rows = int(panels.fill.sum())
-        self.n_observations = float(panels.weight.sum())
         self.n_features = panels.values.shape[1]
         per_panel = panels.weight.sum(axis=1)
         self.class_weight = np.zeros(n_classes)
         np.add.at(self.class_weight, np.repeat(panels.block_class, np.diff(panels.block_start)), per_panel)
-        self.n_threads = 1 if panels.values.size < SMALL else cores()
-        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+        self.set_threads(1 if panels.values.size < SMALL else cores())
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self.n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def _pass(self, kernel: Any, weights: Weights, *key: np.uint64) -> Stats:
         own, own_scale = scaled(weights.log_own)

@@ -22,7 +22,6 @@ class NumpyRows:
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_features = self.features.shape
-        self.n_observations = float(self.sample_weight.sum())
         self.member = np.equal.outer(np.arange(self.n_classes), self.codes)  # δ(Y_i, k)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:

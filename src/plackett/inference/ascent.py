@@ -51,7 +51,7 @@ class Ascent:
         candidate = self._extrapolation() if self.accelerate else None
         if candidate is not None:
             value, image = self._evaluate(candidate)
-            if value >= self.value:
+            if value >= self.value - 4 * np.finfo(float).eps * abs(self.value):  # rounding is no fall
                 self._stretch *= STRETCH
                 return self._accept(candidate, value, image)
             self._stretch = 0.0 if self._stretch else STRETCH

@@ -112,12 +112,12 @@ class Climb:
         return gain
 
     def run(self, tol: float, max_iter: int) -> bool:
-        """Iterate until the gain per observation is at most tol twice in a row; say whether that happened."""
-        calm = 0
+        """Iterate until (10) would move no λ̄ by more than tol; say whether that happened."""
         for _ in range(max_iter):
-            calm = calm + 1 if self.advance() <= tol * self.rows.n_observations else 0
-            if calm == 2 and not np.isneginf(self.ascent.image).any():
+            change = np.exp(self.ascent.image) - np.exp(self.log_weights[self.active])
+            if np.abs(change).max() <= tol and not np.isneginf(self.ascent.image).any():
                 return True
+            self.advance()
         return False
 
     @property
@@ -140,7 +140,7 @@ class EM(BaseEstimator):
     Parameters
     ----------
     tol : float
-        Stop when an iteration gains at most this much of the objective per observation, twice in a row.
+        Stop when (10) moves no normalised weight by more than this.
     max_iter : int
         Iterations at the final shape; earlier shapes of the walk down from 1 are run to a coarser tolerance.
     accelerate : bool
@@ -160,7 +160,7 @@ class EM(BaseEstimator):
 
     def __init__(
         self,
-        tol: float = 1e-8,
+        tol: float = 1e-10,
         max_iter: int = 5000,
         accelerate: bool = True,
         shapes: tuple[float, ...] = SHAPES,
@@ -193,8 +193,8 @@ class EM(BaseEstimator):
         climb = self.path(problem.rows, walk(shape))[-1]
         if not climb.run(self.tol, self.max_iter):
             warnings.warn(
-                f"EM did not converge in {self.max_iter} iterations: the last gained more than tol={self.tol:g} per "
-                "observation. Raise EM(max_iter=...) or EM(tol=...).",
+                f"EM did not converge in {self.max_iter} iterations: the last would still move a weight by more than "
+                f"tol={self.tol:g}. Raise EM(max_iter=...) or EM(tol=...).",
                 ConvergenceWarning,
                 stacklevel=4,
             )

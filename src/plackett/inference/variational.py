@@ -71,7 +71,7 @@ class Variational(BaseEstimator):
     Parameters
     ----------
     tol : float
-        Stop when an iteration gains at most this much of the bound per observation, twice in a row.
+        Stop when an iteration moves no normalised mean weight, nor ln a, by more than this.
     max_iter : int
         Iterations at the most.
     accelerate : bool
@@ -122,6 +122,11 @@ class Variational(BaseEstimator):
             tail = [] if prior is None else [np.log(a)]
             return np.concatenate([np.log(A).ravel(), np.log(B).ravel(), tail])
 
+        def shares(x: Array) -> Array:
+            """The normalised means ⟨λ⟩/Σ⟨λ⟩, and ln a if it is learned."""
+            A, B, a = unpack(x)
+            return np.append(A / B / (A / B).sum(), np.log(a))
+
         def step(x: Array) -> tuple[float, Array]:
             A, B, a = unpack(x)
             stats = rows.expect(expected_weights(A, B))
@@ -137,16 +142,16 @@ class Variational(BaseEstimator):
             a = float(np.clip(a, prior.lower, prior.upper))
         start = rows.expect(Weights.point(np.zeros((K, p)) + np.log(a / rate)))
         ascent = Ascent(step, pack(a + start.wins, rate + start.exposure, a), self.accelerate)
-        trace, calm = [ascent.value], 0
+        trace = [ascent.value]
         for _ in range(self.max_iter):
-            calm = calm + 1 if ascent.advance() <= self.tol * rows.n_observations else 0
-            trace.append(ascent.value)
-            if calm == 2:
+            if np.abs(shares(ascent.image) - shares(ascent.point)).max() <= self.tol:
                 break
+            ascent.advance()
+            trace.append(ascent.value)
         else:
             warnings.warn(
-                f"the variational bound did not converge in {self.max_iter} iterations: the last gained more than "
-                f"tol={self.tol:g} per observation. Raise Variational(max_iter=...) or Variational(tol=...).",
+                f"the variational bound did not converge in {self.max_iter} iterations: the last still moved a weight or "
+                f"ln a by more than tol={self.tol:g}. Raise Variational(max_iter=...) or Variational(tol=...).",
                 ConvergenceWarning,
                 stacklevel=4,
             )

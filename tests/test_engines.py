@@ -1,0 +1,179 @@
+"""The one pass over the rows: laws of the statistics, and the fast engine against the readable one."""
+
+import numpy as np
+import pytest
+
+from conftest import small_problem
+from plackett.engines import make_engine
+from plackett.engines.base import uniforms
+from plackett.engines.numba import PanelRows, log
+from plackett.model.race import Weights
+
+ENGINES = ["numpy", "numba"]
+SIZES = [(7, 1, 2), (40, 3, 3), (500, 6, 4), (9000, 15, 5)]
+
+
+def both(W, codes, n_classes, weight=None):
+    return [make_engine(name).prepare(W, codes, weight, n_classes) for name in ENGINES]
+
+
+def assert_same(a, b, rtol):
+    np.testing.assert_allclose(a.wins, b.wins, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(a.exposure, b.exposure, rtol=rtol)
+    assert a.value == pytest.approx(b.value, rel=rtol)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_engines_agree_on_expectations(size, weighted):
+    W, codes, log_weights = small_problem(*size)
+    weight = np.random.default_rng(1).gamma(1, size=len(codes)) if weighted else None
+    reference, fast = both(W, codes, size[2], weight)
+    assert_same(reference.expect(Weights.point(log_weights)), fast.expect(Weights.point(log_weights)), 1e-11)
+    apart = Weights(log_weights - 1, np.logaddexp.reduce(log_weights) + 2)
+    assert_same(reference.expect(apart), fast.expect(apart), 1e-11)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_engines_agree_draw_for_draw(size):
+    W, codes, log_weights = small_problem(*size)
+    reference, fast = both(W, codes, size[2])
+    for key in (0, 1, 2**61 + 12345):
+        a, b = (rows.sample(Weights.point(log_weights), key) for rows in (reference, fast))
+        np.testing.assert_array_equal(a.wins, b.wins)
+        assert_same(a, b, 1e-11)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_passes_add(name):
+    W, codes, log_weights = small_problem(300, 4, 3)
+    engine, weights = make_engine(name), Weights.point(log_weights)
+    whole = engine.prepare(W, codes, None, 3).expect(weights)
+    parts = [engine.prepare(W[part], codes[part], None, 3).expect(weights) for part in (slice(0, 90), slice(90, None))]
+    assert_same(whole, parts[0] + parts[1], 1e-12)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_expected_wins_of_a_class_are_its_count(name):
+    W, codes, log_weights = small_problem(200, 4, 3)
+    stats = make_engine(name).prepare(W, codes, None, 3).expect(Weights.point(log_weights))
+    np.testing.assert_allclose(stats.wins.sum(axis=1), np.bincount(codes))
+    np.testing.assert_allclose((stats.exposure * np.exp(log_weights)).sum(), len(codes))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_row_scaling_and_row_order_change_nothing(name):
+    W, codes, log_weights = small_problem(200, 4, 3)
+    rng = np.random.default_rng(3)
+    shuffle, scale = rng.permutation(len(codes)), rng.gamma(1, size=(len(codes), 1))
+    engine, weights = make_engine(name), Weights.point(log_weights)
+    rows, shuffled = engine.prepare(W, codes, None, 3), engine.prepare(W[shuffle], codes[shuffle], None, 3)
+    scaled = engine.prepare(W * scale, codes, None, 3)
+    assert_same(rows.expect(weights), shuffled.expect(weights), 1e-13)
+    np.testing.assert_array_equal(rows.sample(weights, 5).wins, shuffled.sample(weights, 5).wins)
+    assert rows.expect(weights).value == pytest.approx(scaled.expect(weights).value)
+    np.testing.assert_allclose(rows.expect(weights).wins, scaled.expect(weights).wins)
+    np.testing.assert_allclose(rows.expect(weights).exposure, scaled.expect(weights).exposure)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_weights_are_repeated_rows(name):
+    W, codes, log_weights = small_problem(60, 3, 3)
+    weight = np.random.default_rng(2).integers(1, 4, size=60)
+    engine, weights = make_engine(name), Weights.point(log_weights)
+    assert_same(
+        engine.prepare(W, codes, weight.astype(float), 3).expect(weights),
+        engine.prepare(np.repeat(W, weight, axis=0), np.repeat(codes, weight), None, 3).expect(weights),
+        1e-12,
+    )
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_gradient_by_finite_differences(name):
+    """d/dθ of the log-likelihood in θ = ln λ is wins − λ∘exposure."""
+    W, codes, theta = small_problem(80, 3, 3)
+    rows = make_engine(name).prepare(W, codes, None, 3)
+    stats = rows.expect(Weights.point(theta))
+    gradient = stats.wins - np.exp(theta) * stats.exposure
+    for k, j in np.ndindex(*theta.shape):
+        step = np.zeros_like(theta)
+        step[k, j] = 1e-5
+        up, down = (rows.expect(Weights.point(theta + s)).value for s in (step, -step))
+        assert gradient[k, j] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-7)
+
+
+def test_sampled_statistics_have_the_expected_means():
+    """Over many keys, wins and exposure average to their expectations, within five standard errors."""
+    W, codes, log_weights = small_problem(60, 2, 3)
+    rows, weights = make_engine("numba").prepare(W, codes, None, 3), Weights.point(log_weights)
+    expected = rows.expect(weights)
+    keys = np.random.default_rng(0).integers(2**62, size=4000)
+    sampled = [rows.sample(weights, int(key)) for key in keys]
+    for got, want in (
+        (np.array([s.wins for s in sampled]), expected.wins),
+        (np.array([s.exposure for s in sampled]), expected.exposure),
+    ):
+        error = got.std(axis=0) / np.sqrt(len(keys)) + 1e-12
+        assert (np.abs(got.mean(axis=0) - want) / error).max() < 5
+        assert (got.std(axis=0) > 0).any()
+
+
+def test_number_of_threads_changes_nothing():
+    W, codes, log_weights = small_problem(60_000, 7, 3)
+    weights = Weights.point(log_weights)
+    rows = make_engine("numba").prepare(W, codes, None, 3)
+    assert isinstance(rows, PanelRows) and rows.panels.values.size > 1 << 18
+    results = []
+    for n_threads in (1, 2, 7):
+        rows.set_threads(n_threads)
+        results.append((rows.expect(weights), rows.sample(weights, 11)))
+    for expected, sampled in results[1:]:
+        for a, b in ((results[0][0], expected), (results[0][1], sampled)):
+            np.testing.assert_array_equal(a.wins, b.wins)
+            np.testing.assert_array_equal(a.exposure, b.exposure)
+            assert a.value == b.value
+
+
+def test_single_precision_storage_is_close():
+    W, codes, log_weights = small_problem(2000, 5, 3)
+    double, single = (
+        make_engine("numba").prepare(w, codes, None, 3).expect(Weights.point(log_weights))
+        for w in (W, W.astype(np.float32))
+    )
+    assert_same(double, single, 1e-5)
+
+
+def test_a_row_without_support_makes_the_value_minus_infinity():
+    W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    log_weights = np.array([[0.0, -np.inf], [0.0, 0.0]])
+    for rows in both(W, np.array([0, 0, 1]), 2):
+        assert rows.expect(Weights.point(log_weights)).value == -np.inf
+
+
+def test_dead_weights_do_not_underflow():
+    W, codes, log_weights = small_problem(50, 2, 3)
+    log_weights = log_weights * 2000
+    for rows in both(W, codes, 3):
+        stats = rows.expect(Weights.point(log_weights - log_weights.max()))
+        assert np.isfinite(stats.value) and np.isfinite(stats.wins).all() and np.isfinite(stats.exposure).all()
+
+
+def test_uniform_numbers_are_uniform_and_independent():
+    u = np.array([uniforms(key, 4096) for key in (1, 2, 3, 2**40, 2**61)])
+    counts = np.apply_along_axis(lambda x: np.histogram(x, bins=64, range=(0, 1))[0], 1, u)
+    chi2 = ((counts - 64) ** 2 / 64).sum(axis=1)
+    assert (chi2 < 63 + 5 * np.sqrt(2 * 63)).all()
+    assert np.abs(np.corrcoef(u) - np.eye(5)).max() < 5 / np.sqrt(4096)
+    assert 0 < u.min() and u.max() < 1
+
+
+def test_compiled_logarithm():
+    x = np.exp(np.random.default_rng(0).uniform(-600, 600, 20000))
+    x = np.append(x, [1.0, 1 - 1e-16, 1 + 1e-15, 0.5, 2.0])
+    got = np.array([log(v) for v in x])
+    np.testing.assert_allclose(got, np.log(x), rtol=5e-16, atol=2e-16)
+
+
+def test_unknown_engine():
+    with pytest.raises(ValueError, match=r"engine must be .*'numba', 'numpy'.* got 'gpu'"):
+        make_engine("gpu")
