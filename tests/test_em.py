@@ -11,6 +11,7 @@ from plackett.features import ExpFeatures
 from plackett.inference.em import Climb, maximise_on_simplex, walk
 from plackett.model.race import Weights
 
+
 def statistics(clf, X, y):
     rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, len(clf.classes_))
     with np.errstate(divide="ignore"):
@@ -48,7 +49,13 @@ def test_scale_of_the_mode(iris, rate):
         lam = np.exp(theta.reshape(3, 9))
         return -(s.value + theta.sum() - rate * lam.sum()), -(s.wins + 1 - lam * (s.exposure + rate)).ravel()
 
-    best = minimize(loss, np.zeros(27), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000})
+    best = minimize(
+        loss,
+        np.zeros(27),
+        jac=True,
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000},
+    )
     assert np.exp(best.x).sum() == pytest.approx(mass, rel=1e-5)
     np.testing.assert_allclose(np.exp(best.x).reshape(3, 9), weights, rtol=1e-3, atol=1e-5)
 
@@ -173,7 +180,9 @@ def test_path_is_sparser_and_matches_single_fits(iris):
     X, y = iris
     path = regularization_path(X, y, shapes=[0.3, 2, 1, 0.7], inference=EM(tol=1e-12))
     assert path.shapes.tolist() == [2, 1, 0.7, 0.3] and path.weights.shape == (4, 3, 9)
-    np.testing.assert_allclose(path.weights[0], PlackettLuceClassifier(EM(tol=1e-12), shape=2).fit(X, y).weights_, atol=1e-5)
+    np.testing.assert_allclose(
+        path.weights[0], PlackettLuceClassifier(EM(tol=1e-12), shape=2).fit(X, y).weights_, atol=1e-5
+    )
     active = (path.weights > 0).sum(axis=(1, 2))
     assert (np.diff(active) <= 0).all() and active[-1] < 9
 

@@ -10,7 +10,13 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
@@ -87,7 +93,10 @@ MAPS = {
     "splines": SplineTransformer(n_knots=4),
     "bins": KBinsDiscretizer(4, encode="onehot", quantile_method="averaged_inverted_cdf"),
     "pipeline": make_pipeline(MinMaxScaler(clip=True), SplineTransformer(n_knots=3)),
-    "columns": make_column_transformer((ExpFeatures(), [0, 1]), (KBinsDiscretizer(3, encode="onehot-dense", quantile_method="averaged_inverted_cdf"), [2, 3])),
+    "columns": make_column_transformer(
+        (ExpFeatures(), [0, 1]),
+        (KBinsDiscretizer(3, encode="onehot-dense", quantile_method="averaged_inverted_cdf"), [2, 3]),
+    ),
 }
 
 

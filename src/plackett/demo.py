@@ -20,8 +20,12 @@ def main() -> None:
     console = Console()
     iris = load_iris(as_frame=True)
     y = iris.target_names[iris.target]
-    X_train, X_test, y_train, y_test = train_test_split(iris.data, y, test_size=0.5, stratify=y, random_state=0)
-    table = Table("inference", "error", "log-loss", "active weights", "shape a", "seconds", title="Iris, half held out")
+    X_train, X_test, y_train, y_test = train_test_split(
+        iris.data, y, test_size=0.5, stratify=y, random_state=0
+    )
+    table = Table(
+        "inference", "error", "log-loss", "active weights", "shape a", "seconds", title="Iris, half held out"
+    )
     for inference in ("em", "variational", "gibbs"):
         clf = PlackettLuceClassifier(inference, random_state=0)
         with warnings.catch_warnings(record=True) as caught:
@@ -33,7 +37,12 @@ def main() -> None:
         loss = log_loss(y_test, clf.predict_proba(X_test), labels=clf.classes_)
         active = (clf.weights_ > 1e-3).sum()
         table.add_row(
-            inference, f"{error:.3f}", f"{loss:.3f}", f"{active} of {clf.weights_.size}", f"{clf.shape_:.3g}", f"{seconds:.2f}"
+            inference,
+            f"{error:.3f}",
+            f"{loss:.3f}",
+            f"{active} of {clf.weights_.size}",
+            f"{clf.shape_:.3g}",
+            f"{seconds:.2f}",
         )
         for warning in caught:
             console.print(f"{inference}: {warning.message}", style="yellow")

@@ -1,18 +1,91 @@
-"""Do the chains agree, and how many independent draws are they worth? Rank-normalised R-hat and ESS by ArviZ."""
+"""Do the chains agree, and how many independent draws are they worth?
+
+Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelman, Simpson, Carpenter & Bürkner
+2021), for all weights at once: the same numbers as ArviZ, a hundred times faster on thousands of weights.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from plackett.model.race import Array
 from plackett.posterior import Draws
 
 
+def split(x: Array) -> Array:
+    """Each chain cut in half: (…, chain, draw) to (…, 2·chain, draw // 2)."""
+    half = x.shape[-1] // 2
+    return np.concatenate([x[..., :half], x[..., -half:]], axis=-2)
+
+
+def z_scores(x: Array) -> Array:
+    """Normal scores of the ranks over all chains of each quantity."""
+    flat = x.reshape(*x.shape[:-2], -1)
+    ranks = rankdata(flat, axis=-1, nan_policy="omit")
+    scores: Array = ndtri((ranks - 0.375) / (flat.shape[-1] + 0.25)).reshape(x.shape)
+    return scores
+
+
+def plain_rhat(x: Array) -> Array:
+    """Root of the ratio of total to within-chain variance."""
+    n = x.shape[-1]
+    within = x.var(axis=-1, ddof=1).mean(axis=-1)
+    between = x.mean(axis=-1).var(axis=-1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: Array = np.sqrt((n - 1) / n + between / within)
+    return ratio
+
+
+def rhat(x: Array) -> Array:
+    """Rank-normalised split R-hat, the larger of bulk and folded; NaN for a constant."""
+    x = split(x)
+    folded = np.abs(x - np.median(x, axis=(-2, -1), keepdims=True))
+    return np.fmax(plain_rhat(z_scores(x)), plain_rhat(z_scores(folded)))
+
+
+def plain_ess(x: Array) -> Array:
+    """Effective sample size by Geyer's initial monotone sequence over all chains of each quantity."""
+    n_chains, n = x.shape[-2:]
+    centred = x - x.mean(axis=-1, keepdims=True)
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft(centred, size, axis=-1)
+    autocovariance = irfft(np.abs(spectrum) ** 2, size, axis=-1)[..., :n].mean(axis=-2) / n
+    within = autocovariance[..., :1] * n / (n - 1)
+    total = autocovariance[..., :1] + x.mean(axis=-1).var(axis=-1, ddof=1)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1 - (within - autocovariance) / total
+    rho[..., 0] = 1.0
+    n_pairs = max((n - 1) // 2, 1)
+    pairs = rho[..., : 2 * n_pairs].reshape(*rho.shape[:-1], n_pairs, 2).sum(axis=-1)
+    positive = np.logical_and.accumulate(pairs > 0, axis=-1)
+    stop = np.minimum(positive.sum(axis=-1, keepdims=True), n_pairs - 1)
+    monotone = np.where(np.arange(n_pairs) < stop, np.minimum.accumulate(pairs, axis=-1), 0.0)
+    first_left_out = np.take_along_axis(rho, 2 * stop, axis=-1)[..., 0]
+    tau = -1 + 2 * monotone.sum(axis=-1) + np.maximum(first_left_out, 0.0)
+    ess: Array = n_chains * n / np.maximum(tau, 1 / np.log10(n_chains * n))
+    constant = np.ptp(x, axis=(-2, -1)) < np.finfo(float).resolution
+    return np.where(constant, float(n_chains * n), ess)
+
+
+def bulk_ess(x: Array) -> Array:
+    """Effective sample size of the rank-normalised draws."""
+    return plain_ess(z_scores(split(x)))
+
+
+def tail_ess(x: Array) -> Array:
+    """The smaller of the effective sample sizes of the 5 % and 95 % quantiles."""
+    low, high = np.quantile(x, [0.05, 0.95], axis=(-2, -1))[..., None, None]
+    return np.minimum(plain_ess(split((x <= low) * 1.0)), plain_ess(split((x <= high) * 1.0)))
+
+
 @dataclass(frozen=True)
 class Diagnostics:
-    """R-hat, bulk and tail ESS of every ln λ̄_kj, shape (K, p), and of ln a, shape ()."""
+    """R-hat, bulk and tail ESS of every ln λ̄_kj, shape (K, p), and of ln a (NaN if a is fixed)."""
 
     rhat: Array
     ess_bulk: Array
@@ -34,27 +107,23 @@ class Diagnostics:
 
 
 def measures(x: Array) -> tuple[Array, Array, Array]:
-    """R-hat, bulk ESS and tail ESS over axes (chain, draw) of an array (chain, draw, …)."""
-    from arviz_stats.base import array_stats
-
-    kind = {"chain_axis": 0, "draw_axis": 1}
-    return (
-        np.asarray(array_stats.rhat(x, **kind)),
-        np.asarray(array_stats.ess(x, method="bulk", **kind)),
-        np.asarray(array_stats.ess(x, method="tail", prob=(0.05, 0.95), **kind)),
-    )
+    """R-hat, bulk ESS and tail ESS of an array (chain, draw, …), a manageable number of quantities at a time."""
+    quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
+    step = max(1, (1 << 22) // (x.shape[0] * x.shape[1]))
+    parts = [quantities[start : start + step] for start in range(0, len(quantities), step)]
+    rhats, bulks, tails = (np.concatenate([f(part) for part in parts]) for f in (rhat, bulk_ess, tail_ess))
+    shape = x.shape[2:]
+    return rhats.reshape(shape), bulks.reshape(shape), tails.reshape(shape)
 
 
 def diagnose(draws: Draws, learned: bool) -> Diagnostics | None:
     """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
     if draws.shape.shape[1] < 4:
         return None
-    rhat, bulk, tail = measures(draws.log_weights)
+    a = (np.nan, np.nan, np.nan)
     if learned:
-        a_rhat, a_bulk, a_tail = (float(m) for m in measures(np.log(draws.shape)))
-    else:
-        a_rhat = a_bulk = a_tail = np.nan
-    return Diagnostics(rhat, bulk, tail, a_rhat, a_bulk, a_tail)
+        a = tuple(float(m) for m in measures(np.log(draws.shape)))  # type: ignore[assignment]
+    return Diagnostics(*measures(draws.log_weights), *a)
 
 
 def advice(found: Diagnostics | None, n_draws: int) -> str | None:
@@ -63,13 +132,17 @@ def advice(found: Diagnostics | None, n_draws: int) -> str | None:
         return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=1000) or more."
     problems = []
     if found.worst_rhat > 1.01:
-        problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
+        problems.append(
+            f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)"
+        )
     if found.smallest_ess < 400:
-        problems.append(f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least 400)")
+        problems.append(
+            f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least 400)"
+        )
     if not problems:
         return None
     return (
         " and ".join(problems)
-        + f". Weights and intervals may be off; average predictions are usually less affected. Try Gibbs(draws={4 * n_draws}) "
-        "or a fixed shape such as shape=0.1, which mixes better than shape='learn'."
+        + ". Weights and intervals may be off; average predictions are usually less affected. "
+        + f"Try Gibbs(draws={4 * n_draws}), or a fixed shape such as shape=0.1, which mixes better than shape='learn'."
     )

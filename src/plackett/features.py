@@ -19,7 +19,10 @@ from sklearn.utils.validation import (
 
 from plackett.model.race import Array
 
-FLOOR = {np.dtype(np.float64): -460.0, np.dtype(np.float32): -69.0}  # ln of the smallest entry of a scaled row
+FLOOR = {
+    np.dtype(np.float64): -460.0,
+    np.dtype(np.float32): -69.0,
+}  # ln of the smallest entry of a scaled row
 
 
 class ExpFeatures(TransformerMixin, BaseEstimator):
@@ -167,7 +170,9 @@ def check_features(W: Any, names: Any) -> npt.NDArray[np.floating]:
     if W.dtype not in FLOOR:
         W = W.astype(np.float64)
     if W.ndim != 2 or W.shape[1] == 0:
-        raise ValueError(f"the features must be a table with at least one column, got shape {W.shape} instead.")
+        raise ValueError(
+            f"the features must be a table with at least one column, got shape {W.shape} instead."
+        )
     for bad, what in ((~np.isfinite(W), "not finite"), (W < 0, "negative")):
         if bad.any():
             i, j = np.argwhere(bad)[0]

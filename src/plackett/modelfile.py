@@ -144,7 +144,9 @@ def load(path: str | os.PathLike[str]) -> PlackettLuceClassifier:
         with zipfile.ZipFile(path) as archive:
             manifest = json.loads(archive.read("manifest.json"))
             if manifest["format"] != FORMAT:
-                raise ModelFileError(f"{path} is not a plackett model (its format is {manifest['format']!r}).")
+                raise ModelFileError(
+                    f"{path} is not a plackett model (its format is {manifest['format']!r})."
+                )
             if manifest["version"] > VERSION:
                 raise ModelFileError(
                     f"{path} has format version {manifest['version']}, and this plackett reads up to {VERSION}; upgrade it."

@@ -19,13 +19,15 @@ class ShapePrior(Protocol):
     upper: float
 
     def log_density(self, shape: Array) -> Array:
-        """ln p(a), elementwise."""
+        """Ln p(a), elementwise."""
         ...
 
 
 def _check_interval(lower: float, upper: float) -> None:
     if not (0 < lower < upper < np.inf):
-        raise ValueError(f"a shape prior needs 0 < lower < upper < inf, got lower={lower!r}, upper={upper!r} instead.")
+        raise ValueError(
+            f"a shape prior needs 0 < lower < upper < inf, got lower={lower!r}, upper={upper!r} instead."
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class Gamma:
     def __post_init__(self) -> None:
         _check_interval(self.lower, self.upper)
         if not (self.shape > 0 and self.rate > 0):
-            raise ValueError(f"Gamma prior needs shape > 0 and rate > 0, got {self.shape!r}, {self.rate!r} instead.")
+            raise ValueError(
+                f"Gamma prior needs shape > 0 and rate > 0, got {self.shape!r}, {self.rate!r} instead."
+            )
 
     def log_density(self, shape: Array) -> Array:
         """(shape − 1) ln a − rate·a."""
@@ -91,7 +95,9 @@ def as_prior(prior: ShapePrior | Callable[[float], float] | str | None) -> Shape
         return LogUniform()
     if isinstance(prior, str):
         if prior != "improper":
-            raise ValueError(f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead.")
+            raise ValueError(
+                f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead."
+            )
         warnings.warn(
             "p(a) ∝ 1/a on (0, ∞) has no proper posterior: as a grows the weights become equal and the likelihood "
             "stays above K^-n, so the posterior mass at large a is infinite and chains may drift. The interval is "

@@ -40,7 +40,9 @@ def transform(features: Any, X: Any) -> npt.NDArray[np.floating]:
     return check_features(features.transform(X), feature_names(features))
 
 
-def stratified_folds(W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
+def stratified_folds(
+    W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_folds: int
+) -> npt.NDArray[np.intp]:
     """The fold of each row: within each class, distinct rows in canonical order are dealt out in turn.
 
     Equal rows share a fold, so that nothing leaks between folds and a weight of 2 means the same as two rows.
@@ -66,7 +68,9 @@ def cross_validated_losses(
     if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
         raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
     if isinstance(em.cv, (int, np.integer)):
-        fold = stratified_folds(transform(fit_features(clone(features), X, codes, sample_weight), X), codes, int(em.cv))
+        fold = stratified_folds(
+            transform(fit_features(clone(features), X, codes, sample_weight), X), codes, int(em.cv)
+        )
         splitter = check_cv(PredefinedSplit(fold))
     else:
         splitter = check_cv(em.cv, codes, classifier=True)
@@ -89,5 +93,7 @@ def cross_validated_losses(
             loss[s] -= w_test @ np.log(own)
         weight += w_test.sum()
     if weight == 0:
-        raise ValueError("no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1.")
+        raise ValueError(
+            "no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1."
+        )
     return shapes, loss / weight

@@ -15,7 +15,7 @@ from plackett.posterior import normalised
 def prior_weights(
     n_classes: int, n_features: int, shape: float, rate: float = 1.0, *, rng: Any = None
 ) -> Array:
-    """ln λ with λ_kj ~ Gam(a, b), equation (7), shape (K, p); logarithms because small shapes underflow.
+    """Ln λ with λ_kj ~ Gam(a, b), equation (7), shape (K, p); logarithms because small shapes underflow.
 
     Examples
     --------

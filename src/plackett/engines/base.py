@@ -33,7 +33,11 @@ class Engine(Protocol):
     """Makes rows out of a feature matrix."""
 
     def prepare(
-        self, features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
+        self,
+        features: npt.NDArray[np.floating],
+        codes: npt.NDArray[np.intp],
+        sample_weight: Array | None,
+        n_classes: int,
     ) -> Rows:
         """Sort, pack and keep the rows."""
         ...

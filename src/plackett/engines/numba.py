@@ -43,7 +43,10 @@ class Panels(NamedTuple):
 
 
 def pack(
-    features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
+    features: npt.NDArray[np.floating],
+    codes: npt.NDArray[np.intp],
+    sample_weight: Array | None,
+    n_classes: int,
 ) -> Panels:
     """Sort rows into canonical order and lay them out in panels."""
     order, _ = canonical_order(features, codes)
@@ -76,7 +79,9 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         hint = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, int32, int32, int32]), "llvm.prefetch.p0"
         )
-        builder.call(hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(3), int32(1)])
+        builder.call(
+            hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(3), int32(1)]
+        )
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
@@ -94,7 +99,7 @@ def uniform(key, row):
 
 @jit(fastmath=FAST, inline="always")
 def log(x):
-    """ln x of a normal positive double, without a branch or a call, so that it vectorises.
+    """Ln x of a normal positive double, without a branch or a call, so that it vectorises.
 
     x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: ten terms of the
     series reach the last bit.
@@ -258,7 +263,9 @@ class PanelRows:
         by_class = np.zeros((self.n_classes, self.n_features))
         np.add.at(by_class, self.panels.block_class, wins)
         offset = self.class_weight @ (own_scale - total_scale)
-        return Stats(by_class, np.exp(-total_scale) * exposure.sum(axis=0)[None, :], float(value.sum() + offset))
+        return Stats(
+            by_class, np.exp(-total_scale) * exposure.sum(axis=0)[None, :], float(value.sum() + offset)
+        )
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""
@@ -273,7 +280,11 @@ class NumbaEngine:
     """Compiled passes on all cores."""
 
     def prepare(
-        self, features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
+        self,
+        features: npt.NDArray[np.floating],
+        codes: npt.NDArray[np.intp],
+        sample_weight: Array | None,
+        n_classes: int,
     ) -> PanelRows:
         """Pack the rows."""
         return PanelRows(pack(features, codes, sample_weight, n_classes), n_classes)

@@ -61,7 +61,11 @@ class NumpyEngine:
     """Plain NumPy, one thread of Python."""
 
     def prepare(
-        self, features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int
+        self,
+        features: npt.NDArray[np.floating],
+        codes: npt.NDArray[np.intp],
+        sample_weight: Array | None,
+        n_classes: int,
     ) -> NumpyRows:
         """Sort the rows."""
         order, _ = canonical_order(features, codes)

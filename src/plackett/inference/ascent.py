@@ -33,12 +33,14 @@ class Ascent:
         Maps a point x to (objective at x, next point G(x)), with objective(G(x)) ≥ objective(x).
     start : array
         The first point.
+    project : callable
+        Brings a point to the form that the map's images have (a scale that does not matter, bounds).
     accelerate : bool
         False gives the plain iteration.
     """
 
-    def __init__(self, step: Step, start: Array, accelerate: bool = True):
-        self.step, self.accelerate = step, accelerate
+    def __init__(self, step: Step, start: Array, project: Callable[[Array], Array], accelerate: bool = True):
+        self.step, self.project, self.accelerate = step, project, accelerate
         self.point = start
         self.value, self.image = step(start)
         self.n_passes = 1
@@ -52,7 +54,7 @@ class Ascent:
         if candidate is not None:
             value, image = self._evaluate(candidate)
             if value >= self.value - 4 * np.finfo(float).eps * abs(self.value):  # rounding is no fall
-                self._stretch *= STRETCH
+                self._stretch = min(self._stretch * STRETCH, 4**10)
                 return self._accept(candidate, value, image)
             self._stretch = 0.0 if self._stretch else STRETCH
             self._moves.clear()
@@ -76,11 +78,13 @@ class Ascent:
 
     def _extrapolation(self) -> Array | None:
         if self._stretch:
-            return self.point + np.clip(self._stretch * (self.image - self.point), -REACH, REACH)
+            return self.project(
+                self.point + np.clip(self._stretch * (self.image - self.point), -REACH, REACH)
+            )
         return self._anderson()
 
     def _anderson(self) -> Array | None:
-        """y + r − Σ γ (Δy + Δr) with r = G(y) − y and γ the least-squares fit of r by the Δr."""
+        """Y + r − Σ γ (Δy + Δr) with r = G(y) − y and γ the least-squares fit of r by the Δr."""
         if not self._turns:
             return None
         root, goal = np.exp(self.point / 2), np.exp(self.image / 2)
@@ -91,4 +95,4 @@ class Ascent:
         unit = turns / size
         gamma = np.linalg.solve(unit.T @ unit + 1e-12 * np.eye(len(size)), unit.T @ (goal - root)) / size
         candidate: Array = 2 * np.log(np.maximum(goal - (moves + turns) @ gamma, SHRINK * goal))
-        return candidate if np.isfinite(candidate).all() else None
+        return self.project(candidate) if np.isfinite(candidate).all() else None

@@ -50,6 +50,12 @@ def maximise_on_simplex(claims: Array, exposure: Array) -> Array:
     return weights / weights.sum()
 
 
+def normalise(x: Array) -> Array:
+    """Shift logarithms so that their exponentials sum to 1."""
+    shifted: Array = x - np.logaddexp.reduce(x)
+    return shifted
+
+
 class Climb:
     """EM at one shape a, from given weights.
 
@@ -67,7 +73,8 @@ class Climb:
     def _restart(self, log_weights: Array) -> None:
         """Begin on an active set; what came before belongs to another objective."""
         self.active: Mask = np.isfinite(log_weights)
-        self.ascent = Ascent(self._step, log_weights[self.active], self.accelerate)
+        start = normalise(log_weights[self.active])
+        self.ascent = Ascent(self._step, start, normalise, self.accelerate)
         self.trace = [self.ascent.value]
 
     def _expand(self, x: Array) -> Array:
@@ -77,14 +84,16 @@ class Climb:
 
     def _step(self, x: Array) -> tuple[float, Array]:
         """The objective at x and the next point, with −inf for a weight that (10) sets to zero."""
-        log_weights = self._expand(x - np.logaddexp.reduce(x))
+        log_weights = self._expand(x)
         stats = self.rows.expect(Weights.point(log_weights))
         self.passes += 1
         free = self.active & ~self.kept
         objective = stats.value + (self.shape - 1) * log_weights[free].sum()
         claims = np.where(self.active, stats.wins, 0.0) + np.where(free, self.shape - 1, 0.0)
         with np.errstate(divide="ignore"):
-            return objective, np.log(maximise_on_simplex(np.maximum(claims, 0.0), stats.exposure)[self.active])
+            return objective, np.log(
+                maximise_on_simplex(np.maximum(claims, 0.0), stats.exposure)[self.active]
+            )
 
     def _prune(self) -> None:
         """Take the zeros out of the active set, but no class's last weight and none that a row stands on alone."""
@@ -114,7 +123,7 @@ class Climb:
     def run(self, tol: float, max_iter: int) -> bool:
         """Iterate until (10) would move no λ̄ by more than tol; say whether that happened."""
         for _ in range(max_iter):
-            change = np.exp(self.ascent.image) - np.exp(self.log_weights[self.active])
+            change = np.exp(self.ascent.image) - np.exp(self.ascent.point)
             if np.abs(change).max() <= tol and not np.isneginf(self.ascent.image).any():
                 return True
             self.advance()
@@ -122,16 +131,18 @@ class Climb:
 
     @property
     def log_weights(self) -> Array:
-        """ln λ̄ at the best point, −inf where pruned."""
-        x = self.ascent.point
-        return self._expand(x - np.logaddexp.reduce(x))
+        """Ln λ̄ at the best point, −inf where pruned."""
+        return self._expand(self.ascent.point)
 
 
 def walk(shape: float) -> list[float]:
     """Shapes on the way down to a target below 1: from equal weights at once whole classes would die."""
     if shape >= 1:
         return [shape]
-    return [*(s for s in (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01) if s > shape), shape]
+    return [
+        *(s for s in (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.01) if s > shape),
+        shape,
+    ]
 
 
 class EM(BaseEstimator):
@@ -154,8 +165,8 @@ class EM(BaseEstimator):
     Examples
     --------
     >>> from plackett import EM, PlackettLuceClassifier
-    >>> PlackettLuceClassifier(inference=EM(tol=1e-10), shape=0.5)
-    PlackettLuceClassifier(inference=EM(tol=1e-10), shape=0.5)
+    >>> PlackettLuceClassifier(inference=EM(tol=1e-6), shape=0.5)
+    PlackettLuceClassifier(inference=EM(tol=1e-06), shape=0.5)
     """
 
     def __init__(

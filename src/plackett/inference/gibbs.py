@@ -58,7 +58,12 @@ class Gibbs(BaseEstimator):
     """
 
     def __init__(
-        self, draws: int = 1000, tune: int = 1000, chains: int = 4, moves: str = "none", shape_prior: Any = None
+        self,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        moves: str = "none",
+        shape_prior: Any = None,
     ):
         self.draws = draws
         self.tune = tune
@@ -75,7 +80,8 @@ class Gibbs(BaseEstimator):
             raise ValueError(f"Gibbs(moves) must be 'none', got {self.moves!r} instead.")
         prior = as_prior(self.shape_prior)
         chains = [
-            self._start(seed, shape, prior.lower, prior.upper, problem) for seed in problem.seed.spawn(self.chains)
+            self._start(seed, shape, prior.lower, prior.upper, problem)
+            for seed in problem.seed.spawn(self.chains)
         ]
         from plackett.inference.sweeps import Target
 

@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 @jit
 def log_gamma_draw(rng, shape):
-    """ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
+    """Ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
     if shape >= 1.0:
         return math.log(rng.standard_gamma(shape))
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
@@ -190,7 +190,14 @@ def sweeps(panels, state, rng, target, adapt, draws, shapes, values):
 
 
 def sweeps_of_any_engine(
-    rows: Any, state: State, rng: np.random.Generator, target: Target, adapt: bool, draws: Array, shapes: Array, values: Array
+    rows: Any,
+    state: State,
+    rng: np.random.Generator,
+    target: Target,
+    adapt: bool,
+    draws: Array,
+    shapes: Array,
+    values: Array,
 ) -> None:
     """The same sweeps around the pass of any engine, which may use all cores for the rows."""
     for t in range(shapes.size):

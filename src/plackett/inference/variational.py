@@ -25,7 +25,13 @@ def expected_weights(A: Array, B: Array) -> Weights:
 
 def divergence(A: Array, B: Array, shape: float, rate: float) -> float:
     """KL(q‖prior) of q = Π Gam(A, B) from the prior (7)."""
-    terms = (A - shape) * psi(A) - gammaln(A) + gammaln(shape) + shape * (np.log(B) - np.log(rate)) + A * (rate / B - 1)
+    terms = (
+        (A - shape) * psi(A)
+        - gammaln(A)
+        + gammaln(shape)
+        + shape * (np.log(B) - np.log(rate))
+        + A * (rate / B - 1)
+    )
     return float(terms.sum())
 
 
@@ -116,7 +122,13 @@ class Variational(BaseEstimator):
             if prior is None:
                 assert shape is not None
                 return A, B, shape
-            return A, B, float(np.clip(np.exp(x[-1]), prior.lower, prior.upper))
+            return A, B, float(np.exp(x[-1]))
+
+        def within(x: Array) -> Array:
+            """Keep an extrapolated a inside its prior's interval."""
+            if prior is not None:
+                x[-1] = np.clip(x[-1], np.log(prior.lower), np.log(prior.upper))
+            return x
 
         def pack(A: Array, B: Array, a: float) -> Array:
             tail = [] if prior is None else [np.log(a)]
@@ -141,7 +153,7 @@ class Variational(BaseEstimator):
         if prior is not None:
             a = float(np.clip(a, prior.lower, prior.upper))
         start = rows.expect(Weights.point(np.zeros((K, p)) + np.log(a / rate)))
-        ascent = Ascent(step, pack(a + start.wins, rate + start.exposure, a), self.accelerate)
+        ascent = Ascent(step, pack(a + start.wins, rate + start.exposure, a), within, self.accelerate)
         trace = [ascent.value]
         for _ in range(self.max_iter):
             if np.abs(shares(ascent.image) - shares(ascent.point)).max() <= self.tol:

@@ -1,0 +1,53 @@
+"""An independent sampler of the same posterior: NUTS (nutpie) on θ = ln λ with its own density and gradient."""
+
+import numba
+import numpy as np
+import nutpie
+from nutpie.compiled_pyfunc import from_pyfunc
+
+
+def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, draws=1500, tune=1000, chains=4, seed=1):
+    """Draws of ln λ̄, (chain, draw, K, p)."""
+    p = W.shape[1]
+    size = n_classes * p
+
+    @numba.njit
+    def density(theta):
+        lam = np.exp(theta).reshape(n_classes, p)
+        total = np.zeros(p)
+        for k in range(n_classes):
+            total += lam[k]
+        gradient = (shape - rate * lam).copy()
+        value = shape * theta.sum() - rate * lam.sum()
+        for i in range(len(codes)):
+            own, all_ = 0.0, 0.0
+            for j in range(p):
+                own += W[i, j] * lam[codes[i], j]
+                all_ += W[i, j] * total[j]
+            value += np.log(own) - np.log(all_)
+            for j in range(p):
+                gradient[codes[i], j] += W[i, j] * lam[codes[i], j] / own
+                for k in range(n_classes):
+                    gradient[k, j] -= W[i, j] * lam[k, j] / all_
+        return value, gradient.ravel()
+
+    model = from_pyfunc(
+        ndim=size,
+        make_logp_fn=lambda: lambda theta, **_: density(np.ascontiguousarray(theta)),
+        make_expand_fn=lambda *_: lambda theta, **__: {"theta": np.asarray(theta, dtype=np.float64)},
+        expanded_dtypes=[np.dtype("float64")],
+        expanded_shapes=[(size,)],
+        expanded_names=["theta"],
+    )
+    trace = nutpie.sample(
+        model,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        cores=2,
+        seed=seed,
+        progress_bar=False,
+        target_accept=0.9,
+    )
+    theta = np.asarray(trace.posterior["theta"].values).reshape(chains, draws, n_classes, p)
+    return theta - np.logaddexp.reduce(theta.reshape(chains, draws, -1), axis=2)[:, :, None, None]

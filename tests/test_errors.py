@@ -1,0 +1,154 @@
+"""Bad input gets a clear error: what was expected, what came, what to do."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from plackett.features import ExpFeatures
+from plackett.priors import Gamma, LogUniform
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+y = np.arange(30) % 3
+INFERENCES = ["em", "variational", "gibbs"]
+FIXED = {"shape": 1.0, "random_state": 0}
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinite(inference, bad):
+    broken = X.copy()
+    broken[3, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        PlackettLuceClassifier(inference).fit(broken, y)
+    clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        clf.predict(broken)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"y": np.zeros(30)}, "at least two classes.*one class only"),
+        ({"X": X[:1], "y": y[:1]}, "two classes|n_samples"),
+        ({"X": X[:0], "y": y[:0]}, "0 sample"),
+        ({"y": y[:20]}, "inconsistent numbers of samples"),
+        ({"y": np.linspace(0, 1, 30)}, "Unknown label type|continuous"),
+        ({"sample_weight": np.where(y == 1, 0, 1)}, "class .*1.* has total weight 0"),
+        ({"sample_weight": -np.ones(30)}, "non-negative"),
+        ({"sample_weight": np.ones(5)}, "sample_weight"),
+    ],
+)
+def test_bad_data(inference, change, message):
+    arguments = {"X": X, "y": y, **change}
+    with pytest.raises(ValueError, match=message):
+        PlackettLuceClassifier(inference).fit(**arguments)
+
+
+@pytest.mark.parametrize("name", ["shape", "rate"])
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "many", None, True])
+def test_bad_shape_and_rate(name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be a positive number.* got .* instead"):
+        PlackettLuceClassifier("em", **{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"inference": "mcmc"}, "inference must be one of .*'gibbs'.* got 'mcmc'"),
+        ({"inference": 3}, "inference must be"),
+        ({"features": "cubic"}, "features must be one of .*'exp'.* got 'cubic'"),
+        ({"features": 5}, "features must have fit and transform"),
+        ({"engine": "gpu"}, "engine must be 'auto' or one of"),
+        ({"inference": Gibbs(draws=0)}, r"Gibbs\(draws\) must be a whole number"),
+        ({"inference": Gibbs(chains=1.5)}, r"Gibbs\(chains\) must be a whole number"),
+        ({"inference": Gibbs(moves="jump")}, r"Gibbs\(moves\) must be"),
+        ({"inference": Gibbs(shape_prior="flat"), "shape": "learn"}, "shape_prior must be"),
+        ({"inference": EM(tol=-1)}, r"EM\(tol\)"),
+        ({"inference": EM(shapes=()), "shape": "learn"}, r"EM\(shapes\)"),
+        ({"inference": EM(cv=1), "shape": "learn"}, "at least two folds"),
+        ({"inference": Variational(max_iter=0)}, r"Variational\(max_iter\)"),
+        ({"features": ExpFeatures(scales=-1)}, "scales must be positive"),
+        ({"features": ExpFeatures(dtype="int8")}, "dtype must be"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PlackettLuceClassifier(**{**FIXED, **settings}).fit(X, y)
+
+
+def test_fractional_weights_are_refused_by_gibbs_only():
+    weight = np.full(30, 0.5)
+    with pytest.raises(ValueError, match=r"Gibbs takes whole numbers.*0\.5 in row 0.*variational"):
+        PlackettLuceClassifier("gibbs", shape=1).fit(X, y, sample_weight=weight)
+    for inference in ("em", "variational"):
+        PlackettLuceClassifier(inference, **FIXED).fit(X, y, sample_weight=weight)
+
+
+def test_negative_features_name_row_and_column():
+    with pytest.raises(ValueError, match=r"row 1, column 0 .*negative: -2"):
+        PlackettLuceClassifier("em", features=FunctionTransformer(), shape=1).fit(
+            [[1.0, 1.0], [-2.0, 1.0]], [0, 1]
+        )
+
+
+def test_zero_row_of_features():
+    with pytest.raises(ValueError, match="row 1 of the features is zero in every column"):
+        PlackettLuceClassifier("em", features=FunctionTransformer(), shape=1).fit(
+            [[1.0, 1.0], [0.0, 0.0]], [0, 1]
+        )
+
+
+def test_infinite_features():
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"row 0, column 1 .*not finite"):
+        PlackettLuceClassifier("em", features=FunctionTransformer(np.exp), shape=1).fit(
+            [[1.0, 1e4], [1, 1]], [0, 1]
+        )
+
+
+def test_other_columns_at_predict():
+    clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+    with pytest.raises(ValueError, match="3 features.*expecting 2"):
+        clf.predict(np.ones((4, 3)))
+
+
+def test_em_has_no_interval():
+    clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+    with pytest.raises(ValueError, match="no interval.*gibbs"):
+        clf.predict_interval(X)
+    with pytest.raises(ValueError, match="prob must be"):
+        PlackettLuceClassifier("variational", **FIXED).fit(X, y).predict_interval(X, prob=1.5)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_extreme_but_legal_data(inference, quiet):
+    """Huge values, a constant column, few rows: results stay finite."""
+    wild = np.column_stack([X * 1e6, np.full(30, 7.0), 1e-9 * X[:, 0]])
+    wild[0, 0] = 1e12
+    for features in ("exp", ExpFeatures(standardize=False)):
+        for shape in (1e-3, 1.0):
+            clf = PlackettLuceClassifier(inference, shape=shape, features=features, random_state=0).fit(
+                wild, y
+            )
+            p = clf.predict_proba(np.vstack([wild, 1e300 * np.ones(4), -1e300 * np.ones(4)]))
+            assert np.isfinite(p).all()
+            np.testing.assert_allclose(p.sum(axis=1), 1)
+    two = PlackettLuceClassifier(inference, shape=1.0, random_state=0).fit(X[:2], ["a", "b"])
+    assert two.predict_proba(X).shape == (30, 2)
+
+
+@pytest.mark.parametrize("lower, upper", [(0, 1), (2, 1), (-1, 1), (1, np.inf)])
+def test_bad_priors(lower, upper):
+    with pytest.raises(ValueError, match="0 < lower < upper"):
+        LogUniform(lower, upper)
+
+
+def test_bad_gamma_prior():
+    with pytest.raises(ValueError, match="shape > 0 and rate > 0"):
+        Gamma(-1, 1)
+
+
+def test_log_density_that_is_not_a_number():
+    with pytest.raises(ValueError, match="finite or"):
+        PlackettLuceClassifier(Gibbs(shape_prior=lambda a: np.nan)).fit(X, y)
