@@ -14,9 +14,7 @@ def fitted():
     X, y = load_iris(return_X_y=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = PlackettLuceClassifier(Gibbs(draws=200, tune=200), random_state=0).fit(
-            X, np.array(["a", "b", "c"])[y]
-        )
+        clf = PlackettLuceClassifier(Gibbs(draws=200, tune=200), random_state=0).fit(X, np.array(["a", "b", "c"])[y])
         return clf, X, y, clf.to_arviz()
 
 
@@ -42,9 +40,7 @@ def test_arviz_can_use_it(fitted):
         summary = arviz.summary(fitted[3], var_names=["shape"])
         assert "r_hat" in summary.columns
         assert np.isfinite(
-            arviz.loo(fitted[3]).elpd
-            if hasattr(arviz.loo(fitted[3]), "elpd")
-            else arviz.loo(fitted[3]).elpd_loo
+            arviz.loo(fitted[3]).elpd if hasattr(arviz.loo(fitted[3]), "elpd") else arviz.loo(fitted[3]).elpd_loo
         )
 
 

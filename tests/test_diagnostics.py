@@ -20,9 +20,7 @@ def autoregressive(phi, chains, draws, seed):
 
 @pytest.mark.parametrize("chains, draws", [(4, 1000), (2, 101), (1, 500), (4, 20)])
 def test_measures_equal_arviz(chains, draws):
-    columns = [
-        autoregressive(phi, chains, draws, seed) for seed, phi in enumerate((0.0, 0.5, 0.95, -0.6, 0.999))
-    ]
+    columns = [autoregressive(phi, chains, draws, seed) for seed, phi in enumerate((0.0, 0.5, 0.95, -0.6, 0.999))]
     columns.append(np.exp(3 * columns[1]))  # heavy tail
     columns.append(np.round(columns[0]))  # ties
     columns.append(columns[2] + 3 * np.arange(chains)[:, None])  # chains that disagree

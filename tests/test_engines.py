@@ -49,10 +49,7 @@ def test_passes_add(name):
     W, codes, log_weights = small_problem(300, 4, 3)
     engine, weights = make_engine(name), Weights.point(log_weights)
     whole = engine.prepare(W, codes, None, 3).expect(weights)
-    parts = [
-        engine.prepare(W[part], codes[part], None, 3).expect(weights)
-        for part in (slice(0, 90), slice(90, None))
-    ]
+    parts = [engine.prepare(W[part], codes[part], None, 3).expect(weights) for part in (slice(0, 90), slice(90, None))]
     assert_same(whole, parts[0] + parts[1], 1e-12)
 
 
@@ -158,9 +155,7 @@ def test_dead_weights_do_not_underflow():
     log_weights = log_weights * 2000
     for rows in both(W, codes, 3):
         stats = rows.expect(Weights.point(log_weights - log_weights.max()))
-        assert (
-            np.isfinite(stats.value) and np.isfinite(stats.wins).all() and np.isfinite(stats.exposure).all()
-        )
+        assert np.isfinite(stats.value) and np.isfinite(stats.wins).all() and np.isfinite(stats.exposure).all()
 
 
 def test_uniform_numbers_are_uniform_and_independent():

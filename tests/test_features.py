@@ -36,9 +36,7 @@ def test_all_kinds_of_terms_and_their_names():
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     W = features.transform(X)
     W = W / W[:, [-1]]
-    np.testing.assert_allclose(
-        W[:, names.index("exp(-0.5·(a + b))")], np.exp(-0.5 * (Z[:, 0] + Z[:, 1])), rtol=1e-12
-    )
+    np.testing.assert_allclose(W[:, names.index("exp(-0.5·(a + b))")], np.exp(-0.5 * (Z[:, 0] + Z[:, 1])), rtol=1e-12)
     np.testing.assert_allclose(W[:, names.index("exp(c - a)")], np.exp(Z[:, 2] - Z[:, 0]), rtol=1e-12)
 
 
@@ -76,9 +74,7 @@ def test_weights_are_repeated_rows():
 def test_single_precision():
     W = ExpFeatures(dtype="float32").fit_transform(1e3 * X)
     assert W.dtype == np.float32 and (W > 0).all()
-    np.testing.assert_allclose(
-        ExpFeatures(dtype="float32").fit_transform(X), ExpFeatures().fit_transform(X), rtol=1e-6
-    )
+    np.testing.assert_allclose(ExpFeatures(dtype="float32").fit_transform(X), ExpFeatures().fit_transform(X), rtol=1e-6)
 
 
 @pytest.mark.parametrize("scales", [0, [1, -1], [], np.nan])

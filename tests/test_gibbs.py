@@ -44,11 +44,7 @@ def test_means_agree_with_nuts(request, quiet, data, shape):
     X, y = request.getfixturevalue(data)
     W = ExpFeatures().fit_transform(X)
     nuts = nuts_log_weights(W, y, 3, shape)
-    gibbs = (
-        PlackettLuceClassifier(Gibbs(draws=6000, moves="none"), shape=shape, random_state=0)
-        .fit(X, y)
-        .posterior_
-    )
+    gibbs = PlackettLuceClassifier(Gibbs(draws=6000, moves="none"), shape=shape, random_state=0).fit(X, y).posterior_
     assert worst_difference(gibbs.log_weights, nuts) < 4
     assert worst_difference(np.exp(gibbs.log_weights), np.exp(nuts)) < 4
     assert worst_difference(gibbs.log_weights**2, nuts**2) < 4
@@ -158,9 +154,7 @@ def test_sampler_recovers_the_prior_of_the_shape_when_data_say_nothing(quiet):
     """One row for each class with equal features: the posterior of λ̄ is nearly the prior, for each a."""
     X, y = np.zeros((2, 1)), np.array([0, 1])
     prior = LogUniform(0.5, 2.0)
-    clf = PlackettLuceClassifier(Gibbs(draws=20000, moves="none", shape_prior=prior), random_state=0).fit(
-        X, y
-    )
+    clf = PlackettLuceClassifier(Gibbs(draws=20000, moves="none", shape_prior=prior), random_state=0).fit(X, y)
     a = clf.posterior_.shape
     assert prior.lower <= a.min() and a.max() <= prior.upper
     # p(y|a) = (1/K)^2-ish varies little in a: E[p1 p2] with p ~ Beta(3a, 3a)

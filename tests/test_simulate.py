@@ -12,9 +12,7 @@ def test_race_has_the_law_of_the_model():
     n = 40000
     result = race(np.repeat(W[:1], n, axis=0), log_weights, rng=0)
     rates = W[0] * np.exp(log_weights)
-    assert (
-        chisquare(np.bincount(result.winner, minlength=3), n * rates.sum(axis=1) / rates.sum()).pvalue > 1e-3
-    )
+    assert chisquare(np.bincount(result.winner, minlength=3), n * rates.sum(axis=1) / rates.sum()).pvalue > 1e-3
     joint = np.bincount(result.winner * 5 + result.competitor, minlength=15)
     assert chisquare(joint, n * rates.ravel() / rates.sum()).pvalue > 1e-3
     assert kstest(np.exp(result.log_time) * rates.sum(), "expon").pvalue > 1e-3

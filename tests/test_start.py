@@ -21,9 +21,7 @@ def test_import_loads_no_plotting_arviz_or_compiler():
 
 
 def test_demonstration_prints_its_tables():
-    out = subprocess.run(
-        [sys.executable, "-m", "plackett.demo"], capture_output=True, text=True, check=True
-    ).stdout
+    out = subprocess.run([sys.executable, "-m", "plackett.demo"], capture_output=True, text=True, check=True).stdout
     for word in ("em", "variational", "gibbs", "log-loss", "active weights", "petal"):
         assert word in out
 

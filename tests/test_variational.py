@@ -15,11 +15,7 @@ from plackett.priors import Gamma, LogUniform
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("shape", [5.0, 1.0, 0.1, 1e-3, "learn"])
 def test_bound_never_falls(wine, shape, accelerate):
-    trace = (
-        PlackettLuceClassifier(Variational(accelerate=accelerate), shape=shape, random_state=0)
-        .fit(*wine)
-        .trace_
-    )
+    trace = PlackettLuceClassifier(Variational(accelerate=accelerate), shape=shape, random_state=0).fit(*wine).trace_
     assert len(trace) > 3 and np.diff(trace).min() > -1e-9
 
 
@@ -64,9 +60,7 @@ def test_bound_is_below_the_evidence():
     evidence = np.log(np.mean(np.prod(p, axis=1)))
     from sklearn.preprocessing import FunctionTransformer
 
-    clf = PlackettLuceClassifier(
-        "variational", shape=1.0, features=FunctionTransformer(), random_state=0
-    ).fit(W, codes)
+    clf = PlackettLuceClassifier("variational", shape=1.0, features=FunctionTransformer(), random_state=0).fit(W, codes)
     assert evidence - 5 < clf.trace_[-1] < evidence
 
 
@@ -75,9 +69,7 @@ def test_fixed_point_satisfies_19(iris):
     clf = PlackettLuceClassifier(Variational(tol=1e-10), shape=0.5, random_state=0).fit(X, y)
     q = clf.posterior_
     stats = (
-        make_engine("numpy")
-        .prepare(clf.features_.transform(X), y, None, 3)
-        .expect(expected_weights(q.shape, q.rate))
+        make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3).expect(expected_weights(q.shape, q.rate))
     )
     np.testing.assert_allclose(q.shape, 0.5 + stats.wins, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(q.rate, 1 + np.broadcast_to(stats.exposure, q.rate.shape), rtol=1e-5)

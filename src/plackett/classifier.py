@@ -233,9 +233,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
             validate_data(self, X, reset=False, skip_check_array=True)
         W = transform(self.features_, X)
         if W.shape[1] != self.weights_.shape[1]:
-            raise ValueError(
-                f"the feature map gave {W.shape[1]} columns, expected {self.weights_.shape[1]} as in fit."
-            )
+            raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {self.weights_.shape[1]} as in fit.")
         return W
 
     def _make_inference(self) -> EM | Variational | Gibbs:
@@ -288,9 +286,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
             return X, codes, None
         weight = _check_sample_weight(sample_weight, np.empty((_num_samples(X), 1)), dtype=np.float64)
         if not (weight >= 0).all():
-            raise ValueError(
-                f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}."
-            )
+            raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
         if whole and not np.array_equal(weight, np.round(weight)):
             i = int(np.argmax(weight != np.round(weight)))
             raise ValueError(

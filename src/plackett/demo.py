@@ -20,12 +20,8 @@ def main() -> None:
     console = Console()
     iris = load_iris(as_frame=True)
     y = iris.target_names[iris.target]
-    X_train, X_test, y_train, y_test = train_test_split(
-        iris.data, y, test_size=0.5, stratify=y, random_state=0
-    )
-    table = Table(
-        "inference", "error", "log-loss", "active weights", "shape a", "seconds", title="Iris, half held out"
-    )
+    X_train, X_test, y_train, y_test = train_test_split(iris.data, y, test_size=0.5, stratify=y, random_state=0)
+    table = Table("inference", "error", "log-loss", "active weights", "shape a", "seconds", title="Iris, half held out")
     for inference in ("em", "variational", "gibbs"):
         clf = PlackettLuceClassifier(inference, random_state=0)
         with warnings.catch_warnings(record=True) as caught:

@@ -132,13 +132,9 @@ def advice(found: Diagnostics | None, n_draws: int) -> str | None:
         return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=1000) or more."
     problems = []
     if found.worst_rhat > 1.01:
-        problems.append(
-            f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)"
-        )
+        problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
     if found.smallest_ess < 400:
-        problems.append(
-            f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least 400)"
-        )
+        problems.append(f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least 400)")
     if not problems:
         return None
     return (

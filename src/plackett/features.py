@@ -170,9 +170,7 @@ def check_features(W: Any, names: Any) -> npt.NDArray[np.floating]:
     if W.dtype not in FLOOR:
         W = W.astype(np.float64)
     if W.ndim != 2 or W.shape[1] == 0:
-        raise ValueError(
-            f"the features must be a table with at least one column, got shape {W.shape} instead."
-        )
+        raise ValueError(f"the features must be a table with at least one column, got shape {W.shape} instead.")
     for bad, what in ((~np.isfinite(W), "not finite"), (W < 0, "negative")):
         if bad.any():
             i, j = np.argwhere(bad)[0]

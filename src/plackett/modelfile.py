@@ -88,7 +88,7 @@ class _Reader:
             return {self.decode(k): self.decode(v) for k, v in value["dict"]}
         if "settings" in value:
             made = SETTINGS[value["settings"]](**self.decode(value["params"]))
-            vars(made).update(self.decode(value["fitted"]))
+            made.__dict__.update(self.decode(value["fitted"]))
             return made
         return RECORDS[value["record"]](**self.decode(value["fields"]))
 
@@ -144,16 +144,14 @@ def load(path: str | os.PathLike[str]) -> PlackettLuceClassifier:
         with zipfile.ZipFile(path) as archive:
             manifest = json.loads(archive.read("manifest.json"))
             if manifest["format"] != FORMAT:
-                raise ModelFileError(
-                    f"{path} is not a plackett model (its format is {manifest['format']!r})."
-                )
+                raise ModelFileError(f"{path} is not a plackett model (its format is {manifest['format']!r}).")
             if manifest["version"] > VERSION:
                 raise ModelFileError(
-                    f"{path} has format version {manifest['version']}, and this plackett reads up to {VERSION}; upgrade it."
+                    f"{path} has format version {manifest['version']}, this plackett reads up to {VERSION}: upgrade."
                 )
             reader = _Reader(archive)
             classifier = PlackettLuceClassifier(**reader.decode(manifest["params"]))
-            vars(classifier).update(reader.decode(manifest["fitted"]))
+            classifier.__dict__.update(reader.decode(manifest["fitted"]))
             return classifier
     except ModelFileError:
         raise

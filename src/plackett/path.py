@@ -59,9 +59,7 @@ def regularization_path(
     statistic = statistic or ("mode" if em else "mean")
     if statistic not in STATISTICS or em != (statistic == "mode"):
         allowed = "'mode'" if em else "'mean' or 'median'"
-        raise ValueError(
-            f"statistic must be {allowed} with inference={inference!r}, got {statistic!r} instead."
-        )
+        raise ValueError(f"statistic must be {allowed} with inference={inference!r}, got {statistic!r} instead.")
     order = sorted((float(a) for a in shapes), reverse=True)
     if not order or not order[-1] > 0:
         raise ValueError(f"shapes must be positive numbers, got {shapes!r} instead.")

@@ -118,9 +118,7 @@ def mean_probabilities(features: npt.NDArray[np.floating], weights: Array) -> Ar
     return np.concatenate([block.mean(axis=1) for block in chunks(features, weights)])
 
 
-def probability_interval(
-    features: npt.NDArray[np.floating], weights: Array, prob: float
-) -> tuple[Array, Array]:
+def probability_interval(features: npt.NDArray[np.floating], weights: Array, prob: float) -> tuple[Array, Array]:
     """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
     tail = (1 - prob) / 2
     pairs = [np.quantile(block, [tail, 1 - tail], axis=1) for block in chunks(features, weights)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -15,19 +15,24 @@ from plackett.model.race import Array
 class ShapePrior(Protocol):
     """A density of a on [lower, upper], up to a constant."""
 
-    lower: float
-    upper: float
+    @property
+    def lower(self) -> float:
+        """The smallest a."""
+        ...
+
+    @property
+    def upper(self) -> float:
+        """The largest a."""
+        ...
 
     def log_density(self, shape: Array) -> Array:
-        """Ln p(a), elementwise."""
+        """ln p(a), elementwise."""
         ...
 
 
 def _check_interval(lower: float, upper: float) -> None:
     if not (0 < lower < upper < np.inf):
-        raise ValueError(
-            f"a shape prior needs 0 < lower < upper < inf, got lower={lower!r}, upper={upper!r} instead."
-        )
+        raise ValueError(f"a shape prior needs 0 < lower < upper < inf, got lower={lower!r}, upper={upper!r} instead.")
 
 
 @dataclass(frozen=True)
@@ -64,9 +69,7 @@ class Gamma:
     def __post_init__(self) -> None:
         _check_interval(self.lower, self.upper)
         if not (self.shape > 0 and self.rate > 0):
-            raise ValueError(
-                f"Gamma prior needs shape > 0 and rate > 0, got {self.shape!r}, {self.rate!r} instead."
-            )
+            raise ValueError(f"Gamma prior needs shape > 0 and rate > 0, got {self.shape!r}, {self.rate!r} instead.")
 
     def log_density(self, shape: Array) -> Array:
         """(shape − 1) ln a − rate·a."""
@@ -95,9 +98,7 @@ def as_prior(prior: ShapePrior | Callable[[float], float] | str | None) -> Shape
         return LogUniform()
     if isinstance(prior, str):
         if prior != "improper":
-            raise ValueError(
-                f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead."
-            )
+            raise ValueError(f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead.")
         warnings.warn(
             "p(a) ∝ 1/a on (0, ∞) has no proper posterior: as a grows the weights become equal and the likelihood "
             "stays above K^-n, so the posterior mass at large a is infinite and chains may drift. The interval is "
@@ -107,7 +108,7 @@ def as_prior(prior: ShapePrior | Callable[[float], float] | str | None) -> Shape
         )
         return LogUniform(1e-10, 1e10)
     if hasattr(prior, "log_density"):
-        return prior
+        return cast(ShapePrior, prior)
     if callable(prior):
         return Density(prior)
     raise ValueError(f"shape_prior must be a prior, a log-density or 'improper', got {prior!r} instead.")

@@ -40,9 +40,7 @@ def transform(features: Any, X: Any) -> npt.NDArray[np.floating]:
     return check_features(features.transform(X), feature_names(features))
 
 
-def stratified_folds(
-    W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_folds: int
-) -> npt.NDArray[np.intp]:
+def stratified_folds(W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
     """The fold of each row: within each class, distinct rows in canonical order are dealt out in turn.
 
     Equal rows share a fold, so that nothing leaks between folds and a weight of 2 means the same as two rows.
@@ -54,7 +52,7 @@ def stratified_folds(
     fold[order] = (np.cumsum(distinct) - 1) % n_folds
     if n_folds < 2 or len(np.unique(fold)) < 2:
         raise ValueError(
-            f"shape='learn' with EM cross-validates, and that needs at least two folds of distinct rows: EM(cv={n_folds}), "
+            f"shape='learn' with EM cross-validates, and needs two folds of distinct rows or more: EM(cv={n_folds}), "
             f"{distinct.sum()} distinct rows. Give a number, for example shape=1."
         )
     return fold
@@ -68,9 +66,7 @@ def cross_validated_losses(
     if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
         raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
     if isinstance(em.cv, (int, np.integer)):
-        fold = stratified_folds(
-            transform(fit_features(clone(features), X, codes, sample_weight), X), codes, int(em.cv)
-        )
+        fold = stratified_folds(transform(fit_features(clone(features), X, codes, sample_weight), X), codes, int(em.cv))
         splitter = check_cv(PredefinedSplit(fold))
     else:
         splitter = check_cv(em.cv, codes, classifier=True)
@@ -93,7 +89,5 @@ def cross_validated_losses(
             loss[s] -= w_test @ np.log(own)
         weight += w_test.sum()
     if weight == 0:
-        raise ValueError(
-            "no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1."
-        )
+        raise ValueError("no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1.")
     return shapes, loss / weight

@@ -12,10 +12,8 @@ from plackett.model.race import Array
 from plackett.posterior import normalised
 
 
-def prior_weights(
-    n_classes: int, n_features: int, shape: float, rate: float = 1.0, *, rng: Any = None
-) -> Array:
-    """Ln λ with λ_kj ~ Gam(a, b), equation (7), shape (K, p); logarithms because small shapes underflow.
+def prior_weights(n_classes: int, n_features: int, shape: float, rate: float = 1.0, *, rng: Any = None) -> Array:
+    """ln λ with λ_kj ~ Gam(a, b), equation (7), shape (K, p); logarithms because small shapes underflow.
 
     Examples
     --------

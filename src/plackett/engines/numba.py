@@ -8,6 +8,7 @@ panels, and the random numbers belong to the rows, so that results do not depend
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,9 @@ def pack(
 ) -> Panels:
     """Sort rows into canonical order and lay them out in panels."""
     order, _ = canonical_order(features, codes)
-    first_row, fill, block_start, block_class = [], [], [0], []
+    first_row: list[int] = []
+    fill: list[int] = []
+    block_start, block_class = [0], []
     start = 0
     for k, count in enumerate(np.bincount(codes, minlength=n_classes).tolist()):
         panel_rows = range(start, start + count, LANES)
@@ -66,7 +69,7 @@ def pack(
         rows = order[row : row + m]
         values[q, :, :m] = features[rows].T
         weight[q, :m] = 1.0 if sample_weight is None else sample_weight[rows]
-    return Panels(values, *(np.array(a) for a in (fill, first_row, block_start, block_class)), weight)
+    return Panels(values, np.array(fill), np.array(first_row), np.array(block_start), np.array(block_class), weight)
 
 
 @intrinsic
@@ -79,9 +82,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         hint = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, int32, int32, int32]), "llvm.prefetch.p0"
         )
-        builder.call(
-            hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(3), int32(1)]
-        )
+        builder.call(hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(3), int32(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
@@ -99,7 +100,7 @@ def uniform(key, row):
 
 @jit(fastmath=FAST, inline="always")
 def log(x):
-    """Ln x of a normal positive double, without a branch or a call, so that it vectorises.
+    """ln x of a normal positive double, without a branch or a call, so that it vectorises.
 
     x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: ten terms of the
     series reach the last bit.
@@ -259,13 +260,11 @@ class PanelRows:
             work((0, n_blocks))
         else:
             cuts = np.linspace(0, n_blocks, min(n_blocks, 8 * self.n_threads) + 1).astype(int).tolist()
-            list(self._pool.map(work, zip(cuts[:-1], cuts[1:], strict=True)))
+            list(self._pool.map(work, itertools.pairwise(cuts)))
         by_class = np.zeros((self.n_classes, self.n_features))
         np.add.at(by_class, self.panels.block_class, wins)
         offset = self.class_weight @ (own_scale - total_scale)
-        return Stats(
-            by_class, np.exp(-total_scale) * exposure.sum(axis=0)[None, :], float(value.sum() + offset)
-        )
+        return Stats(by_class, np.exp(-total_scale) * exposure.sum(axis=0)[None, :], float(value.sum() + offset))
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""

@@ -78,9 +78,7 @@ class Ascent:
 
     def _extrapolation(self) -> Array | None:
         if self._stretch:
-            return self.project(
-                self.point + np.clip(self._stretch * (self.image - self.point), -REACH, REACH)
-            )
+            return self.project(self.point + np.clip(self._stretch * (self.image - self.point), -REACH, REACH))
         return self._anderson()
 
     def _anderson(self) -> Array | None:

@@ -91,9 +91,7 @@ class Climb:
         objective = stats.value + (self.shape - 1) * log_weights[free].sum()
         claims = np.where(self.active, stats.wins, 0.0) + np.where(free, self.shape - 1, 0.0)
         with np.errstate(divide="ignore"):
-            return objective, np.log(
-                maximise_on_simplex(np.maximum(claims, 0.0), stats.exposure)[self.active]
-            )
+            return objective, np.log(maximise_on_simplex(np.maximum(claims, 0.0), stats.exposure)[self.active])
 
     def _prune(self) -> None:
         """Take the zeros out of the active set, but no class's last weight and none that a row stands on alone."""
@@ -131,7 +129,7 @@ class Climb:
 
     @property
     def log_weights(self) -> Array:
-        """Ln λ̄ at the best point, −inf where pruned."""
+        """ln λ̄ at the best point, −inf where pruned."""
         return self._expand(self.ascent.point)
 
 

@@ -80,8 +80,7 @@ class Gibbs(BaseEstimator):
             raise ValueError(f"Gibbs(moves) must be 'none', got {self.moves!r} instead.")
         prior = as_prior(self.shape_prior)
         chains = [
-            self._start(seed, shape, prior.lower, prior.upper, problem)
-            for seed in problem.seed.spawn(self.chains)
+            self._start(seed, shape, prior.lower, prior.upper, problem) for seed in problem.seed.spawn(self.chains)
         ]
         from plackett.inference.sweeps import Target
 
@@ -96,9 +95,7 @@ class Gibbs(BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        posterior = Draws(
-            np.stack([c.draws[:kept] for c in chains]), np.stack([c.shapes[:kept] for c in chains])
-        )
+        posterior = Draws(np.stack([c.draws[:kept] for c in chains]), np.stack([c.shapes[:kept] for c in chains]))
         found = diagnose(posterior, learned=shape is None)
         word = advice(found, kept)
         if word:
@@ -137,25 +134,24 @@ class Gibbs(BaseEstimator):
         from plackett.inference.sweeps import sweeps, sweeps_of_any_engine
 
         rows = problem.rows
-        compiled = isinstance(rows, PanelRows) and rows.panels.values.size < LARGE
-        waste = np.empty((min(self.tune, 512), rows.n_classes, rows.n_features))
+        panels = rows.panels if isinstance(rows, PanelRows) and rows.panels.values.size < LARGE else None
 
         def advance(chain: Chain, first: int, last: int) -> None:
             """Sweeps first ≤ t < last, all of the tuning or all of the draws."""
             adapt = last <= self.tune
             if adapt:
                 size = last - first
-                out = (np.empty((size, *waste.shape[1:])), np.empty(size), np.empty(size))
+                out = (np.empty((size, rows.n_classes, rows.n_features)), np.empty(size), np.empty(size))
             else:
                 span = slice(first - self.tune, last - self.tune)
                 out = (chain.draws[span], chain.shapes[span], chain.values[span])
-            if compiled:
-                call(sweeps, rows.panels, chain.state, chain.rng, target, adapt, *out)
+            if panels is not None:
+                call(sweeps, panels, chain.state, chain.rng, target, adapt, *out)
             else:
                 sweeps_of_any_engine(rows, chain.state, chain.rng, target, adapt, *out)
 
         total, done, size = self.tune + self.draws, 0, 1
-        workers = min(len(chains), cores()) if compiled else 1
+        workers = min(len(chains), cores()) if panels is not None else 1
         with (
             ThreadPoolExecutor(workers) as pool,
             progress_bar(problem.progress, f"Gibbs, {len(chains)} chains", total) as report,

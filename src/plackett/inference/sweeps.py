@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 @jit
 def log_gamma_draw(rng, shape):
-    """Ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
+    """ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
     if shape >= 1.0:
         return math.log(rng.standard_gamma(shape))
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
@@ -78,7 +78,7 @@ def draw_weights(rng, state, wins, exposure, rate):
 def log_prior(target, log_shape):
     """Log-density of ln a, from the table."""
     place = (log_shape - target.table_start) / target.table_step
-    low = int(math.floor(place))
+    low = math.floor(place)
     if low < 0 or low > target.table.size - 1 or place > target.table.size - 1:
         return -np.inf
     low = min(low, target.table.size - 2)
@@ -180,9 +180,7 @@ def sweeps(panels, state, rng, target, adapt, draws, shapes, values):
     block_value = np.empty(n_blocks)
     for t in range(shapes.size):
         key = np.uint64(rng.integers(0, 1 << 62))
-        value = race(
-            panels, state.log_weights, key, own, wins, exposure, block_wins, block_exposure, block_value
-        )
+        value = race(panels, state.log_weights, key, own, wins, exposure, block_wins, block_exposure, block_value)
         draws[t] = state.log_weights
         shapes[t] = state.numbers[SHAPE]
         values[t] = value

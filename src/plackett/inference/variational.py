@@ -25,13 +25,7 @@ def expected_weights(A: Array, B: Array) -> Weights:
 
 def divergence(A: Array, B: Array, shape: float, rate: float) -> float:
     """KL(q‖prior) of q = Π Gam(A, B) from the prior (7)."""
-    terms = (
-        (A - shape) * psi(A)
-        - gammaln(A)
-        + gammaln(shape)
-        + shape * (np.log(B) - np.log(rate))
-        + A * (rate / B - 1)
-    )
+    terms = (A - shape) * psi(A) - gammaln(A) + gammaln(shape) + shape * (np.log(B) - np.log(rate)) + A * (rate / B - 1)
     return float(terms.sum())
 
 
@@ -162,8 +156,8 @@ class Variational(BaseEstimator):
             trace.append(ascent.value)
         else:
             warnings.warn(
-                f"the variational bound did not converge in {self.max_iter} iterations: the last still moved a weight or "
-                f"ln a by more than tol={self.tol:g}. Raise Variational(max_iter=...) or Variational(tol=...).",
+                f"the variational bound did not converge in {self.max_iter} iterations: the last moved a weight "
+                f"or ln a by more than tol={self.tol:g}. Raise Variational(max_iter=...) or Variational(tol=...).",
                 ConvergenceWarning,
                 stacklevel=4,
             )
