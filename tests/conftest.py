@@ -1,4 +1,7 @@
+import os
 import warnings
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy: without it scikit-learn skips a check
 
 import numpy as np
 import pytest

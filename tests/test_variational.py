@@ -125,3 +125,13 @@ def test_interval_and_draws_follow_q(iris):
 def test_large_shape_gives_equal_probabilities(iris):
     clf = PlackettLuceClassifier("variational", shape=1e7, random_state=0).fit(*iris)
     np.testing.assert_allclose(clf.predict_proba(iris[0]), 1 / 3, atol=1e-3)
+
+
+@pytest.mark.parametrize("data", ["iris", "wine"])
+def test_learned_shape_beats_every_fixed_one(request, data):
+    """The bound can have two maxima in a; the better one is found."""
+    X, y = request.getfixturevalue(data)
+    learned = PlackettLuceClassifier("variational", random_state=0).fit(X, y).trace_[-1]
+    for a in (1e-3, 0.01, 0.1, 1.0, 10.0):
+        fixed = PlackettLuceClassifier("variational", shape=a, random_state=0).fit(X, y).trace_[-1]
+        assert learned >= fixed - np.log(a)

@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -155,5 +156,14 @@ def load(path: str | os.PathLike[str]) -> PlackettLuceClassifier:
             return classifier
     except ModelFileError:
         raise
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        EOFError,
+    ) as error:
         raise ModelFileError(f"{path} is not a whole plackett model file: {error}") from error

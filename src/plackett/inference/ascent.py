@@ -44,6 +44,7 @@ class Ascent:
         self.point = start
         self.value, self.image = step(start)
         self.n_passes = 1
+        self.trace = [self.value]
         self._stretch = 0.0  # 0 while Anderson's method is in use
         self._moves: list[Array] = []
         self._turns: list[Array] = []
@@ -74,6 +75,7 @@ class Ascent:
             self._turns.append((np.exp(image / 2) - new) - (np.exp(self.image / 2) - old))
             del self._moves[:-MEMORY], self._turns[:-MEMORY]
         self.point, self.value, self.image = point, value, image
+        self.trace.append(value)
         return gain
 
     def _extrapolation(self) -> Array | None:

@@ -75,7 +75,6 @@ class Climb:
         self.active: Mask = np.isfinite(log_weights)
         start = normalise(log_weights[self.active])
         self.ascent = Ascent(self._step, start, normalise, self.accelerate)
-        self.trace = [self.ascent.value]
 
     def _expand(self, x: Array) -> Array:
         log_weights = np.full(self.kept.shape, -np.inf)
@@ -114,9 +113,7 @@ class Climb:
         if np.isneginf(self.ascent.image).any():
             self._prune()
             return np.inf
-        gain = self.ascent.advance()
-        self.trace.append(self.ascent.value)
-        return gain
+        return self.ascent.advance()
 
     def run(self, tol: float, max_iter: int) -> bool:
         """Iterate until (10) would move no λ̄ by more than tol; say whether that happened."""
@@ -210,6 +207,6 @@ class EM(BaseEstimator):
         return Fit(
             posterior=Point(np.exp(climb.log_weights)),
             shape=shape,
-            trace=np.array(climb.trace),
+            trace=np.array(climb.ascent.trace),
             n_iter=climb.passes,
         )

@@ -17,6 +17,9 @@ from plackett.model.race import Array, Weights
 from plackett.posterior import Gammas
 from plackett.priors import ShapePrior, as_prior
 
+STARTS = (1.0, 0.02)  # of a, where it is learned
+COARSE = 1e-4  # tolerance of the first climb of a start
+
 
 def expected_weights(A: Array, B: Array) -> Weights:
     """U = exp⟨ln λ⟩ and V = ⟨λ⟩ under Gam(A, B), as logarithms (18)."""
@@ -65,6 +68,53 @@ def rescaled(A: Array, B: Array, shape: float, rate: float) -> Array:
     return rates
 
 
+class Bound:
+    """The bound (14) as a function of a point: ln A (K×p), ln B (p) and, with a prior for it, ln a."""
+
+    def __init__(self, problem: Problem, shape: float, prior: ShapePrior | None = None):
+        self.rows, self.rate, self.shape, self.prior = problem.rows, problem.rate, shape, prior
+        self.size = (self.rows.n_classes, self.rows.n_features)
+
+    def start(self) -> Array:
+        """(18) and (19) from equal weights."""
+        stats = self.rows.expect(Weights.point(np.zeros(self.size)))
+        return self.pack(self.shape + stats.wins, self.rate + stats.exposure, self.shape)
+
+    def pack(self, A: Array, B: Array, a: float) -> Array:
+        """A point from its parts."""
+        return np.concatenate([np.log(A).ravel(), np.log(B).ravel(), [] if self.prior is None else [np.log(a)]])
+
+    def unpack(self, x: Array) -> tuple[Array, Array, float]:
+        """A (K, p), B (1, p) and a."""
+        K, p = self.size
+        a = self.shape if self.prior is None else float(np.exp(x[-1]))
+        return np.exp(x[: K * p]).reshape(K, p), np.exp(x[K * p : K * p + p])[None, :], a
+
+    def within(self, x: Array) -> Array:
+        """Keep an extrapolated a inside its prior's interval."""
+        if self.prior is not None:
+            x[-1] = np.clip(x[-1], np.log(self.prior.lower), np.log(self.prior.upper))
+        return x
+
+    def step(self, x: Array) -> tuple[float, Array]:
+        """The bound at x, plus ln p(a) if a is learned, and the next point by (18) and (19)."""
+        A, B, a = self.unpack(x)
+        stats = self.rows.expect(expected_weights(A, B))
+        value = stats.value - divergence(A, np.broadcast_to(B, A.shape), a, self.rate)
+        if self.prior is not None:
+            value += float(self.prior.log_density(np.array(a)))
+            a = best_shape(stats.wins, stats.exposure, self.rate, self.prior, a)
+        A, B = a + stats.wins, self.rate + stats.exposure
+        return value, self.pack(A, rescaled(A, B, a, self.rate), a)
+
+    def movement(self, ascent: Ascent) -> float:
+        """By how much the next step moves a normalised mean ⟨λ⟩/Σ⟨λ⟩, or ln a, at the most."""
+        (A, B, a), (A_next, B_next, a_next) = self.unpack(ascent.point), self.unpack(ascent.image)
+        mean, mean_next = A / B, A_next / B_next
+        change = np.abs(mean / mean.sum() - mean_next / mean_next.sum()).max()
+        return max(float(change), abs(float(np.log(a / a_next))))
+
+
 class Variational(BaseEstimator):
     """Mean-field approximation of the posterior: fast, deterministic up to the draws it leaves.
 
@@ -103,65 +153,42 @@ class Variational(BaseEstimator):
         self.shape_prior = shape_prior
 
     def fit(self, problem: Problem, shape: float | None) -> Fit:
-        """Climb the bound; shape None learns a."""
+        """Climb the bound; shape None learns a.
+
+        The bound can have two maxima in a, and equal weights lead to the one with large a: each of two starts is
+        first climbed at a fixed a.
+        """
         check_tolerance("Variational(tol)", self.tol)
         check_count("Variational(max_iter)", self.max_iter)
         check_count("Variational(draws)", self.draws)
-        rows, rate = problem.rows, problem.rate
-        K, p = rows.n_classes, rows.n_features
-        prior = as_prior(self.shape_prior) if shape is None else None
-
-        def unpack(x: Array) -> tuple[Array, Array, float]:
-            A, B = np.exp(x[: K * p]).reshape(K, p), np.exp(x[K * p : K * p + p])[None, :]
-            if prior is None:
-                assert shape is not None
-                return A, B, shape
-            return A, B, float(np.exp(x[-1]))
-
-        def within(x: Array) -> Array:
-            """Keep an extrapolated a inside its prior's interval."""
-            if prior is not None:
-                x[-1] = np.clip(x[-1], np.log(prior.lower), np.log(prior.upper))
-            return x
-
-        def pack(A: Array, B: Array, a: float) -> Array:
-            tail = [] if prior is None else [np.log(a)]
-            return np.concatenate([np.log(A).ravel(), np.log(B).ravel(), tail])
-
-        def shares(x: Array) -> Array:
-            """The normalised means ⟨λ⟩/Σ⟨λ⟩, and ln a if it is learned."""
-            A, B, a = unpack(x)
-            return np.append(A / B / (A / B).sum(), np.log(a))
-
-        def step(x: Array) -> tuple[float, Array]:
-            A, B, a = unpack(x)
-            stats = rows.expect(expected_weights(A, B))
-            bound = stats.value - divergence(A, np.broadcast_to(B, A.shape), a, rate)
-            if prior is not None:
-                bound += float(prior.log_density(np.array(a)))
-                a = best_shape(stats.wins, stats.exposure, rate, prior, a)
-            A, B = a + stats.wins, rate + stats.exposure
-            return bound, pack(A, rescaled(A, B, a, rate), a)
-
-        a = 1.0 if shape is None else shape
-        if prior is not None:
-            a = float(np.clip(a, prior.lower, prior.upper))
-        start = rows.expect(Weights.point(np.zeros((K, p)) + np.log(a / rate)))
-        ascent = Ascent(step, pack(a + start.wins, rate + start.exposure, a), within, self.accelerate)
-        trace = [ascent.value]
-        for _ in range(self.max_iter):
-            if np.abs(shares(ascent.image) - shares(ascent.point)).max() <= self.tol:
-                break
-            ascent.advance()
-            trace.append(ascent.value)
+        if shape is not None:
+            bound = Bound(problem, shape)
+            climb = self._climb(bound, bound.start(), self.tol)
+            n_passes = climb.n_passes
         else:
+            prior = as_prior(self.shape_prior)
+            climbs = []
+            for a in np.clip(STARTS, prior.lower, prior.upper).tolist():
+                fixed, bound = Bound(problem, a), Bound(problem, a, prior)
+                first = self._climb(fixed, fixed.start(), COARSE)
+                climbs += [first, self._climb(bound, bound.pack(*fixed.unpack(first.point)), self.tol)]
+            climb = max(climbs[1::2], key=lambda each: each.value)
+            n_passes = sum(each.n_passes for each in climbs)
+        if bound.movement(climb) > self.tol:
             warnings.warn(
                 f"the variational bound did not converge in {self.max_iter} iterations: the last moved a weight "
                 f"or ln a by more than tol={self.tol:g}. Raise Variational(max_iter=...) or Variational(tol=...).",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        A, B, a = unpack(ascent.point)
-        B = np.broadcast_to(B, A.shape)
-        posterior = Gammas.sampled(A, B, self.draws, np.random.default_rng(problem.seed))
-        return Fit(posterior, a, np.array(trace), n_iter=ascent.n_passes)
+        A, B, a = bound.unpack(climb.point)
+        posterior = Gammas.sampled(A, np.broadcast_to(B, A.shape), self.draws, np.random.default_rng(problem.seed))
+        return Fit(posterior, a, np.array(climb.trace), n_iter=n_passes)
+
+    def _climb(self, bound: Bound, start: Array, tol: float) -> Ascent:
+        ascent = Ascent(bound.step, start, bound.within, self.accelerate)
+        for _ in range(self.max_iter):
+            if bound.movement(ascent) <= tol:
+                break
+            ascent.advance()
+        return ascent
