@@ -87,7 +87,7 @@ def geweke(transition, seed, n=15000):
 def paper_transition(codes, state, rng):
     rows = make_engine("numba").prepare(FEATURES, codes, None, K)
     room = np.empty((1, K, P)), np.empty(1), np.empty(1)
-    sweeps(rows.panels, state, rng, Target(RATE, True, *TABLE), False, *room)
+    sweeps(rows.panels, state, rng, Target(RATE, True, *TABLE), make_room(rows.panels, K), False, *room)
 
 
 def wrong_transition(codes, state, rng):

@@ -147,7 +147,9 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
             repeats = weight.astype(np.intp)
             W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
         seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        problem = Problem(engine.prepare(W, codes, weight, len(classes)), rate, seed, bool(self.progress))
+        rows = engine.prepare(W, codes, weight, len(classes))
+        mirrors = getattr(self.features_, "mirrors_", None)
+        problem = Problem(rows, W, codes, mirrors, rate, seed, bool(self.progress))
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
 
         self.classes_ = classes

@@ -6,15 +6,20 @@ Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from plackett.model.race import Array
-from plackett.posterior import Draws
+from plackett.posterior import Draws, chunks
+
+PROBED = 50  # rows whose probabilities are diagnosed
 
 
 def split(x: Array) -> Array:
@@ -85,7 +90,7 @@ def tail_ess(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """R-hat, bulk and tail ESS of every ln λ̄_kj, shape (K, p), and of ln a (NaN if a is fixed)."""
+    """R-hat, bulk and tail ESS of every ln λ̄_kj (K, p), of ln a (NaN if fixed) and of probabilities of some rows."""
 
     rhat: Array
     ess_bulk: Array
@@ -93,17 +98,24 @@ class Diagnostics:
     shape_rhat: float
     shape_ess_bulk: float
     shape_ess_tail: float
+    probability_rhat: Array
+    probability_ess_bulk: Array
+    probability_ess_tail: Array
 
     @property
     def worst_rhat(self) -> float:
         """The largest R-hat; NaN (a constant) does not count."""
-        return float(np.nanmax(np.append(self.rhat, self.shape_rhat)))
+        return _extreme(np.nanmax, self.rhat, self.shape_rhat, self.probability_rhat)
 
     @property
     def smallest_ess(self) -> float:
         """The smallest bulk or tail ESS."""
-        values = np.concatenate([self.ess_bulk.ravel(), self.ess_tail.ravel()])
-        return float(np.nanmin(np.append(values, [self.shape_ess_bulk, self.shape_ess_tail])))
+        weights = (self.ess_bulk, self.ess_tail, self.shape_ess_bulk, self.shape_ess_tail)
+        return _extreme(np.nanmin, *weights, self.probability_ess_bulk, self.probability_ess_tail)
+
+
+def _extreme(function: Callable[..., Any], *values: Array | float) -> float:
+    return float(function(np.concatenate([np.ravel(v) for v in values])))
 
 
 def measures(x: Array) -> tuple[Array, Array, Array]:
@@ -116,29 +128,39 @@ def measures(x: Array) -> tuple[Array, Array, Array]:
     return rhats.reshape(shape), bulks.reshape(shape), tails.reshape(shape)
 
 
-def diagnose(draws: Draws, learned: bool) -> Diagnostics | None:
+def diagnose(draws: Draws, learned: bool, features: npt.NDArray[np.floating]) -> Diagnostics | None:
     """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
-    if draws.shape.shape[1] < 4:
+    C, D = draws.shape.shape
+    if D < 4:
         return None
     a = (np.nan, np.nan, np.nan)
     if learned:
         a = tuple(float(m) for m in measures(np.log(draws.shape)))  # type: ignore[assignment]
-    return Diagnostics(*measures(draws.log_weights), *a)
+    some = features[np.linspace(0, len(features) - 1, min(PROBED, len(features))).astype(int)]
+    probabilities = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
+    probabilities = np.moveaxis(probabilities.reshape(len(some), C, D, -1), 0, 2)
+    return Diagnostics(*measures(draws.log_weights), *a, *measures(probabilities))
 
 
-def advice(found: Diagnostics | None, n_draws: int) -> str | None:
-    """A sentence for the user when the run is not good enough: what is wrong, and what to do."""
+def advice(
+    found: Diagnostics | None, n_draws: int, target: float | None = None, limit: str = "max_draws"
+) -> str | None:
+    """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do."""
     if found is None:
         return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=1000) or more."
+    wanted = 400 if target is None else target
     problems = []
     if found.worst_rhat > 1.01:
         problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
-    if found.smallest_ess < 400:
-        problems.append(f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least 400)")
+    if found.smallest_ess < wanted:
+        problems.append(
+            f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least {wanted:g})"
+        )
     if not problems:
         return None
+    more = f"Try Gibbs(draws={4 * n_draws})" if target is None else f"Raise Gibbs({limit}=...)"
     return (
         " and ".join(problems)
         + ". Weights and intervals may be off; average predictions are usually less affected. "
-        + f"Try Gibbs(draws={4 * n_draws}), or a fixed shape such as shape=0.1, which mixes better than shape='learn'."
+        + f"{more}, or a fixed shape such as shape=0.1, which mixes better than shape='learn'."
     )

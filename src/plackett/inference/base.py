@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plackett.engines import Rows
 from plackett.model.race import Array
@@ -14,9 +15,12 @@ from plackett.posterior import Posterior
 
 @dataclass(frozen=True)
 class Problem:
-    """The packed rows and the settings that every inference shares."""
+    """The packed rows, the same unpacked, and the settings that every inference shares."""
 
     rows: Rows
+    features: npt.NDArray[np.floating]
+    codes: npt.NDArray[np.intp]
+    mirrors: npt.NDArray[np.intp] | None  # which feature is the inverse of which, where the map knows
     rate: float
     seed: np.random.SeedSequence
     progress: bool = False

@@ -1,37 +1,31 @@
-"""The driver of the Gibbs sampler: chains, chunks, progress, interruption, diagnosis."""
+"""The driver of the sampler: rounds, thinning, progress, interruption, checkpoints, and when to stop."""
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from plackett.diagnostics import advice, diagnose
-from plackett.inference.base import Fit, Problem, check_count
-from plackett.model.race import Array
-from plackett.posterior import Draws, normalised
+from plackett.diagnostics import Diagnostics, advice, diagnose
+from plackett.inference.base import Fit, Problem, check_count, check_tolerance
+from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint, read
+from plackett.inference.store import Portion, Store
+from plackett.posterior import Draws
 from plackett.priors import as_prior, tabulate
 from plackett.progress import progress_bar
 
+if TYPE_CHECKING:
+    from plackett.inference.chains import Chain, Runner
+
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
-LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
-
-
-@dataclass
-class Chain:
-    """One chain: its state, its random numbers and its room for draws."""
-
-    state: Any
-    rng: np.random.Generator
-    draws: Array
-    shapes: Array
-    values: Array
+MOVES = ("exchange", "none")
 
 
 class Gibbs(BaseEstimator):
@@ -40,21 +34,34 @@ class Gibbs(BaseEstimator):
     Parameters
     ----------
     draws : int
-        Draws kept of each chain.
+        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many).
     tune : int
-        Sweeps discarded at the start of each chain; the step of a is adapted in them only.
+        Iterations discarded at the start of each chain; steps and schedule are adapted in them only.
     chains : int
         Chains, from dispersed starts, run in parallel.
-    moves : {"none"}
-        "none": exactly the paper's sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a.
+    moves : {"exchange", "none"}
+        "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
+        sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
+    target_ess : float, optional
+        Go on until the bulk and tail effective sample size of every ln λ̄, of a and of predictive probabilities is
+        this large and R-hat is at most 1.01; draws are thinned so that memory stays bounded.
+    max_draws : int
+        Iterations of each chain after tuning at which ``target_ess`` gives up.
+    max_seconds : float, optional
+        Stop after about this time with what there is.
+    checkpoint : path, optional
+        Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
+        of one that was not.
+    move_budget : float
+        Work of the moves in an iteration, as a multiple of a plain sweep's.
 
     Examples
     --------
     >>> from plackett import Gibbs
-    >>> Gibbs(draws=2000)
-    Gibbs(draws=2000)
+    >>> Gibbs(target_ess=400)
+    Gibbs(target_ess=400)
     """
 
     def __init__(
@@ -62,115 +69,218 @@ class Gibbs(BaseEstimator):
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        moves: str = "none",
+        moves: str = "exchange",
         shape_prior: Any = None,
+        target_ess: float | None = None,
+        max_draws: int = 200_000,
+        max_seconds: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        move_budget: float = 5.0,
     ):
         self.draws = draws
         self.tune = tune
         self.chains = chains
         self.moves = moves
         self.shape_prior = shape_prior
+        self.target_ess = target_ess
+        self.max_draws = max_draws
+        self.max_seconds = max_seconds
+        self.checkpoint = checkpoint
+        self.move_budget = move_budget
 
     def fit(self, problem: Problem, shape: float | None) -> Fit:
         """Run the chains; shape None samples a."""
-        check_count("Gibbs(draws)", self.draws)
-        check_count("Gibbs(tune)", self.tune, at_least=0)
-        check_count("Gibbs(chains)", self.chains)
-        if self.moves != "none":
-            raise ValueError(f"Gibbs(moves) must be 'none', got {self.moves!r} instead.")
-        prior = as_prior(self.shape_prior)
-        chains = [
-            self._start(seed, shape, prior.lower, prior.upper, problem) for seed in problem.seed.spawn(self.chains)
-        ]
-        from plackett.inference.sweeps import Target
-
-        target = Target(float(problem.rate), shape is None, *tabulate(prior))
-        done = self._run(chains, problem, target)
-        kept = done - self.tune
-        if kept < self.draws:
-            if kept <= 0:
-                raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
-            warnings.warn(
-                f"interrupted: the first {kept} of {self.draws} draws of each chain were kept.",
-                UserWarning,
-                stacklevel=4,
-            )
-        posterior = Draws(np.stack([c.draws[:kept] for c in chains]), np.stack([c.shapes[:kept] for c in chains]))
-        found = diagnose(posterior, learned=shape is None)
-        word = advice(found, kept)
+        self._check()
+        run = Run(self, problem, shape)
+        try:
+            word = run.go()
+        finally:
+            run.close()
+        if run.store.count == 0:
+            raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
+        log_weights, shapes, values = run.store.filled()
+        posterior = Draws(log_weights, shapes)
+        found = run.diagnose()
+        word = word or advice(found, run.store.count, self.target_ess)
         if word:
             warnings.warn(word, ConvergenceWarning, stacklevel=4)
         return Fit(
             posterior,
-            shape=float(np.exp(np.log(posterior.shape).mean())) if shape is None else shape,
-            trace=np.stack([c.values[:kept] for c in chains]),
-            n_iter=done,
+            shape=float(np.exp(np.log(shapes).mean())) if shape is None else shape,
+            trace=values,
+            n_iter=self.tune + run.store.iterations,
             extra={"diagnostics_": found},
         )
 
-    def _start(
-        self, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float, problem: Problem
-    ) -> Chain:
-        """A dispersed start: a far out within its prior, weights from a flat draw."""
-        from plackett.inference.sweeps import State
+    def _check(self) -> None:
+        check_count("Gibbs(draws)", self.draws)
+        check_count("Gibbs(tune)", self.tune, at_least=0)
+        check_count("Gibbs(chains)", self.chains)
+        check_count("Gibbs(max_draws)", self.max_draws)
+        for name in ("target_ess", "max_seconds"):
+            if getattr(self, name) is not None:
+                check_tolerance(f"Gibbs({name})", getattr(self, name))
+        check_tolerance("Gibbs(move_budget)", self.move_budget)
+        if self.moves not in MOVES:
+            raise ValueError(f"Gibbs(moves) must be one of {list(MOVES)}, got {self.moves!r} instead.")
 
-        rng = np.random.default_rng(seed)
-        K, p = problem.rows.n_classes, problem.rows.n_features
-        a = np.exp(rng.uniform(np.log(0.02), np.log(2.0)))
-        a = float(np.clip(a, lower, upper)) if shape is None else shape
-        log_weights = normalised(np.log(rng.standard_gamma(1.0, (K, p))))
-        return Chain(
-            State(np.ascontiguousarray(log_weights), np.array([0.0, a, 0.0, 0.0])),
-            rng,
-            np.empty((self.draws, K, p)),
-            np.empty(self.draws),
-            np.empty(self.draws),
+
+class Run:
+    """One run of the sampler, new or continued from a checkpoint."""
+
+    def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
+        from plackett.inference.chains import ExchangeSampler, PaperSampler, start
+        from plackett.inference.sweeps import Target
+
+        self.settings, self.problem, self.learned = settings, problem, shape is None
+        prior = as_prior(settings.shape_prior)
+        table = tabulate(prior)
+        target = Target(float(problem.rate), self.learned, *table)
+        self.runner: Runner = (
+            PaperSampler(problem, target)
+            if settings.moves == "none"
+            else ExchangeSampler(problem, target, max(settings.move_budget, 1e-3))
         )
+        self.chains: list[Chain] = [
+            start(problem, seed, shape, prior.lower, prior.upper) for seed in problem.seed.spawn(settings.chains)
+        ]
+        size = (problem.rows.n_classes, problem.rows.n_features)
+        capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
+        self.store = Store(settings.chains, capacity, size)
+        self.tuned = 0
+        self.journal: Journal | None = None
+        if settings.checkpoint is not None:
+            same = (settings.draws, settings.tune, settings.chains, settings.moves, settings.target_ess is None)
+            self._open(fingerprint(problem.features, problem.codes, problem.rate, shape, *table, *same))
 
-    def _run(self, chains: list[Chain], problem: Problem, target: Any) -> int:
-        """Advance all chains in rounds; return the sweeps that every chain has done."""
-        from plackett.compiled import call
-        from plackett.engines.numba import PanelRows, cores
-        from plackett.inference.sweeps import sweeps, sweeps_of_any_engine
-
-        rows = problem.rows
-        panels = rows.panels if isinstance(rows, PanelRows) and rows.panels.values.size < LARGE else None
-
-        def advance(chain: Chain, first: int, last: int) -> None:
-            """Sweeps first ≤ t < last, all of the tuning or all of the draws."""
-            adapt = last <= self.tune
-            if adapt:
-                size = last - first
-                out = (np.empty((size, rows.n_classes, rows.n_features)), np.empty(size), np.empty(size))
-            else:
-                span = slice(first - self.tune, last - self.tune)
-                out = (chain.draws[span], chain.shapes[span], chain.values[span])
-            if panels is not None:
-                call(sweeps, panels, chain.state, chain.rng, target, adapt, *out)
-            else:
-                sweeps_of_any_engine(rows, chain.state, chain.rng, target, adapt, *out)
-
-        total, done, size = self.tune + self.draws, 0, 1
-        workers = min(len(chains), cores()) if panels is not None else 1
+    def go(self) -> str | None:
+        """Tune, then draw until there is enough; a sentence if it ended early."""
+        settings, store = self.settings, self.store
+        began = time.perf_counter()
+        goal = settings.draws if settings.target_ess is None else settings.max_draws
         with (
-            ThreadPoolExecutor(workers) as pool,
-            progress_bar(problem.progress, f"Gibbs, {len(chains)} chains", total) as report,
+            ThreadPoolExecutor(min(settings.chains, self.runner.workers)) as pool,
+            progress_bar(self.problem.progress, f"Gibbs, {settings.chains} chains", settings.tune + goal) as report,
         ):
+            size = 1
+            while True:
+                if self.tuned < settings.tune:
+                    n = min(size, settings.tune - self.tuned)
+                elif store.iterations >= goal or (self._at_a_check() and self.enough()):
+                    return None
+                else:
+                    if store.room() == 0:
+                        store.halve()
+                    n = min(size, store.room(), goal - store.iterations, self._to_next_check())
+                started = time.perf_counter()
+                if not self._round(pool, n):
+                    return f"interrupted: the {store.count} draws of each chain made so far were kept."
+                report(self.tuned + store.iterations)
+                now = time.perf_counter()
+                size = int(np.clip(size * min(ROUND_SECONDS / max(now - started, 1e-6), 8.0), 1, 512))
+                if settings.max_seconds is not None and now - began > settings.max_seconds and store.count:
+                    if store.iterations < settings.draws or settings.target_ess is not None:
+                        return advice(self.diagnose(), store.count, settings.target_ess, "max_seconds")
+                    return None
+
+    def _to_next_check(self) -> int:
+        """Iterations until the draws are looked at again: after draws, then each time they have doubled."""
+        if self.settings.target_ess is None:
+            return self.settings.draws
+        check = self.settings.draws
+        while check <= self.store.iterations:
+            check *= 2
+        return check - self.store.iterations
+
+    def _at_a_check(self) -> bool:
+        if self.settings.target_ess is None or self.store.iterations < self.settings.draws:
+            return False
+        whole, rest = divmod(self.store.iterations, self.settings.draws)
+        return rest == 0 and whole & (whole - 1) == 0
+
+    def enough(self) -> bool:
+        """Whether every effective sample size has reached the target, and the chains agree."""
+        found = self.diagnose()
+        target = self.settings.target_ess
+        return found is not None and target is not None and found.smallest_ess >= target and found.worst_rhat <= 1.01
+
+    def diagnose(self) -> Diagnostics | None:
+        """R-hat and ESS of weights, shape and probabilities of the draws so far."""
+        log_weights, shapes, _ = self.store.filled()
+        return diagnose(Draws(log_weights, shapes), self.learned, self.problem.features)
+
+    def _round(self, pool: ThreadPoolExecutor, n: int) -> bool:
+        """So many iterations of every chain; False if interrupted, with whole rounds kept."""
+        tuning = self.tuned < self.settings.tune
+        C, (K, p) = len(self.chains), self.store.kept.log_weights.shape[2:]
+        portion = Portion(np.empty((C, n, K, p)), np.empty((C, n)), np.empty((C, n)))
+        tasks = [
+            pool.submit(self.runner.advance, chain, tuning, *(array[c] for array in portion))
+            for c, chain in enumerate(self.chains)
+        ]
+        interrupted = False
+        for task in tasks:
             try:
-                while done < total:
-                    last = min(done + size, self.tune if done < self.tune else total)
-                    began = time.perf_counter()
-                    tasks = [pool.submit(advance, chain, done, last) for chain in chains]
-                    for task in tasks:
-                        task.result()
-                    done = last
-                    report(done)
-                    pace = ROUND_SECONDS / max(time.perf_counter() - began, 1e-6)
-                    size = int(np.clip(size * min(pace, 8.0), 1, 512))
+                task.result()
             except KeyboardInterrupt:
-                for task in tasks:
-                    if not task.cancel():
-                        task.result()
-                if all(task.done() and not task.cancelled() for task in tasks):
-                    done = last
-        return done
+                interrupted = True
+                task.result()
+        if tuning:
+            self.tuned += n
+            if self.tuned == self.settings.tune:
+                self.runner.end_tuning(self.chains)
+            selected = Portion(*(array[:, :0] for array in portion))
+        else:
+            selected = self.store.select(portion)
+            self.store.add(selected, n)
+        self._record(selected, n)
+        return not interrupted
+
+    def _record(self, selected: Portion, n: int) -> None:
+        if self.journal is None:
+            return
+        facts = {
+            "iterations": n,
+            "tuned": self.tuned,
+            "thin": self.store.thin,
+            "generators": [chain.rng.bit_generator.state for chain in self.chains],
+        }
+        arrays = {f"chain{c}_{i}": a for c, chain in enumerate(self.chains) for i, a in enumerate(_arrays(chain))}
+        self.journal.write(facts, arrays | selected._asdict())
+
+    def _open(self, digest: str) -> None:
+        """Continue from the file if it holds this fit, or begin it."""
+        path = Path(self.settings.checkpoint)  # type: ignore[arg-type]
+        records, end = read(path) if path.exists() else ([], 0)
+        if records and records[0][0].get("fingerprint") != digest:
+            raise CheckpointError(
+                f"{path} belongs to another fit: data, prior or settings differ. Give another path, or remove it."
+            )
+        self.journal = Journal(path, end)
+        if not records:
+            self.journal.write({"fingerprint": digest}, {})
+        for facts, arrays in records[1:]:
+            tuning = facts["tuned"] > self.tuned
+            self.tuned = facts["tuned"]
+            if not tuning:
+                while self.store.thin < facts["thin"]:
+                    self.store.halve()
+                self.store.add(Portion(*(arrays[name] for name in Portion._fields)), facts["iterations"])
+        if len(records) > 1:
+            facts, arrays = records[-1]
+            for c, chain in enumerate(self.chains):
+                chain.rng.bit_generator.state = facts["generators"][c]
+                for i, array in enumerate(_arrays(chain)):
+                    array[...] = arrays[f"chain{c}_{i}"]
+            if self.tuned == self.settings.tune:
+                self.runner.end_tuning(self.chains)
+
+    def close(self) -> None:
+        """Close the checkpoint."""
+        if self.journal is not None:
+            self.journal.close()
+
+
+def _arrays(chain: Chain) -> tuple[Any, ...]:
+    """All that a chain is, apart from its generator."""
+    return (*chain.state, chain.runs, chain.gains)

@@ -134,22 +134,40 @@ def update(rng, state, wins, exposure, target, adapt):
     draw_mass(rng, state, target.rate)
 
 
+class Room(NamedTuple):
+    """Scratch for compiled passes."""
+
+    own: Array
+    wins: Array
+    exposure: Array
+    block_wins: Array
+    block_exposure: Array
+    block_value: Array
+
+
+def make_room(panels: Any, n_classes: int) -> Room:
+    """Scratch for passes over these panels."""
+    p, n_blocks = panels.values.shape[1], len(panels.block_class)
+    sizes = ((n_classes, p), (n_classes, p), (p,), (n_blocks, p), (n_blocks, p), (n_blocks,))
+    return Room(*(np.empty(size) for size in sizes))
+
+
 @jit
-def race(panels, log_weights, key, own, wins, exposure, block_wins, block_exposure, block_value):
-    """The sampled pass, (11) and (12), on one thread, from ln λ̄; returns the log-likelihood."""
+def race(panels, log_weights, key, room):
+    """The sampled pass, (11) and (12), on one thread, from ln λ̄; fills wins and exposure, returns ln L."""
     K, p = log_weights.shape
-    own_scale = np.empty(K)
-    total = np.zeros(p)
+    wins, exposure = room.wins, room.exposure
+    own_scale, total = np.empty(K), np.zeros(p)
     for k in range(K):
         own_scale[k] = log_weights[k].max()
         for j in range(p):
-            own[k, j] = math.exp(max(log_weights[k, j] - own_scale[k], -690.0))
+            room.own[k, j] = math.exp(max(log_weights[k, j] - own_scale[k], -690.0))
     top = own_scale.max()
     for k in range(K):
         for j in range(p):
             total[j] += math.exp(max(log_weights[k, j] - top, -690.0))
     n_blocks = panels.block_class.size
-    sample_blocks(panels, 0, n_blocks, own, total, key, block_wins, block_exposure, block_value)
+    sample_blocks(panels, 0, n_blocks, room.own, total, key, room.block_wins, room.block_exposure, room.block_value)
     wins[:] = 0.0
     exposure[:] = 0.0
     value = 0.0
@@ -158,33 +176,26 @@ def race(panels, log_weights, key, own, wins, exposure, block_wins, block_exposu
         rows = 0
         for q in range(panels.block_start[b], panels.block_start[b + 1]):
             rows += panels.fill[q]
-        value += block_value[b] + rows * (own_scale[k] - top)
+        value += room.block_value[b] + rows * (own_scale[k] - top)
         for j in range(p):
-            wins[k, j] += block_wins[b, j]
-            exposure[j] += block_exposure[b, j]
+            wins[k, j] += room.block_wins[b, j]
+            exposure[j] += room.block_exposure[b, j]
     for j in range(p):
         exposure[j] *= math.exp(-top)
     return value
 
 
 @jit
-def sweeps(panels, state, rng, target, adapt, draws, shapes, values):
+def sweeps(panels, state, rng, target, room, adapt, draws, shapes, values):
     """Record the state, sweep, and so on until `draws` is full; compiled throughout.
 
     The pass of a sweep gives the log-likelihood of the state it starts from: that state is the draw.
     """
-    K, p = state.log_weights.shape
-    own, wins, exposure = np.empty((K, p)), np.empty((K, p)), np.empty(p)
-    n_blocks = panels.block_class.size
-    block_wins, block_exposure = np.empty((n_blocks, p)), np.empty((n_blocks, p))
-    block_value = np.empty(n_blocks)
     for t in range(shapes.size):
-        key = np.uint64(rng.integers(0, 1 << 62))
-        value = race(panels, state.log_weights, key, own, wins, exposure, block_wins, block_exposure, block_value)
         draws[t] = state.log_weights
         shapes[t] = state.numbers[SHAPE]
-        values[t] = value
-        update(rng, state, wins, exposure, target, adapt)
+        values[t] = race(panels, state.log_weights, np.uint64(rng.integers(0, 1 << 62)), room)
+        update(rng, state, room.wins, room.exposure, target, adapt)
 
 
 def sweeps_of_any_engine(

@@ -1,0 +1,116 @@
+"""Chains and what advances them: the paper's sweeps, or sweeps and moves. Nothing here decides when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from plackett.compiled import call
+from plackett.engines.numba import PanelRows, cores, pack
+from plackett.inference.base import Problem
+from plackett.inference.moves.chain import make_chain
+from plackett.inference.moves.rows import lay_out
+from plackett.inference.moves.schedule import NAMES, adapted_plan, first_plan, iterations
+from plackett.inference.sweeps import State, Target, make_room, sweeps, sweeps_of_any_engine
+from plackett.model.race import Array
+from plackett.posterior import normalised
+from plackett.simulate import prior_weights
+
+LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
+CANDIDATES, TEMPER, PROBED = 50, 0.1, 2000  # of a start: prior draws, power of the likelihood, rows looked at
+
+
+@dataclass
+class Chain:
+    """Where a chain stands, its random numbers, and what its moves have done in tuning."""
+
+    state: State
+    rng: np.random.Generator
+    runs: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
+    gains: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
+
+
+def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float) -> Chain:
+    """A dispersed start: one of fifty prior draws, chosen by a tenth power of its likelihood."""
+    rng = np.random.default_rng(seed)
+    K = problem.rows.n_classes
+    W, codes = problem.features, problem.codes
+    if len(codes) > PROBED:
+        some = rng.choice(len(codes), PROBED, replace=False)
+        W, codes = W[some], codes[some]
+    found = []
+    for _ in range(CANDIDATES):
+        a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape
+        log_weights = normalised(prior_weights(K, W.shape[1], float(np.clip(a, lower, upper)), rng=rng))
+        scores = W @ np.exp(log_weights).T
+        own = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
+        found.append((a, log_weights, float(np.log(np.maximum(own, 1e-300)).sum())))
+    power = TEMPER * np.array([f[2] for f in found])
+    a, log_weights, _ = found[rng.choice(CANDIDATES, p=np.exp(power - logsumexp(power)))]
+    return Chain(State(np.ascontiguousarray(log_weights), np.array([0.0, a, 0.0, 0.0])), rng)
+
+
+class Runner(Protocol):
+    """Something that advances chains."""
+
+    workers: int  # chains that may run at a time
+
+    def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
+        """Fill the arrays with draws."""
+        ...
+
+    def end_tuning(self, chains: list[Chain]) -> None:
+        """Freeze what tuning has adapted."""
+        ...
+
+
+class PaperSampler:
+    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn."""
+
+    def __init__(self, problem: Problem, target: Target):
+        self.rows, self.target = problem.rows, target
+        small = isinstance(self.rows, PanelRows) and self.rows.panels.values.size < LARGE
+        self.panels: Any = self.rows.panels if small else None  # type: ignore[attr-defined]
+        self.workers = cores() if small else 1
+
+    def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
+        """Compiled throughout, or around the pass of any engine."""
+        if self.panels is None:
+            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, shapes, values)
+        else:
+            room = make_room(self.panels, self.rows.n_classes)
+            call(sweeps, self.panels, chain.state, chain.rng, self.target, room, tuning, draws, shapes, values)
+
+    def end_tuning(self, chains: list[Chain]) -> None:
+        """The step of a is part of each chain's state."""
+
+
+class ExchangeSampler:
+    """Sweeps and exact moves (`plackett.inference.moves`)."""
+
+    def __init__(self, problem: Problem, target: Target, budget: float):
+        K = problem.rows.n_classes
+        packed = isinstance(problem.rows, PanelRows)
+        self.panels = problem.rows.panels if packed else pack(problem.features, problem.codes, None, K)  # type: ignore
+        self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors)
+        self.target, self.budget, self.n_classes = target, budget, K
+        self.plan = first_plan(self.columns, K)
+        self.workers = cores()
+
+    def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
+        """The caches are scratch: a chain is its state and its random numbers."""
+        theta, numbers = chain.state
+        cached = make_chain(theta, numbers, self.columns)
+        room = make_room(self.panels, self.n_classes)
+        call(
+            iterations, self.panels, self.columns, cached, chain.rng, self.target, self.plan, room,
+            chain.runs, chain.gains, tuning, draws, shapes, values,
+        )  # fmt: skip
+
+    def end_tuning(self, chains: list[Chain]) -> None:
+        """One plan for all chains, from what their moves did."""
+        runs, gains = sum(c.runs for c in chains), sum(c.gains for c in chains)
+        self.plan = adapted_plan(self.columns, first_plan(self.columns, self.n_classes), runs, gains, self.budget)

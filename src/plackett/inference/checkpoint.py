@@ -1,0 +1,116 @@
+"""Checkpoints: an append-only file of records, each with its length and checksum.
+
+A process killed while it writes leaves an incomplete last record, which is dropped on reading; anything else that
+does not fit its checksum is damage and is refused. Records hold plain arrays and JSON, so that reading one cannot run
+code. A chain that goes on from a record makes the same draws, bit for bit, as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"plackett-checkpoint-1\n"
+HEADER = struct.Struct("<QI")  # length of the payload, its CRC-32
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is damaged or belongs to another fit."""
+
+
+def fingerprint(*parts: Any) -> str:
+    """A digest of arrays and settings: a checkpoint may only be continued with the same."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+        digest.update(struct.pack("<Q", len(data)) + data)
+    return digest.hexdigest()
+
+
+def encode(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """A record's payload."""
+    buffer = io.BytesIO()
+    np.savez(buffer, facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **arrays)  # type: ignore
+    return buffer.getvalue()
+
+
+def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Facts and arrays of a record."""
+    with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return json.loads(arrays.pop("facts").tobytes()), arrays
+
+
+def read(path: Path) -> tuple[list[tuple[dict[str, Any], dict[str, np.ndarray]]], int]:
+    """All whole records and where the last of them ends; an incomplete last one is left out."""
+    data = path.read_bytes()
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise CheckpointError(f"{path} is not a plackett checkpoint; give another path, or remove it to start afresh.")
+    records: list[tuple[dict[str, Any], dict[str, np.ndarray]]] = []
+    place = min(len(MAGIC), len(data))
+    while place + HEADER.size <= len(data):
+        length, checksum = HEADER.unpack_from(data, place)
+        payload = data[place + HEADER.size : place + HEADER.size + length]
+        if len(payload) < length:
+            break
+        try:
+            if zlib.crc32(payload) != checksum:
+                raise ValueError("its checksum does not fit")
+            records.append(decode(payload))
+        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            raise CheckpointError(
+                f"{path} is damaged: record {len(records) + 1}, at byte {place}, cannot be read ({error}). The "
+                f"{len(records)} before it are whole: plackett.inference.checkpoint.salvage({str(path)!r}) cuts "
+                "the file there, and the fit goes on from them."
+            ) from error
+        place += HEADER.size + length
+    return records, place
+
+
+def salvage(path: str | os.PathLike[str]) -> int:
+    """Cut a damaged checkpoint before its first damaged record; the number of records saved."""
+    path = Path(path)
+    data = path.read_bytes()
+    place, saved = len(MAGIC), 0
+    while place + HEADER.size <= len(data):
+        length, checksum = HEADER.unpack_from(data, place)
+        payload = data[place + HEADER.size : place + HEADER.size + length]
+        if len(payload) < length or zlib.crc32(payload) != checksum:
+            break
+        place, saved = place + HEADER.size + length, saved + 1
+    if data[: len(MAGIC)] != MAGIC:
+        raise CheckpointError(f"{path} is not a plackett checkpoint: nothing can be saved.")
+    os.truncate(path, place)
+    return saved
+
+
+class Journal:
+    """A checkpoint file being written."""
+
+    def __init__(self, path: Path, end: int):
+        self.stream = path.open("r+b" if path.exists() else "w+b")
+        self.stream.truncate(end)
+        self.stream.seek(end)
+        if end < len(MAGIC):
+            self.stream.seek(0)
+            self.stream.write(MAGIC)
+            self.stream.flush()
+
+    def write(self, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Append a record."""
+        payload = encode(facts, arrays)
+        self.stream.write(HEADER.pack(len(payload), zlib.crc32(payload)) + payload)
+        self.stream.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.stream.close()

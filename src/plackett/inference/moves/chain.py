@@ -1,0 +1,180 @@
+"""A chain with its caches: scores W·λ_k of every class and row, so that a change of a few weights costs O(n).
+
+Target of all moves, with C, Z and the scale Λ integrated out (θ = ln λ up to a common shift, M = Kp):
+
+    π(θ, a) ∝ L(λ) · exp(a Σθ) · Λ^(−aM) · Γ(aM)/Γ(a)^M · p(a).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from plackett.compiled import FAST, jit
+from plackett.inference.moves.rows import CANCELLED, Columns, add, copy, fill, least, pad, scale, score, sum_log
+from plackett.inference.sweeps import SHAPE
+from plackett.model.race import Array
+
+
+class Chain(NamedTuple):
+    """The current point and room for a proposal; Λ need not be 1 between moves."""
+
+    theta: Array  # (K, p)
+    weights: Array  # (K, p) exp θ
+    numbers: Array  # as in `sweeps.State`; the shape a among them
+    mass: Array  # (1,) Λ
+    scores: Array  # (K, N) W·λ_k
+    rival: Array  # (N,) W·Σ_l λ_l
+    logs: Array  # (K + 1,) Σ ln score over the own rows of each class, and Σ ln rival
+    floor: Array  # (K,) smallest score of a class on its own rows
+    new_scores: Array
+    new_rival: Array
+    new_logs: Array
+    old_theta: Array
+    old_weights: Array
+    scratch: Array  # (K·p,)
+
+
+def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
+    """Room for a chain; θ and the numbers are shared with the caller, the caches are filled by `refresh`."""
+    K, p = theta.shape
+    N = int(columns.start[-1])
+    return Chain(
+        theta, np.empty((K, p)), numbers, np.ones(1), np.ones((K, N)), np.ones(N), np.zeros(K + 1), np.zeros(K),
+        np.ones((K, N)), np.ones(N), np.zeros(K + 1), np.empty((K, p)), np.empty((K, p)), np.empty(K * p),
+    )  # fmt: skip
+
+
+@jit
+def own(columns, x, k):
+    """The rows of class k."""
+    return x[columns.start[k] : columns.start[k + 1]]
+
+
+@jit
+def log_likelihood(logs):
+    """ln L from its parts."""
+    return logs[:-1].sum() - logs[-1]
+
+
+@jit
+def add_up(columns, scores, out):
+    """out = Σ_k scores_k, 1 on the padding."""
+    copy(out, scores[0])
+    for k in range(1, scores.shape[0]):
+        add(out, scores[k], 1.0)
+    pad(columns, out, 1.0)
+
+
+@jit
+def refresh(columns, chain):
+    """Caches from θ, which is normalised (Λ = 1)."""
+    K = chain.theta.shape[0]
+    chain.weights[:] = np.exp(chain.theta - chain.theta.max())
+    total = chain.weights.sum()
+    chain.theta[:] -= chain.theta.max() + math.log(total)
+    chain.weights[:] = np.exp(chain.theta)
+    chain.mass[0] = chain.weights.sum()
+    for k in range(K):
+        score(columns, chain.weights[k], chain.scores[k])
+        rows = own(columns, chain.scores[k], k)
+        chain.logs[k] = sum_log(rows, rows, 0.0)
+        chain.floor[k] = least(rows) if rows.size else 1.0
+    add_up(columns, chain.scores, chain.rival)
+    chain.logs[K] = sum_log(chain.rival, chain.rival, 0.0)
+
+
+@jit
+def negligible(columns, chain):
+    """A weight below this changes ln L by less than rounding does."""
+    return 1e-13 * chain.floor.min() / max(columns.W.shape[1], 1)
+
+
+@jit
+def keep(chain):
+    """Remember the point before a proposal is written over it."""
+    chain.old_theta[:] = chain.theta
+    chain.old_weights[:] = chain.weights
+
+
+@jit
+def rescore(columns, chain, k, factor, changed, m):
+    """new_scores of class k: features changed[:m] have new weights, and all its weights carry a new factor."""
+    new = chain.new_scores[k]
+    copy(new, chain.scores[k])
+    for i in range(m):
+        j = changed[i]
+        difference = chain.weights[k, j] / factor - chain.old_weights[k, j]
+        if abs(difference) > 1e-17 * chain.floor[k]:
+            add(new, columns.W[j], difference)
+    if factor != 1.0:
+        scale(new, factor)
+        pad(columns, new, 1.0)
+    if cancelled(new, chain.scores[k]) > 0:
+        score(columns, chain.weights[k], new)
+
+
+@jit(fastmath=FAST)
+def cancelled(new, old):
+    """The number of rows in which a sum has cancelled."""
+    bad = 0
+    for i in range(new.size):
+        bad += new[i] < CANCELLED * old[i]
+    return bad
+
+
+@jit(fastmath=FAST)
+def replace(out, new, old):
+    """out += new − old."""
+    for i in range(out.size):
+        out[i] += new[i] - old[i]
+
+
+@jit
+def evaluate(columns, chain, k, l):
+    """ln L of the proposal, new_scores of classes k and l being in place."""
+    K = chain.theta.shape[0]
+    copy(chain.new_rival, chain.rival)
+    replace(chain.new_rival, chain.new_scores[k], chain.scores[k])
+    if l != k:
+        replace(chain.new_rival, chain.new_scores[l], chain.scores[l])
+    pad(columns, chain.new_rival, 1.0)
+    if cancelled(chain.new_rival, chain.rival) > 0:
+        fill(chain.new_rival, 0.0)
+        for c in range(K):
+            add(chain.new_rival, chain.new_scores[c] if c in (k, l) else chain.scores[c], 1.0)
+        pad(columns, chain.new_rival, 1.0)
+    chain.new_logs[:] = chain.logs
+    chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
+    for c in (k, l):
+        rows = own(columns, chain.new_scores[c], c)
+        chain.new_logs[c] = sum_log(rows, rows, 0.0)
+    return log_likelihood(chain.new_logs)
+
+
+@jit
+def accept(columns, chain, k, l):
+    """Make the proposal current."""
+    copy(chain.rival, chain.new_rival)
+    for c in (k, l):
+        copy(chain.scores[c], chain.new_scores[c])
+        rows = own(columns, chain.scores[c], c)
+        chain.floor[c] = least(rows) if rows.size else 1.0
+    chain.logs[:] = chain.new_logs
+    chain.mass[0] = chain.weights.sum()
+
+
+@jit
+def metropolis(columns, chain, rng, k, l, log_ratio):
+    """Accept with L′/L · (Λ′/Λ)^(−aM) · e^log_ratio, or go back; classes k and l were changed and rescored."""
+    a, M = chain.numbers[SHAPE], chain.theta.size
+    log_ratio -= a * M * math.log(chain.weights.sum() / chain.old_weights.sum())
+    log_ratio += evaluate(columns, chain, k, l) - log_likelihood(chain.logs)
+    if -rng.standard_exponential() < log_ratio:
+        accept(columns, chain, k, l)
+        return True
+    chain.theta[:] = chain.old_theta
+    chain.weights[:] = chain.old_weights
+    return False

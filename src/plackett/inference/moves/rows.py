@@ -1,0 +1,193 @@
+"""Loops over rows for the moves: W feature-major, sums of logarithms with one logarithm for thousands of terms.
+
+Rows are sorted by class and every class is padded to a multiple of eight rows on which W is 0 and all sums are 1.
+Slices are taken before a loop, because only a loop over the whole of an array vectorises.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.compiled import FAST, jit
+from plackett.model.race import Array
+
+PAD = 8
+RUN = 2048  # terms multiplied before a logarithm: the product of their mantissas stays below 2^512
+WIDE = 1000  # features beyond which no kernel of partners is made
+CANCELLED = 1e-9  # a difference below this part of its minuend is summed afresh
+
+
+class Columns(NamedTuple):
+    """The data as the moves read them, and what the feature map knows of its columns."""
+
+    W: Array  # (p, N), rows sorted by class
+    start: npt.NDArray[np.int64]  # (K + 1,) first row of each class
+    size: npt.NDArray[np.int64]  # (K,) rows without padding
+    mirror: npt.NDArray[np.int64]  # (p,) feature that is the inverse of each; empty if the map knows none
+    near: Array  # (p, p) cumulated rows of a symmetric kernel that prefers correlated features; empty if p is large
+    level: Array  # (p,) ln of the mean of each feature
+
+
+def lay_out(
+    W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_classes: int, mirror: npt.NDArray[np.intp] | None
+) -> Columns:
+    """Sort and pad the rows; W (n, p), the larger entries of each row near 1."""
+    size = np.bincount(codes, minlength=n_classes)
+    start = np.concatenate([[0], np.cumsum(-(-size // PAD) * PAD)])
+    stride = start[-1] + (PAD if start[-1] % 512 == 0 else 0)  # columns a power of two apart collide in the cache
+    packed = np.zeros((W.shape[1], stride))
+    for k in range(n_classes):
+        packed[:, start[k] : start[k] + size[k]] = W[codes == k].T
+    relative = W / W.mean(axis=1, keepdims=True)
+    involution = np.empty(0, dtype=np.int64) if mirror is None else np.asarray(mirror, dtype=np.int64)
+    kernel = partner_kernel(relative, involution)
+    level = np.log(relative.mean(axis=0) + 1e-300)
+    return Columns(packed[:, : start[-1]], start, size, involution, np.cumsum(kernel, axis=1), level)
+
+
+def partner_kernel(W: npt.NDArray[np.floating], mirror: npt.NDArray[np.int64]) -> Array:
+    """Symmetric doubly stochastic kernel without diagonal: squared correlation, and a floor.
+
+    Symmetry makes the choice of a partner cancel in every acceptance ratio.
+    """
+    p = W.shape[1]
+    if p == 1 or p > WIDE:
+        return np.empty((0, 0))
+    varying = W.std(axis=0) > 1e-9
+    affinity = np.zeros((p, p))
+    affinity[np.ix_(varying, varying)] = np.corrcoef(W[:, varying].T) ** 2
+    affinity += 0.3 * affinity.mean() + 1e-12
+    affinity = (affinity + affinity.T) / 2
+    if mirror.size:
+        affinity = (affinity + affinity[mirror][:, mirror]) / 2
+    np.fill_diagonal(affinity, 0.0)
+    for _ in range(2000):
+        root = np.sqrt(affinity.sum(axis=1))
+        affinity = affinity / root[:, None] / root
+        if np.abs(root - 1).max() < 1e-14:
+            break
+    return affinity
+
+
+@jit(fastmath=FAST)
+def _log_product(x, y, d):
+    """Σ ln(x + d y) of at most RUN rows, a multiple of 8, and whether some product left the range of doubles."""
+    n = x.size // 4
+    a, b, c, e = x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :]
+    p, q, r, s = y[:n], y[n : 2 * n], y[2 * n : 3 * n], y[3 * n :]
+    exponent, mantissa, bad = 0, 1.0, 0
+    for i in range(n):
+        product = ((a[i] + d * p[i]) * (b[i] + d * q[i])) * ((c[i] + d * r[i]) * (e[i] + d * s[i]))
+        bad += (product < 1e-290) | (product > 1e290)
+        bits = np.float64(product).view(np.int64)
+        exponent += bits >> np.int64(52)
+        mantissa *= np.int64((bits & np.int64(0xFFFFFFFFFFFFF)) | np.int64(0x3FF0000000000000)).view(np.float64)
+    return math.log(mantissa) + (exponent - 1023 * n) * 0.6931471805599453, bad
+
+
+@jit
+def sum_log(x, y, d):
+    """Σ ln(x + d y), −inf if a term is not positive."""
+    total, bad = 0.0, 0
+    for first in range(0, x.size, RUN):
+        last = min(first + RUN, x.size)
+        part, worse = _log_product(x[first:last], y[first:last], d)
+        total += part
+        bad += worse
+    if bad == 0:
+        return total
+    total = 0.0
+    for i in range(x.size):
+        term = x[i] + d * y[i]
+        total += math.log(term) if term > 0.0 else -np.inf
+    return total
+
+
+@jit(fastmath=FAST)
+def shift(out, x, y, d):
+    """out = x + d y; returns the number of rows that cancelled."""
+    bad = 0
+    for i in range(out.size):
+        value = x[i] + d * y[i]
+        bad += value < CANCELLED * x[i]
+        out[i] = value
+    return bad
+
+
+@jit(fastmath=FAST)
+def add(x, y, d):
+    """x += d y."""
+    for i in range(x.size):
+        x[i] += d * y[i]
+
+
+@jit(fastmath=FAST)
+def add_four(out, w0, w1, w2, w3, d0, d1, d2, d3):
+    """out += d0 w0 + d1 w1 + d2 w2 + d3 w3."""
+    for i in range(out.size):
+        out[i] += (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
+
+
+@jit(fastmath=FAST)
+def copy(out, x):
+    """out = x."""
+    for i in range(out.size):
+        out[i] = x[i]
+
+
+@jit(fastmath=FAST)
+def fill(out, value):
+    """out = value."""
+    for i in range(out.size):
+        out[i] = value
+
+
+@jit(fastmath=FAST)
+def scale(x, d):
+    """x *= d."""
+    for i in range(x.size):
+        x[i] *= d
+
+
+@jit(fastmath=FAST)
+def least(x):
+    """The smallest of positive numbers; their bits are ordered as they are."""
+    smallest = np.int64(0x7FF0000000000000)
+    for i in range(x.size):
+        smallest = min(smallest, np.float64(x[i]).view(np.int64))
+    return np.int64(smallest).view(np.float64)
+
+
+@jit
+def pad(columns, x, value):
+    """Put a value on the padding of all classes."""
+    for k in range(columns.size.size):
+        fill(x[columns.start[k] + columns.size[k] : columns.start[k + 1]], value)
+
+
+@jit
+def score(columns, weights, out):
+    """out_i = W_i·weights for all rows: large weights first, then only those that can still change a double."""
+    fill(out, 0.0)
+    pad(columns, out, 1.0)
+    chosen, used = np.zeros(4, dtype=np.int64), np.zeros(4)
+    upper, lower = np.inf, 1e-6 * weights.max()
+    while lower < upper:
+        m = 0
+        for j in range(weights.size):
+            if lower <= weights[j] < upper and weights[j] > 0.0:
+                chosen[m], used[m] = j, weights[j]
+                m += 1
+            if m == 4 or (m > 0 and j == weights.size - 1):
+                used[m:] = 0.0
+                W = columns.W
+                add_four(
+                    out, W[chosen[0]], W[chosen[1]], W[chosen[2]], W[chosen[3]], used[0], used[1], used[2], used[3]
+                )
+                m = 0
+        upper, lower = lower, 1e-17 * least(out)
+    pad(columns, out, 1.0)

@@ -1,0 +1,118 @@
+"""Moves of the shape a that do not hold it back: the weights integrated out, or the inactive ones redrawn."""
+
+from __future__ import annotations
+
+import math
+
+from plackett.compiled import jit
+from plackett.inference.moves.chain import accept, add_up, keep, log_likelihood, negligible, own
+from plackett.inference.moves.rows import score, sum_log
+from plackett.inference.sweeps import SHAPE, log_prior
+
+REACH = 12.0  # the cut lies at most this far below the largest θ
+
+
+@jit
+def evidence(wins, exposures, shape):
+    """ln Π_kj Γ(a+n_kj)/Γ(a) · (b/(b+s_j))^a, with exposures = Σ_kj ln(b/(b+s_j))."""
+    total, base = shape * exposures, math.lgamma(shape)
+    for n in wins.flat:
+        if n > 0.0:
+            total += math.lgamma(shape + n) - base
+    return total
+
+
+@jit
+def draw_shape_collapsed(rng, target, wins, exposures, shape):
+    """a given C and Z with λ integrated out: slice sampling of ln a under evidence · p(a), from its whole range."""
+    here = math.log(shape)
+    level = evidence(wins, exposures, shape) + log_prior(target, here) - rng.standard_exponential()
+    left = target.table_start
+    right = left + target.table_step * (target.table.size - 1)
+    for _ in range(200):
+        z = left + (right - left) * rng.random()
+        if evidence(wins, exposures, math.exp(z)) + log_prior(target, z) > level:
+            return math.exp(z)
+        if z < here:
+            left = z
+        else:
+            right = z
+    return shape
+
+
+@jit
+def log_joint(target, log_shape, size, inactive, tilt):
+    """ln of p(a)·a · Γ(aM)/Γ(a)^M · e^(a·tilt) / a^m: the density of ln a with m inactive weights integrated out."""
+    a = math.exp(log_shape)
+    return (
+        log_prior(target, log_shape) + math.lgamma(a * size) - size * math.lgamma(a) + a * tilt - inactive * log_shape
+    )
+
+
+@jit
+def redraw_inactive(columns, chain, rng, target):
+    """a and all θ below a cut, from their joint conditional without the likelihood.
+
+    The cut is max θ − U(1, 12). With the m weights below it integrated out (∫ e^{aθ} dθ = e^{a·cut}/a) and Λ taken as
+    the sum A of the others, ln a is drawn by slice sampling from `log_joint`, then θ = cut − Exp(1)/a for the m. The
+    same set lies below the cut afterwards: accept with [L (Λ/A)^(−aM)]′ / [L (Λ/A)^(−aM)].
+    """
+    K, p = chain.theta.shape
+    M = K * p
+    old = chain.numbers[SHAPE]
+    cut = chain.theta.max() - 1.0 - (REACH - 1.0) * rng.random()
+    inactive, above, active_mass, largest = 0, 0.0, 0.0, 0.0
+    for k in range(K):
+        for j in range(p):
+            if chain.theta[k, j] < cut:
+                inactive += 1
+                largest = max(largest, chain.weights[k, j])
+            else:
+                above += chain.theta[k, j]
+                active_mass += chain.weights[k, j]
+    new = old
+    if target.learn:
+        tilt = above + inactive * cut - M * math.log(active_mass)
+        here = math.log(old)
+        level = log_joint(target, here, M, inactive, tilt) - rng.standard_exponential()
+        left = target.table_start
+        right = left + target.table_step * (target.table.size - 1)
+        for _ in range(200):
+            z = left + (right - left) * rng.random()
+            if log_joint(target, z, M, inactive, tilt) > level:
+                new = math.exp(z)
+                break
+            if z < here:
+                left = z
+            else:
+                right = z
+    keep(chain)
+    before = log_likelihood(chain.logs) - old * M * math.log(chain.weights.sum() / active_mass)
+    for k in range(K):
+        for j in range(p):
+            if chain.old_theta[k, j] < cut:
+                chain.theta[k, j] = cut - rng.standard_exponential() / new
+                chain.weights[k, j] = math.exp(chain.theta[k, j])
+                largest = max(largest, chain.weights[k, j])
+    after = -new * M * math.log(chain.weights.sum() / active_mass)
+    if M * largest < negligible(columns, chain):
+        after += log_likelihood(chain.logs)
+        if -rng.standard_exponential() < after - before:
+            chain.numbers[SHAPE] = new
+            chain.mass[0] = chain.weights.sum()
+            return True
+    else:
+        for k in range(K):
+            score(columns, chain.weights[k], chain.new_scores[k])
+            rows = own(columns, chain.new_scores[k], k)
+            chain.new_logs[k] = sum_log(rows, rows, 0.0)
+        add_up(columns, chain.new_scores, chain.new_rival)
+        chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
+        if -rng.standard_exponential() < after + log_likelihood(chain.new_logs) - before:
+            chain.numbers[SHAPE] = new
+            for k in range(K):
+                accept(columns, chain, k, k)
+            return True
+    chain.theta[:] = chain.old_theta
+    chain.weights[:] = chain.old_weights
+    return False
