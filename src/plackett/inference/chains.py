@@ -112,5 +112,5 @@ class ExchangeSampler:
 
     def end_tuning(self, chains: list[Chain]) -> None:
         """One plan for all chains, from what their moves did."""
-        runs, gains = sum(c.runs for c in chains), sum(c.gains for c in chains)
+        runs, gains = np.sum([c.runs for c in chains], axis=0), np.sum([c.gains for c in chains], axis=0)
         self.plan = adapted_plan(self.columns, first_plan(self.columns, self.n_classes), runs, gains, self.budget)
