@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from plackett.model.race import Array
 from plackett.posterior import Draws, chunks
 
-PROBED = 50  # rows whose probabilities are diagnosed
+PROBED = 20  # rows whose probabilities are diagnosed
 
 
 def split(x: Array) -> Array:
@@ -31,8 +31,15 @@ def split(x: Array) -> Array:
 def z_scores(x: Array) -> Array:
     """Normal scores of the ranks over all chains of each quantity."""
     flat = x.reshape(*x.shape[:-2], -1)
-    ranks = rankdata(flat, axis=-1, nan_policy="omit")
-    scores: Array = ndtri((ranks - 0.375) / (flat.shape[-1] + 0.25)).reshape(x.shape)
+    n = flat.shape[-1]
+    order = np.argsort(flat, axis=-1)
+    ranks = np.empty(flat.shape)
+    np.put_along_axis(ranks, order, np.arange(1.0, n + 1), axis=-1)
+    ordered = np.take_along_axis(flat, order, axis=-1)
+    tied = (ordered[..., 1:] == ordered[..., :-1]).any(axis=-1)
+    if tied.any():
+        ranks[tied] = rankdata(flat[tied], axis=-1)
+    scores: Array = ndtri((ranks - 0.375) / (n + 0.25)).reshape(x.shape)
     return scores
 
 
@@ -46,11 +53,12 @@ def plain_rhat(x: Array) -> Array:
     return ratio
 
 
-def rhat(x: Array) -> Array:
-    """Rank-normalised split R-hat, the larger of bulk and folded; NaN for a constant."""
+def rhat_and_bulk_ess(x: Array) -> tuple[Array, Array]:
+    """Rank-normalised split R-hat, the larger of bulk and folded (NaN for a constant), and the bulk ESS."""
     x = split(x)
+    scores = z_scores(x)
     folded = np.abs(x - np.median(x, axis=(-2, -1), keepdims=True))
-    return np.fmax(plain_rhat(z_scores(x)), plain_rhat(z_scores(folded)))
+    return np.fmax(plain_rhat(scores), plain_rhat(z_scores(folded))), plain_ess(scores)
 
 
 def plain_ess(x: Array) -> Array:
@@ -75,11 +83,6 @@ def plain_ess(x: Array) -> Array:
     ess: Array = n_chains * n / np.maximum(tau, 1 / np.log10(n_chains * n))
     constant = np.ptp(x, axis=(-2, -1)) < np.finfo(float).resolution
     return np.where(constant, float(n_chains * n), ess)
-
-
-def bulk_ess(x: Array) -> Array:
-    """Effective sample size of the rank-normalised draws."""
-    return plain_ess(z_scores(split(x)))
 
 
 def tail_ess(x: Array) -> Array:
@@ -123,9 +126,9 @@ def measures(x: Array) -> tuple[Array, Array, Array]:
     quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
     step = max(1, (1 << 22) // (x.shape[0] * x.shape[1]))
     parts = [quantities[start : start + step] for start in range(0, len(quantities), step)]
-    rhats, bulks, tails = (np.concatenate([f(part) for part in parts]) for f in (rhat, bulk_ess, tail_ess))
-    shape = x.shape[2:]
-    return rhats.reshape(shape), bulks.reshape(shape), tails.reshape(shape)
+    found = [(*rhat_and_bulk_ess(part), tail_ess(part)) for part in parts]
+    rhats, bulks, tails = (np.concatenate(column).reshape(x.shape[2:]) for column in zip(*found, strict=True))
+    return rhats, bulks, tails
 
 
 def diagnose(draws: Draws, learned: bool, features: npt.NDArray[np.floating]) -> Diagnostics | None:

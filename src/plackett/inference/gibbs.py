@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,19 +185,22 @@ class Run:
                     return None
 
     def _to_next_check(self) -> int:
-        """Iterations until the draws are looked at again: after draws, then each time they have doubled."""
+        """Iterations until the draws are looked at again."""
         if self.settings.target_ess is None:
             return self.settings.draws
-        check = self.settings.draws
-        while check <= self.store.iterations:
-            check *= 2
-        return check - self.store.iterations
+        return next(check for check in self._checks() if check > self.store.iterations) - self.store.iterations
 
     def _at_a_check(self) -> bool:
         if self.settings.target_ess is None or self.store.iterations < self.settings.draws:
             return False
-        whole, rest = divmod(self.store.iterations, self.settings.draws)
-        return rest == 0 and whole & (whole - 1) == 0
+        return self.store.iterations == next(check for check in self._checks() if check >= self.store.iterations)
+
+    def _checks(self) -> Iterator[int]:
+        """Iterations at which ESS is computed: after draws, then whenever there are a quarter more."""
+        check = self.settings.draws
+        while True:
+            yield check
+            check += -(-check // 4)
 
     def enough(self) -> bool:
         """Whether every effective sample size has reached the target, and the chains agree."""
