@@ -7,6 +7,7 @@ code. A chain that goes on from a record makes the same draws, bit for bit, as o
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -20,7 +21,8 @@ from typing import Any
 import numpy as np
 
 MAGIC = b"plackett-checkpoint-1\n"
-HEADER = struct.Struct("<QI")  # length of the payload, its CRC-32
+LENGTH = struct.Struct("<QI")  # length of the payload, its CRC-32
+HEADER = struct.Struct("<QII")  # the same, and the CRC-32 of these twelve bytes
 
 
 class CheckpointError(ValueError):
@@ -31,7 +33,9 @@ def fingerprint(*parts: Any) -> str:
     """A digest of arrays and settings: a checkpoint may only be continued with the same."""
     digest = hashlib.sha256()
     for part in parts:
-        data = np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+        data = repr(part).encode()
+        if isinstance(part, np.ndarray):
+            data = f"{part.dtype.str}{part.shape}".encode() + np.ascontiguousarray(part).tobytes()
         digest.update(struct.pack("<Q", len(data)) + data)
     return digest.hexdigest()
 
@@ -50,6 +54,31 @@ def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return json.loads(arrays.pop("facts").tobytes()), arrays
 
 
+def seal(payload: bytes) -> bytes:
+    """The header of a record."""
+    head = LENGTH.pack(len(payload), zlib.crc32(payload))
+    return head + struct.pack("<I", zlib.crc32(head))
+
+
+def unseal(data: bytes, place: int) -> bytes | None:
+    """The payload of the record at that byte, or None if the file ends within the record.
+
+    The header has a checksum of its own: a damaged length would otherwise pass for a record cut short, and all that
+    follows it be dropped without a word.
+    """
+    if place + HEADER.size > len(data):
+        return None
+    length, checksum, of_header = HEADER.unpack_from(data, place)
+    if zlib.crc32(data[place : place + LENGTH.size]) != of_header:
+        raise ValueError("the checksum of its header does not fit")
+    payload = data[place + HEADER.size : place + HEADER.size + length]
+    if len(payload) < length:
+        return None
+    if zlib.crc32(payload) != checksum:
+        raise ValueError("its checksum does not fit")
+    return payload
+
+
 def read(path: Path) -> tuple[list[tuple[dict[str, Any], dict[str, np.ndarray]]], int]:
     """All whole records and where the last of them ends; an incomplete last one is left out."""
     data = path.read_bytes()
@@ -57,14 +86,11 @@ def read(path: Path) -> tuple[list[tuple[dict[str, Any], dict[str, np.ndarray]]]
         raise CheckpointError(f"{path} is not a plackett checkpoint; give another path, or remove it to start afresh.")
     records: list[tuple[dict[str, Any], dict[str, np.ndarray]]] = []
     place = min(len(MAGIC), len(data))
-    while place + HEADER.size <= len(data):
-        length, checksum = HEADER.unpack_from(data, place)
-        payload = data[place + HEADER.size : place + HEADER.size + length]
-        if len(payload) < length:
-            break
+    while True:
         try:
-            if zlib.crc32(payload) != checksum:
-                raise ValueError("its checksum does not fit")
+            payload = unseal(data, place)
+            if payload is None:
+                return records, place
             records.append(decode(payload))
         except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
             raise CheckpointError(
@@ -72,23 +98,19 @@ def read(path: Path) -> tuple[list[tuple[dict[str, Any], dict[str, np.ndarray]]]
                 f"{len(records)} before it are whole: plackett.inference.checkpoint.salvage({str(path)!r}) cuts "
                 "the file there, and the fit goes on from them."
             ) from error
-        place += HEADER.size + length
-    return records, place
+        place += HEADER.size + len(payload)
 
 
 def salvage(path: str | os.PathLike[str]) -> int:
     """Cut a damaged checkpoint before its first damaged record; the number of records saved."""
     path = Path(path)
     data = path.read_bytes()
-    place, saved = len(MAGIC), 0
-    while place + HEADER.size <= len(data):
-        length, checksum = HEADER.unpack_from(data, place)
-        payload = data[place + HEADER.size : place + HEADER.size + length]
-        if len(payload) < length or zlib.crc32(payload) != checksum:
-            break
-        place, saved = place + HEADER.size + length, saved + 1
     if data[: len(MAGIC)] != MAGIC:
         raise CheckpointError(f"{path} is not a plackett checkpoint: nothing can be saved.")
+    place, saved = len(MAGIC), 0
+    with contextlib.suppress(ValueError):
+        while (payload := unseal(data, place)) is not None:
+            place, saved = place + HEADER.size + len(payload), saved + 1
     os.truncate(path, place)
     return saved
 
@@ -108,7 +130,7 @@ class Journal:
     def write(self, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Append a record."""
         payload = encode(facts, arrays)
-        self.stream.write(HEADER.pack(len(payload), zlib.crc32(payload)) + payload)
+        self.stream.write(seal(payload) + payload)
         self.stream.flush()
 
     def close(self) -> None:
