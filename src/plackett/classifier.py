@@ -149,7 +149,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
         rows = engine.prepare(W, codes, weight, len(classes))
         mirrors = getattr(self.features_, "mirrors_", None)
-        problem = Problem(rows, W, codes, mirrors, rate, seed, bool(self.progress))
+        problem = Problem(rows, W, codes, mirrors, rate, seed, bool(self.progress), self.random_state is not None)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
 
         self.classes_ = classes

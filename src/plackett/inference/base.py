@@ -24,6 +24,7 @@ class Problem:
     rate: float
     seed: np.random.SeedSequence
     progress: bool = False
+    seeded: bool = True  # whether the user chose the seed
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ class Gibbs(BaseEstimator):
         Stop after about this time with what there is.
     checkpoint : path, optional
         Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
-        of one that was not.
+        of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the target
+        and the limits may change.
     move_budget : float
         Work of the moves in an iteration, as a multiple of a plain sweep's.
 
@@ -149,10 +150,17 @@ class Run:
         capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
         self.store = Store(settings.chains, capacity, size)
         self.tuned = 0
+        if settings.tune == 0:
+            self.runner.end_tuning(self.chains)
+        self.found: tuple[int, Diagnostics | None] = (-1, None)  # iterations at the last diagnosis, and what it found
         self.journal: Journal | None = None
         if settings.checkpoint is not None:
-            same = (settings.draws, settings.tune, settings.chains, settings.moves, settings.target_ess is None)
-            self._open(fingerprint(problem.features, problem.codes, problem.rate, shape, *table, *same))
+            names = ("draws", "tune", "chains", "moves", "move_budget")
+            same = [getattr(settings, name) for name in names] + [settings.target_ess is None]
+            seed = problem.seed.entropy if problem.seeded else None
+            self._open(
+                fingerprint(problem.features, problem.codes, problem.mirrors, problem.rate, shape, seed, *table, *same)
+            )
 
     def go(self) -> str | None:
         """Tune, then draw until there is enough; a sentence if it ended early."""
