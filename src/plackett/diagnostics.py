@@ -161,7 +161,8 @@ def advice(
         )
     if not problems:
         return None
-    more = f"Try Gibbs(draws={4 * n_draws})" if target is None else f"Raise Gibbs({limit}=...)"
+    short_of_draws = target is None and limit == "max_draws"
+    more = f"Try Gibbs(draws={4 * n_draws})" if short_of_draws else f"Raise Gibbs({limit}=...)"
     return (
         " and ".join(problems)
         + ". Weights and intervals may be off; average predictions are usually less affected. "

@@ -218,8 +218,13 @@ class Run:
 
     def diagnose(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
-        log_weights, shapes, _ = self.store.filled()
-        return diagnose(Draws(log_weights, shapes), self.learned, self.problem.features)
+        if self.found[0] != self.store.iterations:
+            log_weights, shapes, _ = self.store.filled()
+            self.found = (
+                self.store.iterations,
+                diagnose(Draws(log_weights, shapes), self.learned, self.problem.features),
+            )
+        return self.found[1]
 
     def _round(self, pool: ThreadPoolExecutor, n: int) -> bool:
         """So many iterations of every chain; False if interrupted, with whole rounds kept."""
