@@ -1,0 +1,69 @@
+"""A fit killed again and again: `python killed.py job.json` runs it whole, then in pieces, and saves both results.
+
+Every piece is a forked child that dies by SIGKILL after a random part of the time that the whole fit took, so that the
+kills fall before the end on a fast machine and on a slow one.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_iris
+
+from plackett import Gibbs, PlackettLuceClassifier
+
+X, Y = load_iris(return_X_y=True)
+
+
+def fit(settings, path=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), random_state=3).fit(X, Y)
+
+
+def save(clf, path):
+    posterior = clf.posterior_
+    np.savez(path, log_weights=posterior.log_weights, shape=posterior.shape, trace=clf.trace_, n_iter=clf.n_iter_)
+
+
+def begin(settings, checkpoint, result):
+    """Fit in a child process."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            save(fit(settings, checkpoint), result)
+            status = 0
+        finally:
+            os._exit(status)
+    return child
+
+
+def main(job):
+    with open(job) as stream:
+        job = json.load(stream)
+    settings = job["settings"]
+    fit(settings | {"draws": 4, "tune": 1, "target_ess": None})  # loads the compiled kernels
+    started = time.perf_counter()
+    save(fit(settings), job["whole"])
+    seconds = time.perf_counter() - started
+    rng = np.random.default_rng(job["seed"])
+    sizes = []
+    for delay in rng.uniform(0, 1.6 * seconds / job["kills"], size=job["kills"]):
+        child = begin(settings, job["checkpoint"], job["pieces"])
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            break
+        sizes.append(os.path.getsize(job["checkpoint"]) if os.path.exists(job["checkpoint"]) else 0)
+    _, status = os.waitpid(begin(settings, job["checkpoint"], job["pieces"]), 0)
+    print(json.dumps({"sizes": sizes, "status": status, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

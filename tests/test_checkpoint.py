@@ -1,0 +1,377 @@
+"""Checkpoints: a fit that was killed, cut or damaged ends with the draws of one that was not."""
+
+import _thread
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import plackett.inference.chains as chains
+import plackett.inference.gibbs as gibbs
+from plackett import Gibbs, PlackettLuceClassifier
+from plackett.features import ExpFeatures
+from plackett.inference.checkpoint import HEADER, MAGIC, CheckpointError, Journal, read, salvage
+from plackett.inference.store import Portion, Store
+from plackett.priors import LogUniform
+
+SMALL = {"draws": 12, "tune": 8, "chains": 2}
+
+
+@pytest.fixture
+def small():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    return X, (X[:, 0] + rng.normal(size=30) > 0).astype(int)
+
+
+@pytest.fixture
+def short_rounds(monkeypatch):
+    """One iteration in a round, and so one in a record."""
+    monkeypatch.setattr(gibbs, "ROUND_SECONDS", 0.0)
+
+
+def fit(data, path=None, random_state=3, shape="learn", rate=1.0, features="exp", **settings):
+    """A fit that says nothing about mixing."""
+    model = PlackettLuceClassifier(
+        Gibbs(**SMALL | settings, checkpoint=path), shape, rate, features, random_state=random_state
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
+        return model.fit(*data)
+
+
+def assert_same(a, b):
+    """Bit for bit."""
+    np.testing.assert_array_equal(a.posterior_.log_weights, b.posterior_.log_weights)
+    np.testing.assert_array_equal(a.posterior_.shape, b.posterior_.shape)
+    np.testing.assert_array_equal(a.trace_, b.trace_)
+    assert a.n_iter_ == b.n_iter_
+
+
+def ends(data):
+    """Where the magic and every record of a whole file end."""
+    places = [len(MAGIC)]
+    while places[-1] < len(data):
+        places.append(places[-1] + HEADER.size + HEADER.unpack_from(data, places[-1])[0])
+    assert places[-1] == len(data)
+    return places
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    ("kills", "settings"),
+    [
+        (20, {"draws": 4000, "tune": 1000}),
+        (6, {"draws": 800, "tune": 200, "moves": "none"}),
+        (8, {"draws": 100, "tune": 100, "target_ess": 1e9, "max_draws": 1200}),
+    ],
+    ids=["exchange", "none", "target_ess"],
+)
+def test_killed_at_random_moments(tmp_path, kills, settings):
+    job = {name: str(tmp_path / f"{name}.npz") for name in ("checkpoint", "whole", "pieces")}
+    (tmp_path / "job.json").write_text(json.dumps({**job, "settings": settings, "kills": kills, "seed": 0}))
+    command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(tmp_path / "job.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["status"] == 0, done.stderr
+    assert len(report["sizes"]) == kills, "the fit ended before the last kill"
+    assert report["sizes"][0] < report["sizes"][-1]
+    whole, pieces = np.load(job["whole"]), np.load(job["pieces"])
+    for name in ("log_weights", "shape", "trace", "n_iter"):
+        np.testing.assert_array_equal(whole[name], pieces[name])
+
+
+@pytest.mark.parametrize("moves", ["exchange", "none"])
+def test_rounds_of_any_length_give_the_same_draws(small, monkeypatch, moves):
+    settings = {"draws": 300, "tune": 200, "moves": moves}
+    usual = fit(small, **settings)
+    monkeypatch.setattr(gibbs, "ROUND_SECONDS", 0.0)
+    assert_same(usual, fit(small, **settings))
+
+
+def test_every_cut_leaves_the_whole_records(tmp_path):
+    path = tmp_path / "cut"
+    journal = Journal(path, 0)
+    for i in range(3):
+        journal.write({"i": i}, {"x": np.arange(i)})
+    journal.close()
+    data = path.read_bytes()
+    places = ends(data)
+    for cut in range(len(data) + 1):
+        path.write_bytes(data[:cut])
+        records, end = read(path)
+        whole = sum(place <= cut for place in places[1:])
+        assert [facts["i"] for facts, _ in records] == list(range(whole))
+        assert end == (cut if cut < len(MAGIC) else places[whole])
+
+
+@pytest.mark.parametrize("settings", [{}, {"moves": "none"}, {"draws": 3, "target_ess": 1e9, "max_draws": 17}])
+def test_a_cut_file_is_continued(tmp_path, small, short_rounds, settings):
+    path = tmp_path / "fit"
+    whole = fit(small, path, **settings)
+    assert_same(whole, fit(small, **settings))
+    data = path.read_bytes()
+    places = ends(data)
+    some = np.random.default_rng(0).choice(places, size=4, replace=False)
+    near = [place + step for place in (0, *places[:2], *some, len(data)) for step in (-1, 0, 1, HEADER.size)]
+    cuts = {cut for cut in near if 0 <= cut <= len(data)} | set(np.random.default_rng(1).integers(len(data), size=8))
+    for cut in sorted(cuts):
+        path.write_bytes(data[:cut])
+        assert_same(whole, fit(small, path, **settings))
+        if cut >= places[1]:
+            assert path.read_bytes()[: places[1]] == data[: places[1]]
+
+
+def test_a_flipped_bit_is_refused_wherever_it_is(tmp_path, small, short_rounds):
+    path = tmp_path / "fit"
+    fit(small, path, draws=4, tune=2)
+    data = path.read_bytes()
+    places = ends(data)
+    rng = np.random.default_rng(0)
+    heads = [place + i for place in places[:-1] for i in range(HEADER.size)]
+    for place in [*heads, *rng.integers(len(MAGIC), len(data), size=300)]:
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(flipped)
+        before = sum(end <= place for end in places[1:])
+        with pytest.raises(CheckpointError, match=rf"record {before + 1},.* The {before} before it are whole.*salvage"):
+            read(path)
+        assert salvage(path) == before
+        assert path.read_bytes() == data[: places[before]]
+
+
+def test_damage_is_refused_salvaged_and_continued(tmp_path, small, short_rounds):
+    path = tmp_path / "fit"
+    whole = fit(small, path)
+    data = path.read_bytes()
+    places = ends(data)
+    for n in (0, 1, len(places) // 2, len(places) - 2):
+        flipped = bytearray(data)
+        flipped[(places[n] + places[n + 1]) // 2] ^= 16
+        path.write_bytes(flipped)
+        with pytest.raises(CheckpointError, match=rf"damaged.*The {n} before it are whole"):
+            fit(small, path)
+        assert path.read_bytes() == flipped  # refused, and left as it was
+        assert salvage(path) == n
+        assert_same(whole, fit(small, path))
+        assert path.read_bytes() == data
+
+
+def test_salvage_leaves_a_whole_file_alone(tmp_path, small):
+    path = tmp_path / "fit"
+    fit(small, path)
+    data = path.read_bytes()
+    assert salvage(path) == len(ends(data)) - 1
+    assert path.read_bytes() == data
+
+
+def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path, small):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a checkpoint, and dear to its owner\n")
+    with pytest.raises(CheckpointError, match="notes.txt is not a plackett checkpoint"):
+        fit(small, path)
+    with pytest.raises(CheckpointError, match="not a plackett checkpoint"):
+        salvage(path)
+    assert path.read_text() == "not a checkpoint, and dear to its owner\n"
+
+
+class Unmirrored(ExpFeatures):
+    """The same features for a sampler that is not told which of them are mirrors."""
+
+    @property
+    def mirrors_(self):
+        return None
+
+    @mirrors_.setter
+    def mirrors_(self, value):
+        pass
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"draws": 13},
+        {"tune": 9},
+        {"chains": 3},
+        {"moves": "none"},
+        {"target_ess": 10.0},
+        {"move_budget": 1.0},
+        {"shape_prior": LogUniform(0.01, 1.0)},
+        {"shape": 0.5},
+        {"rate": 2.0},
+        {"random_state": 4},
+        {"random_state": None},
+        {"features": ExpFeatures(scales=(1.0, 2.0))},
+        {"features": Unmirrored()},
+    ],
+    ids=lambda other: ", ".join(other),
+)
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path, small, other):
+    path = tmp_path / "fit"
+    whole = fit(small, path)
+    data = path.read_bytes()
+    with pytest.raises(CheckpointError, match="belongs to another fit: data, prior or settings differ"):
+        fit(small, path, **other)
+    assert path.read_bytes() == data
+    assert_same(whole, fit(small, path))
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path, small):
+    path = tmp_path / "fit"
+    fit(small, path)
+    X, y = small
+    moved, relabelled = X.copy(), y.copy()
+    moved[7, 1] += 1e-9
+    relabelled[7] = 1 - y[7]
+    three_classes = np.where(y == 0, 0, np.arange(30) % 2 + 1)
+    for data in ((moved, y), (X, relabelled), (X[:-1], y[:-1]), (X[:, :1], y), (X, three_classes)):
+        with pytest.raises(CheckpointError, match="belongs to another fit"):
+            fit(data, path)
+
+
+def test_without_a_seed_a_fit_goes_on_as_well(tmp_path, small, short_rounds):
+    path = tmp_path / "fit"
+    whole = fit(small, path, random_state=None)
+    data = path.read_bytes()
+    path.write_bytes(data[: ends(data)[7]])
+    assert_same(whole, fit(small, path, random_state=None))
+
+
+def test_without_tuning_a_fit_goes_on_with_the_plan_it_had(tmp_path, small, short_rounds):
+    settings = {"tune": 0, "draws": 20, "move_budget": 0.3}
+    path = tmp_path / "fit"
+    whole = fit(small, path, **settings)
+    data = path.read_bytes()
+    path.write_bytes(data[: ends(data)[7]])
+    assert_same(whole, fit(small, path, **settings))
+
+
+@pytest.mark.parametrize("settings", [{}, {"target_ess": 5.0, "draws": 200, "tune": 100}], ids=["draws", "target_ess"])
+def test_a_finished_checkpoint_loads_without_sampling(tmp_path, small, monkeypatch, settings):
+    path = tmp_path / "fit"
+    whole = fit(small, path, **settings)
+    data = path.read_bytes()
+
+    def refuse(*args):
+        raise AssertionError("the chains were advanced")
+
+    monkeypatch.setattr(chains.ExchangeSampler, "advance", refuse)
+    loaded = fit(small, path, **settings)
+    assert_same(whole, loaded)
+    assert loaded.diagnostics_.smallest_ess == whole.diagnostics_.smallest_ess
+    assert loaded.shape_ == whole.shape_
+    assert path.read_bytes() == data
+
+
+def interrupt_at(monkeypatch, n):
+    """Ctrl-C in the nth advance of a chain."""
+    advance, calls = chains.ExchangeSampler.advance, []
+
+    def interrupted(self, chain, *args):
+        calls.append(None)
+        if len(calls) == n:
+            time.sleep(0.1)  # the main thread waits for the chains by now
+            _thread.interrupt_main()
+        advance(self, chain, *args)
+
+    monkeypatch.setattr(chains.ExchangeSampler, "advance", interrupted)
+
+
+def test_interruption_and_a_new_fit(tmp_path, small, short_rounds, monkeypatch):
+    path = tmp_path / "fit"
+    whole = fit(small)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        with pytest.raises(KeyboardInterrupt, match="interrupted while tuning"):
+            fit(small, path)
+    size = path.stat().st_size
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2 * SMALL["tune"])
+        with pytest.warns(
+            ConvergenceWarning, match=r"interrupted: the (\d+) draws of each chain made so far were kept"
+        ):
+            part = PlackettLuceClassifier(Gibbs(**SMALL, checkpoint=path), random_state=3).fit(*small)
+    assert path.stat().st_size > size
+    kept = part.posterior_.shape.shape[1]
+    assert 0 < kept < SMALL["draws"]
+    np.testing.assert_array_equal(part.posterior_.log_weights, whole.posterior_.log_weights[:, :kept])
+    assert_same(whole, fit(small, path))
+
+
+def test_target_ess_stops_when_it_is_reached(iris):
+    """Without a word, at a doubling of draws, with memory for twice the draws at most."""
+    model = PlackettLuceClassifier(Gibbs(draws=500, tune=500, target_ess=200), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(*iris)
+    found = model.diagnostics_
+    assert found.smallest_ess >= 200 and found.worst_rhat <= 1.01
+    iterations, kept = model.n_iter_ - 500, model.posterior_.shape.shape[1]
+    assert 500 <= kept <= 1000
+    doublings = np.log2(iterations / 500)
+    assert doublings == round(doublings) and doublings < 8
+
+
+def test_a_missed_target_warns_and_the_draws_are_thinned(small):
+    """Room for 20: at 20, 40, 80 and 160 iterations every second draw goes."""
+    settings = {"draws": 10, "tune": 8, "chains": 2}
+    plain = fit(small, **settings | {"draws": 250})
+    model = PlackettLuceClassifier(Gibbs(**settings, target_ess=5000, max_draws=250), random_state=3)
+    with pytest.warns(
+        ConvergenceWarning, match=r"smallest effective .* is (\d+) \(should be at least 5000\).*max_draws"
+    ):
+        model.fit(*small)
+    assert model.n_iter_ == 258
+    np.testing.assert_array_equal(model.posterior_.log_weights, plain.posterior_.log_weights[:, ::16])
+    np.testing.assert_array_equal(model.posterior_.shape, plain.posterior_.shape[:, ::16])
+    np.testing.assert_array_equal(model.trace_, plain.trace_[:, ::16])
+
+
+def test_the_warning_tells_the_smallest_ess(small):
+    model = PlackettLuceClassifier(Gibbs(draws=200, chains=2, target_ess=1e6, max_draws=300), random_state=3)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(*small)
+    assert f"is {model.diagnostics_.smallest_ess:.0f} (should be at least 1e+06)" in str(caught[0].message)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("target", [None, 1e9])
+def test_max_seconds_stops(iris, quiet, target):
+    limits = {"target_ess": target, "max_draws": 10**9, "max_seconds": 0.5}
+    model = PlackettLuceClassifier(Gibbs(draws=100_000, tune=20, **limits), random_state=0)
+    started = time.perf_counter()
+    model.fit(*iris)
+    assert time.perf_counter() - started < 20  # 100,000 draws would take minutes
+    assert 0 < model.n_iter_ - 20 < 100_000
+
+
+@pytest.mark.parametrize("target", [None, 1e9])
+def test_a_fit_out_of_time_says_so(iris, target):
+    settings = {"draws": 5000, "tune": 20, "moves": "none", "target_ess": target, "max_seconds": 0.0}
+    with pytest.warns(ConvergenceWarning, match=r"effective sample size is \d+.*Raise Gibbs\(max_seconds=\.\.\.\)"):
+        PlackettLuceClassifier(Gibbs(**settings), random_state=0).fit(*iris)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_kept_does_not_depend_on_the_portions(seed):
+    rng = np.random.default_rng(seed)
+    x = np.arange(500.0).reshape(1, -1, 1, 1)
+    store = Store(1, 20, (1, 1))
+    while store.iterations < 500:
+        if store.room() == 0:
+            store.halve()
+        n = min(int(rng.integers(1, 40)), store.room(), 500 - store.iterations)
+        some = x[:, store.iterations : store.iterations + n]
+        store.add(store.select(Portion(some, some[..., 0, 0], some[..., 0, 0])), n)
+        assert store.count <= 20 and store.thin & (store.thin - 1) == 0
+    assert store.thin == 32
+    for kept in store.filled():
+        np.testing.assert_array_equal(kept.ravel(), np.arange(0, 500, 32))
