@@ -1,7 +1,7 @@
 """A fit killed again and again: `python killed.py job.json` runs it whole, then in pieces, and saves both results.
 
-Every piece is a forked child that dies by SIGKILL after a random part of the time that the whole fit took, so that the
-kills fall before the end on a fast machine and on a slow one.
+Every piece is a forked child that dies by SIGKILL when the checkpoint has grown by a random amount, so that the kills
+fall before the end on a fast machine and on a slow one.
 """
 
 import json
@@ -43,26 +43,32 @@ def begin(settings, checkpoint, result):
     return child
 
 
+def size(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
 def main(job):
     with open(job) as stream:
         job = json.load(stream)
     settings = job["settings"]
     fit(settings | {"draws": 4, "tune": 1, "target_ess": None})  # loads the compiled kernels
-    started = time.perf_counter()
-    save(fit(settings), job["whole"])
-    seconds = time.perf_counter() - started
+    save(fit(settings, job["whole"] + ".checkpoint"), job["whole"])
+    share = os.path.getsize(job["whole"] + ".checkpoint") / job["kills"]
     rng = np.random.default_rng(job["seed"])
     sizes = []
-    for delay in rng.uniform(0, 1.6 * seconds / job["kills"], size=job["kills"]):
+    for growth in rng.uniform(0, 1.6 * share, size=job["kills"]):
+        before = size(job["checkpoint"])
         child = begin(settings, job["checkpoint"], job["pieces"])
-        time.sleep(delay)
+        while size(job["checkpoint"]) < before + growth and os.waitpid(child, os.WNOHANG) == (0, 0):
+            time.sleep(0.001)
+        time.sleep(0.01 * rng.random())
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
             break
-        sizes.append(os.path.getsize(job["checkpoint"]) if os.path.exists(job["checkpoint"]) else 0)
+        sizes.append(size(job["checkpoint"]))
     _, status = os.waitpid(begin(settings, job["checkpoint"], job["pieces"]), 0)
-    print(json.dumps({"sizes": sizes, "status": status, "seconds": seconds}))
+    print(json.dumps({"sizes": sizes, "status": status}))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import _thread
 import json
-import os
 import subprocess
 import sys
 import time
@@ -64,7 +63,6 @@ def ends(data):
     return places
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
     ("kills", "settings"),
     [
@@ -307,7 +305,7 @@ def test_interruption_and_a_new_fit(tmp_path, small, short_rounds, monkeypatch):
 
 
 def test_target_ess_stops_when_it_is_reached(iris):
-    """Without a word, at a doubling of draws, with memory for twice the draws at most."""
+    """Without a word, with memory for twice the draws at most."""
     model = PlackettLuceClassifier(Gibbs(draws=500, tune=500, target_ess=200), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -316,8 +314,7 @@ def test_target_ess_stops_when_it_is_reached(iris):
     assert found.smallest_ess >= 200 and found.worst_rhat <= 1.01
     iterations, kept = model.n_iter_ - 500, model.posterior_.shape.shape[1]
     assert 500 <= kept <= 1000
-    doublings = np.log2(iterations / 500)
-    assert doublings == round(doublings) and doublings < 8
+    assert kept <= iterations < 20_000
 
 
 def test_a_missed_target_warns_and_the_draws_are_thinned(small):
