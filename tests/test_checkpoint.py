@@ -66,9 +66,9 @@ def ends(data):
 @pytest.mark.parametrize(
     ("kills", "settings"),
     [
-        (20, {"draws": 4000, "tune": 1000}),
-        (6, {"draws": 800, "tune": 200, "moves": "none"}),
-        (8, {"draws": 100, "tune": 100, "target_ess": 1e9, "max_draws": 1200}),
+        (20, {"draws": 10_000, "tune": 500}),
+        (6, {"draws": 40_000, "tune": 200, "moves": "none"}),
+        (5, {"draws": 500, "tune": 100, "target_ess": 1e9, "max_draws": 6000}),
     ],
     ids=["exchange", "none", "target_ess"],
 )
