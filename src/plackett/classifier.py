@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -25,6 +23,7 @@ from plackett.inference.base import Problem
 from plackett.model.race import Array
 from plackett.posterior import Point, mean_probabilities, probability_interval
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
+from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 FEATURES = {"exp": ExpFeatures}
@@ -123,18 +122,18 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         inference = self._make_inference()
-        shape = self._check_shape()
-        rate = _positive("rate", self.rate)
+        shape = number_or_learn("shape", self.shape)
+        rate = positive("rate", self.rate)
         engine = make_engine(self.engine)
         features = self._make_features()
         X, y = self._validate(X, y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"a classifier needs at least two classes, and y holds one class only: {classes[0]!r} in {len(y)} rows "
-                f"(n_samples={len(y)})."
-            )
-        X, codes, weight = self._weigh(X, codes, sample_weight, classes, isinstance(inference, Gibbs))
+        classes, codes = coded_labels(y)
+        weight = row_weights(sample_weight, codes, classes)
+        if isinstance(inference, Gibbs):
+            check_whole(weight, "Gibbs", "Use inference='variational' or 'em' for other weights.")
+        if weight is not None:
+            rows = np.flatnonzero(weight)
+            X, codes, weight = _safe_indexing(X, rows), codes[rows], weight[rows]
 
         self.features_ = fit_features(features, X, codes, weight)
         W = transform(self.features_, X)
@@ -197,9 +196,8 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
                 "EM gives one estimate and no uncertainty, so there is no interval. Fit with inference='gibbs' or "
                 "inference='variational'."
             )
-        if not isinstance(prob, (int, float, np.number)) or not 0 < prob < 1:
-            raise ValueError(f"prob must be a number between 0 and 1, got {prob!r} instead.")
-        return probability_interval(self._transform(X), self.posterior_.flat_draws(), float(prob))
+        prob = check_prob(prob)
+        return probability_interval(self._transform(X), self.posterior_.flat_draws(), prob)
 
     def to_arviz(self, log_likelihood: bool = True) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
@@ -259,14 +257,6 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
         return clone(self.features)
 
-    def _check_shape(self) -> float | None:
-        """A number, or None to learn it."""
-        if isinstance(self.shape, str):
-            if self.shape == "learn":
-                return None
-            raise ValueError(f"shape must be a positive number or 'learn', got {self.shape!r} instead.")
-        return _positive("shape", self.shape)
-
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -280,40 +270,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         return X, np.asarray(y)
 
-    def _weigh(
-        self, X: Any, codes: npt.NDArray[np.intp], sample_weight: Any, classes: npt.NDArray[Any], whole: bool
-    ) -> tuple[Any, npt.NDArray[np.intp], Array | None]:
-        """Drop rows of weight zero; refuse weights that cannot be used."""
-        if sample_weight is None:
-            return X, codes, None
-        weight = _check_sample_weight(sample_weight, np.empty((_num_samples(X), 1)), dtype=np.float64)
-        if not (weight >= 0).all():
-            raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
-        if whole and not np.array_equal(weight, np.round(weight)):
-            i = int(np.argmax(weight != np.round(weight)))
-            raise ValueError(
-                f"Gibbs takes whole numbers as sample_weight (a weight of 2 is two rows), got {weight[i]} in row {i}. "
-                "Use inference='variational' or 'em' for other weights."
-            )
-        for k, label in enumerate(classes):
-            if weight[codes == k].sum() == 0:
-                raise ValueError(
-                    f"class {label!r} has total weight 0 in sample_weight; leave its rows out of X and y, or give "
-                    "them weight."
-                )
-        if (weight == 1).all():
-            return X, codes, None
-        rows = np.flatnonzero(weight)
-        return _safe_indexing(X, rows), codes[rows], weight[rows]
-
 
 def _named(X: Any, checked: Array) -> Any:
     """The table itself where it has column names, so that features can be called by them; else the checked array."""
     return X if hasattr(X, "columns") else checked
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
-        learn = " or 'learn'" if name == "shape" else ""
-        raise ValueError(f"{name} must be a positive number{learn}, got {value!r} instead.")
-    return float(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -145,13 +145,22 @@ def diagnose(draws: Draws, learned: bool, features: npt.NDArray[np.floating]) ->
     return Diagnostics(*measures(draws.log_weights), *a, *measures(probabilities))
 
 
-def advice(
-    found: Diagnostics | None, n_draws: int, target: float | None = None, limit: str = "max_draws"
-) -> str | None:
-    """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do."""
-    if found is None:
-        return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=1000) or more."
-    wanted = 400 if target is None else target
+class Verdict(Protocol):
+    """What decides whether a run was good enough."""
+
+    @property
+    def worst_rhat(self) -> float:
+        """The largest R-hat."""
+        ...
+
+    @property
+    def smallest_ess(self) -> float:
+        """The smallest effective sample size."""
+        ...
+
+
+def shortcomings(found: Verdict, wanted: float = 400) -> str | None:
+    """What is wrong with a run, and by how much; None where nothing is."""
     problems = []
     if found.worst_rhat > 1.01:
         problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
@@ -159,12 +168,22 @@ def advice(
         problems.append(
             f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least {wanted:g})"
         )
-    if not problems:
+    return " and ".join(problems) or None
+
+
+def advice(
+    found: Diagnostics | None, n_draws: int, target: float | None = None, limit: str = "max_draws"
+) -> str | None:
+    """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do."""
+    if found is None:
+        return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=1000) or more."
+    wrong = shortcomings(found, 400 if target is None else target)
+    if wrong is None:
         return None
     short_of_draws = target is None and limit == "max_draws"
     more = f"Try Gibbs(draws={4 * n_draws})" if short_of_draws else f"Raise Gibbs({limit}=...)"
     return (
-        " and ".join(problems)
+        wrong
         + ". Weights and intervals may be off; average predictions are usually less affected. "
         + f"{more}, or a fixed shape such as shape=0.1, which mixes better than shape='learn'."
     )

@@ -83,15 +83,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
-            weight = _check_sample_weight(sample_weight, X)
-            # Sums in an order of the values, so that the features do not depend on how the rows came.
-            self.mean_ = np.array([_weighted_mean(X[:, j], weight) for j in range(d)])
-            deviation = X - self.mean_
-            size = np.abs(deviation).max(axis=0)
-            constant = size <= 1e-12 * np.abs(X).max(axis=0)
-            size[constant] = 1.0
-            variance = [_weighted_mean((deviation[:, j] / size[j]) ** 2, weight) for j in range(d)]
-            self.scale_ = np.where(constant, np.inf, size * np.sqrt(variance))
+            self.mean_, self.scale_ = mean_and_scale(X, _check_sample_weight(sample_weight, X))
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
@@ -141,6 +133,21 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def mean_and_scale(X: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column, infinite for a constant one.
+
+    Sums are taken in an order of the values: nothing depends on how the rows came.
+    """
+    columns = range(X.shape[1])
+    mean = np.array([_weighted_mean(X[:, j], weight) for j in columns])
+    deviation = X - mean
+    size = np.abs(deviation).max(axis=0)
+    constant = size <= 1e-12 * np.abs(X).max(axis=0)
+    size[constant] = 1.0
+    variance = [_weighted_mean((deviation[:, j] / size[j]) ** 2, weight) for j in columns]
+    return mean, np.where(constant, np.inf, size * np.sqrt(variance))
 
 
 def _weighted_mean(x: Array, weight: Array) -> float:

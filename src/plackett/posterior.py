@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -115,12 +115,21 @@ def chunks(features: npt.NDArray[np.floating], weights: Array) -> Iterator[Array
 
 def mean_probabilities(features: npt.NDArray[np.floating], weights: Array) -> Array:
     """Predictions averaged over draws (section 4.2), (n, K)."""
-    return np.concatenate([block.mean(axis=1) for block in chunks(features, weights)])
+    return averaged(chunks(features, weights))
 
 
 def probability_interval(features: npt.NDArray[np.floating], weights: Array, prob: float) -> tuple[Array, Array]:
     """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
+    return equal_tailed(chunks(features, weights), prob)
+
+
+def averaged(blocks: Iterable[Array]) -> Array:
+    """Mean over the draws of blocks (rows, S, K)."""
+    return np.concatenate([block.mean(axis=1) for block in blocks])
+
+
+def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
+    """Interval over the draws of blocks (rows, S, K) with equal probability on either side."""
     tail = (1 - prob) / 2
-    pairs = [np.quantile(block, [tail, 1 - tail], axis=1) for block in chunks(features, weights)]
-    lower, upper = np.concatenate(pairs, axis=1)
+    lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
     return lower, upper

@@ -1,0 +1,68 @@
+"""Checks that the classifiers share: an error says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import _check_sample_weight
+
+from plackett.model.race import Array
+
+
+def positive(name: str, value: Any, learn: bool = False) -> float:
+    """A finite positive number; `learn` says in the error that "learn" would do as well."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        what = "a positive number or 'learn'" if learn else "a positive number"
+        raise ValueError(f"{name} must be {what}, got {value!r} instead.")
+    return float(value)
+
+
+def number_or_learn(name: str, value: Any) -> float | None:
+    """A positive number, or None for "learn"."""
+    return None if isinstance(value, str) and value == "learn" else positive(name, value, learn=True)
+
+
+def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """The classes and the class number of each row; at least two classes."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"a classifier needs at least two classes, and y holds one class only: {classes[0]!r} in {len(y)} rows "
+            f"(n_samples={len(y)})."
+        )
+    return classes, codes
+
+
+def row_weights(sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.NDArray[Any]) -> Array | None:
+    """Non-negative weights that leave every class some weight; None where all are 1."""
+    if sample_weight is None:
+        return None
+    weight: Array = _check_sample_weight(sample_weight, np.empty((len(codes), 1)), dtype=np.float64)
+    if not (weight >= 0).all():
+        raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
+    for k, label in enumerate(classes):
+        if weight[codes == k].sum() == 0:
+            raise ValueError(
+                f"class {label!r} has total weight 0 in sample_weight; leave its rows out of X and y, or give "
+                "them weight."
+            )
+    return None if (weight == 1).all() else weight
+
+
+def check_whole(weight: Array | None, who: str, instead: str) -> None:
+    """Refuse fractions: a sampler takes a weight of 2 as two rows."""
+    if weight is not None and not np.array_equal(weight, np.round(weight)):
+        i = int(np.argmax(weight != np.round(weight)))
+        raise ValueError(
+            f"{who} takes whole numbers as sample_weight (a weight of 2 is two rows), got {weight[i]} in row {i}. "
+            + instead
+        )
+
+
+def check_prob(prob: Any) -> float:
+    """A number between 0 and 1."""
+    if not isinstance(prob, (int, float, np.number)) or not 0 < prob < 1:
+        raise ValueError(f"prob must be a number between 0 and 1, got {prob!r} instead.")
+    return float(prob)
