@@ -2,8 +2,17 @@
 
 from plackett.classifier import PlackettLuceClassifier
 from plackett.inference import EM, Gibbs, Variational
+from plackett.logit import SparseLogitClassifier
 from plackett.modelfile import load
 from plackett.path import regularization_path
 
-__all__ = ["EM", "Gibbs", "PlackettLuceClassifier", "Variational", "load", "regularization_path"]
+__all__ = [
+    "EM",
+    "Gibbs",
+    "PlackettLuceClassifier",
+    "SparseLogitClassifier",
+    "Variational",
+    "load",
+    "regularization_path",
+]
 __version__ = "0.1.0"

@@ -18,13 +18,19 @@ from plackett.classifier import PlackettLuceClassifier
 from plackett.diagnostics import Diagnostics
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
+from plackett.logit import SparseLogitClassifier
+from plackett.logit.posterior import LogitDiagnostics, LogitDraws, Measures
 from plackett.posterior import Draws, Gammas, Point
 from plackett.priors import Gamma, LogUniform
 
 FORMAT = "plackett-model"
 VERSION = 1
+MODELS: dict[str, Any] = {cls.__name__: cls for cls in (PlackettLuceClassifier, SparseLogitClassifier)}
 SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures)}
-RECORDS = {cls.__name__: cls for cls in (Point, Gammas, Draws, Diagnostics, LogUniform, Gamma)}
+RECORDS: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (Point, Gammas, Draws, Diagnostics, LogitDraws, LogitDiagnostics, Measures, LogUniform, Gamma)
+}
 
 
 class ModelFileError(ValueError):
@@ -94,7 +100,7 @@ class _Reader:
         return RECORDS[value["record"]](**self.decode(value["fields"]))
 
 
-def save(classifier: PlackettLuceClassifier, path: str | os.PathLike[str]) -> None:
+def save(classifier: PlackettLuceClassifier | SparseLogitClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier; an existing file is replaced only once the new one is whole."""
     writer = _Writer()
     params = classifier.get_params(deep=False)
@@ -104,6 +110,7 @@ def save(classifier: PlackettLuceClassifier, path: str | os.PathLike[str]) -> No
     manifest = {
         "format": FORMAT,
         "version": VERSION,
+        "model": type(classifier).__name__,
         "params": writer.encode(params, "parameters"),
         "fitted": writer.encode(fitted, "model"),
     }
@@ -125,8 +132,8 @@ def save(classifier: PlackettLuceClassifier, path: str | os.PathLike[str]) -> No
         raise
 
 
-def load(path: str | os.PathLike[str]) -> PlackettLuceClassifier:
-    """Read a model that `PlackettLuceClassifier.save` wrote.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that the `save` of a classifier wrote.
 
     Examples
     --------
@@ -151,7 +158,8 @@ def load(path: str | os.PathLike[str]) -> PlackettLuceClassifier:
                     f"{path} has format version {manifest['version']}, this plackett reads up to {VERSION}: upgrade."
                 )
             reader = _Reader(archive)
-            classifier = PlackettLuceClassifier(**reader.decode(manifest["params"]))
+            kind = MODELS[manifest.get("model", "PlackettLuceClassifier")]
+            classifier = kind(**reader.decode(manifest["params"]))
             classifier.__dict__.update(reader.decode(manifest["fitted"]))
             return classifier
     except ModelFileError:

@@ -1,0 +1,295 @@
+"""The scikit-learn face of the sparse logit: validate, standardise, run the chains, predict."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from plackett.engines.base import canonical_order
+from plackett.features import mean_and_scale
+from plackett.inference.base import check_count
+from plackett.logit.posterior import LogitDraws, advice, diagnose
+from plackett.model.race import Array
+from plackett.posterior import averaged, equal_tailed
+from plackett.progress import progress_bar
+from plackett.rounds import run_rounds
+from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
+
+SAMPLERS = ("holmes-held", "polya-gamma")
+MOVES = ("all", "none")
+FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
+
+
+class SparseLogitClassifier(ClassifierMixin, BaseEstimator):
+    """Sparse Bayesian multinomial logit (Appendix A): Pr(Y=k|x) ∝ exp(intercept_k + x·coef_k), 0 for the last class.
+
+    Each coefficient of a standardised covariate has a Laplace prior with rate √θ, θ ~ Gam(c, d) or fixed.
+
+    Parameters
+    ----------
+    sampler : {"holmes-held", "polya-gamma"}
+        Latent variables of Holmes & Held (2006, corrected 2011), as in the paper, or Pólya-gamma weights, which mix
+        better and need ``pip install 'plackett[logit]'``. The posterior is the same.
+    penalty : "learn" or float
+        θ, sampled or fixed; the larger, the smaller the coefficients.
+    penalty_prior : (float, float)
+        Shape c and rate d of θ. With c > 1 the coefficients have a posterior variance even if classes are separable.
+    penalize_intercept : bool
+        Give the intercepts the Laplace prior as well; else each is normal with mean 0 and deviation
+        `intercept_scale`.
+    intercept_scale : float
+        Deviation of an intercept that is not penalised, for covariates at their means.
+    standardize : bool
+        Subtract the mean and divide by the standard deviation of each column before the prior applies. Coefficients
+        are reported for the covariates as they came either way; that of a constant column is 0.
+    draws, tune, chains : int
+        Draws kept of each chain, sweeps discarded before them, and chains, run in parallel from dispersed starts.
+    moves : {"all", "none"}
+        "none": exactly the sampler of Appendix A, corrected. "all": with three further moves that leave the same
+        posterior and mix better: a shift of all classes, a common scale, and θ drawn with τ integrated out.
+    random_state : int, RandomState or None
+        Seed; results do not depend on the number of threads or the order of the rows.
+    progress : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : (K,) array
+        Class labels, in the order of all outputs; the last is the baseline.
+    coef_, intercept_ : arrays (K, d), (K,)
+        Posterior means: ``X @ coef_.T + intercept_`` is the mean of the log-odds against the last class.
+    posterior_ : LogitDraws
+        `.coef` (chain, draw, K, d), `.intercept` (chain, draw, K) and `.penalty` (chain, draw).
+    penalty_ : float
+        The θ that was used, or its estimate (geometric mean over the draws).
+    trace_ : (chain, draw) array
+        Log-likelihood.
+    diagnostics_ : LogitDiagnostics
+        R-hat and effective sample sizes of `.coef`, `.intercept` and `.penalty`.
+    mean_, scale_ : (d,) arrays
+        What the columns were standardised with; the scale of a constant column is infinite.
+    n_iter_ : int
+        Sweeps of each chain.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from plackett import SparseLogitClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = SparseLogitClassifier(penalty=4.0, random_state=0).fit(X[:, :5], y)
+    >>> clf.coef_.shape, bool(clf.score(X[:, :5], y) > 0.9)
+    ((2, 5), True)
+    """
+
+    def __init__(
+        self,
+        sampler: str = "holmes-held",
+        penalty: float | str = "learn",
+        penalty_prior: tuple[float, float] = (2.0, 0.1),
+        penalize_intercept: bool = False,
+        intercept_scale: float = 10.0,
+        standardize: bool = True,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        moves: str = "all",
+        random_state: Any = None,
+        progress: bool = False,
+    ):
+        self.sampler = sampler
+        self.penalty = penalty
+        self.penalty_prior = penalty_prior
+        self.penalize_intercept = penalize_intercept
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.moves = moves
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseLogitClassifier:
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            Covariates.
+        y : (n,) array
+            Labels of any kind.
+        sample_weight : (n,) array, optional
+            Whole numbers: a row of weight 2 is two rows.
+
+        Returns
+        -------
+        self
+        """
+        penalty, prior = self._check_settings()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes, codes = coded_labels(y)
+        weight = row_weights(sample_weight, codes, classes)
+        check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier('em') and 'variational' take others.")
+        if weight is not None:
+            repeats = weight.astype(np.intp)
+            X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
+        d = X.shape[1]
+        mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
+        beta, theta, trace, n_iter = self._run((X - mean) / scale, codes, len(classes), penalty, prior)
+
+        self.posterior_ = LogitDraws.from_standardised(beta, theta, mean, scale)
+        self.diagnostics_ = diagnose(self.posterior_)
+        word = advice(self.diagnostics_, theta.shape[1], penalty is None, self.sampler)
+        if word:
+            warnings.warn(word, ConvergenceWarning, stacklevel=2)
+        self.classes_ = classes
+        self.coef_ = self.posterior_.coef.mean(axis=(0, 1))
+        self.intercept_ = self.posterior_.intercept.mean(axis=(0, 1))
+        self.penalty_ = float(np.exp(np.log(theta).mean()))
+        self.mean_, self.scale_ = mean, scale
+        self.trace_ = trace
+        self.n_iter_ = n_iter
+        self._training = (X, codes)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K), averaged over the posterior."""
+        return averaged(self.posterior_.probabilities(self._checked(X)))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        probability = self.predict_proba(X)
+        labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
+        return labels
+
+    def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
+        """Equal-tailed credible intervals of the class probabilities.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            New rows.
+        prob : float
+            Probability that an interval holds.
+
+        Returns
+        -------
+        lower, upper : arrays (n, K)
+        """
+        X, prob = self._checked(X), check_prob(prob)
+        return equal_tailed(self.posterior_.probabilities(X), prob)
+
+    def to_arviz(self, log_likelihood: bool = True) -> Any:
+        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
+
+        Parameters
+        ----------
+        log_likelihood : bool
+            Include the pointwise log-likelihood of the training rows, for LOO and the like.
+        """
+        from plackett.interop import assemble
+
+        check_is_fitted(self)
+        draws = self.posterior_
+        variables = {"coef": draws.coef, "intercept": draws.intercept, "penalty": draws.penalty}
+        dims = {"coef": ["class", "feature"], "intercept": ["class"]}
+        coords = {"class": self.classes_, "feature": np.asarray(_check_feature_names_in(self), dtype=object)}
+        if not log_likelihood:
+            return assemble(variables, self.trace_, dims, coords)
+        if not hasattr(self, "_training"):
+            raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
+        X, codes = self._training
+        return assemble(variables, self.trace_, dims, coords, draws.pointwise(X, codes), self.classes_[codes])
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
+        from plackett.modelfile import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
+        """The fixed θ, or None to learn it, and c and d."""
+        for name, choices in (("sampler", SAMPLERS), ("moves", MOVES)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in choices:
+                raise ValueError(f"{name} must be one of {list(choices)}, got {value!r} instead.")
+        check_count("draws", self.draws)
+        check_count("tune", self.tune, at_least=0)
+        check_count("chains", self.chains)
+        positive("intercept_scale", self.intercept_scale)
+        try:
+            shape, rate = self.penalty_prior
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"penalty_prior must be the two numbers (shape, rate), got {self.penalty_prior!r} instead."
+            ) from None
+        prior = positive("the shape in penalty_prior", shape), positive("the rate in penalty_prior", rate)
+        return number_or_learn("penalty", self.penalty), prior
+
+    def _run(
+        self,
+        Z: Array,
+        codes: npt.NDArray[np.intp],
+        n_classes: int,
+        penalty: float | None,
+        prior: tuple[float, float],
+    ) -> tuple[Array, Array, Array, int]:
+        """Draws of (β, θ, log-likelihood), each (chain, draw, …), and the sweeps done."""
+        from plackett.engines.numba import cores
+        from plackett.logit import samplers
+
+        if self.sampler == "polya-gamma":
+            samplers.polya_gamma_generator()
+        order, _ = canonical_order(Z, codes)
+        model = samplers.prepare(
+            Z[order],
+            codes[order],
+            n_classes,
+            penalty,
+            prior,
+            self.intercept_scale,
+            self.penalize_intercept,
+            self.moves == "all",
+        )
+        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
+        generators = [np.random.default_rng(seed) for seed in seeds.spawn(self.chains)]
+        states = [samplers.start(model, rng) for rng in generators]
+        records = [samplers.room(model, self.draws) for _ in generators]
+
+        def advance(chain: int, first: int, last: int) -> None:
+            window = records[chain].window(first - self.tune, last - self.tune) if first >= self.tune else None
+            samplers.advance(self.sampler, model, states[chain], generators[chain], last - first, window)
+
+        total, workers = self.tune + self.draws, min(self.chains, cores())
+        with progress_bar(bool(self.progress), f"{self.sampler}, {self.chains} chains", total) as report:
+            done = run_rounds(advance, self.chains, self.tune, total, workers, report)
+        kept = done - self.tune
+        if kept < self.draws:
+            if kept <= 0:
+                raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
+            warnings.warn(
+                f"interrupted: the first {kept} of {self.draws} draws of each chain were kept.",
+                UserWarning,
+                stacklevel=3,
+            )
+        beta, theta, value = (np.stack([part[:kept] for part in parts]) for parts in zip(*records, strict=True))
+        return beta, theta, value, done
+
+    def _checked(self, X: Any) -> Array:
+        """New rows, none of them so far out that a linear predictor overflows."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        with np.errstate(over="ignore"):
+            lowest, highest = self.mean_ - FARTHEST * self.scale_, self.mean_ + FARTHEST * self.scale_
+        clipped: Array = np.clip(X, lowest, highest)
+        return clipped

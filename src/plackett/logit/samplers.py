@@ -1,0 +1,211 @@
+"""The two samplers of the sparse logit and the chain they advance (Appendix A, corrected).
+
+"holmes-held": logistic latents with Kolmogorov–Smirnov mixing. "polya-gamma": Pólya-gamma weights from the package
+polyagamma. Both leave the same posterior; each turns a class against the rest into a normal regression.
+HH06 is Holmes & Held (2006) with the corrections of van der Lans (2011) and Holmes & Held (2011); PSW is Polson, Scott
+& Windle (2013), JASA 108, 1339–1349.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.compiled import call, jit
+from plackett.logit.conditionals import (
+    Model,
+    State,
+    log_likelihood,
+    offset,
+    rescale,
+    update_coefficients,
+    update_scales,
+)
+from plackett.logit.draws import draw_logistic_above, draw_mixing
+from plackett.model.race import Array
+
+# In polyagamma 2.0.2 the method "devroye" is right up to a tilt of 170 and wrong from 180 on (60 times too large at
+# 200), without any sign; "alternate" is right there, and slower.
+DEVROYE_LIMIT = 100.0
+
+
+class Record(NamedTuple):
+    """Room for the draws of one chain."""
+
+    beta: Array  # (draws, K−1, p)
+    theta: Array  # (draws,)
+    value: Array  # (draws,), log-likelihoods
+
+    def window(self, first: int, last: int) -> Record:
+        """The part that the sweeps first ≤ t < last fill."""
+        return Record(self.beta[first:last], self.theta[first:last], self.value[first:last])
+
+
+@jit
+def n_turns(model):
+    """How many classes take a turn in a sweep; with two classes the baseline's would repeat the other's."""
+    return model.n_classes if model.shift and model.n_classes > 2 else model.n_classes - 1
+
+
+@jit
+def end_sweep(model, state, rng, t, keep, record):
+    """The scales, and draw t of the record.
+
+    Appendix A draws the τ of a class right after its β; here they wait for the other classes, which do not see them.
+    """
+    if model.rescale:
+        rescale(model, state, rng)
+    update_scales(model, state, rng)
+    if keep:
+        for k in range(state.beta.shape[0]):
+            for j in range(state.beta.shape[1]):
+                record.beta[t, k, j] = state.beta[k, j]
+        record.theta[t] = state.theta[0]
+        record.value[t] = log_likelihood(state.eta, model.y, 1.0)
+
+
+@jit
+def draw_latents(eta, offsets, y, k, rng, weight, response):
+    """{z, λ} given β for class k against the rest (HH06, section 4, corrected).
+
+    z_i is logistic around x_i·β_k − C_ik and positive exactly if y_i = k; then λ_i given z_i. What is left is a normal
+    regression with responses z_i + C_ik (the offset goes back in) and weights 1/λ_i.
+    """
+    for i in range(y.size):
+        sign = 1.0 if y[i] == k else -1.0
+        residual = draw_logistic_above(sign * (eta[i] - offsets[i]), rng)
+        weight[i] = 1.0 / draw_mixing(abs(residual), rng)
+        response[i] = eta[i] + sign * residual
+
+
+@jit
+def sweeps_holmes_held(model, state, rng, n_sweeps, keep, record):
+    """Sweeps of Appendix A: {z, λ} | β, then β | z, λ, class by class; then τ and θ."""
+    n = model.y.size
+    offsets, weight, response = np.empty(n), np.empty(n), np.empty(n)
+    for t in range(n_sweeps):
+        for k in range(n_turns(model)):
+            offset(state.eta, k, offsets)
+            draw_latents(state.eta[k], offsets, model.y, k, rng, weight, response)
+            update_coefficients(model, state, k, weight, response, rng)
+        end_sweep(model, state, rng, t, keep, record)
+
+
+@jit
+def tilts(eta, k, offsets, tilt):
+    """x_i·β_k − C_ik, the tilts of the Pólya-gamma weights of class k; returns the largest size."""
+    offset(eta, k, offsets)
+    largest = 0.0
+    for i in range(tilt.size):
+        tilt[i] = eta[k, i] - offsets[i]
+        largest = max(largest, abs(tilt[i]))
+    return largest
+
+
+@jit
+def between_weights(model, state, k, offsets, omega, tilt, rng, t, keep, record):
+    """All that lies between two draws of weights; returns the largest new tilt.
+
+    β_k given ω: a normal regression with responses C_ik + (1{y_i = k} − 1/2)/ω_i and weights ω_i (PSW, section 4.3).
+    """
+    response = np.empty(omega.size)
+    for i in range(omega.size):
+        response[i] = offsets[i] + (0.5 if model.y[i] == k else -0.5) / omega[i]
+    update_coefficients(model, state, k, omega, response, rng)
+    following = k + 1
+    if following == n_turns(model):
+        end_sweep(model, state, rng, t, keep, record)
+        following = 0
+    return tilts(state.eta, following, offsets, tilt)
+
+
+def polya_gamma_generator() -> Any:
+    """The generator of the package polyagamma, or an error that says how to get it."""
+    try:
+        from polyagamma import random_polyagamma
+    except ImportError as error:
+        raise ImportError(
+            "sampler='polya-gamma' needs the package polyagamma: pip install 'plackett[logit]'. "
+            "sampler='holmes-held' needs nothing more."
+        ) from error
+    return random_polyagamma
+
+
+def draw_weights(tilt: Array, largest: float, rng: np.random.Generator, omega: Array) -> None:
+    """ω_i ~ PG(1, tilt_i) into `omega`; tilts beyond DEVROYE_LIMIT by another method."""
+    generate = polya_gamma_generator()
+    generate(1.0, tilt, out=omega, method="devroye", disable_checks=True, random_state=rng)
+    if largest > DEVROYE_LIMIT:
+        far = np.abs(tilt) > DEVROYE_LIMIT
+        omega[far] = generate(1.0, tilt[far], method="alternate", disable_checks=True, random_state=rng)
+
+
+def sweeps_polya_gamma(
+    model: Model, state: State, rng: np.random.Generator, n_sweeps: int, keep: bool, record: Record
+) -> None:
+    """Sweeps with Pólya-gamma weights: ω | β, then β | ω, class by class; then τ and θ (PSW)."""
+    offsets, tilt, omega = np.empty((3, model.y.size))
+    largest, turns = call(tilts, state.eta, 0, offsets, tilt), n_turns(model)
+    for t in range(n_sweeps):
+        for k in range(turns):
+            draw_weights(tilt, largest, rng, omega)
+            largest = call(between_weights, model, state, k, offsets, omega, tilt, rng, t, keep, record)
+
+
+SWEEPS = {
+    "holmes-held": lambda *args: call(sweeps_holmes_held, *args),
+    "polya-gamma": sweeps_polya_gamma,
+}
+
+
+def prepare(
+    Z: Array,
+    codes: npt.NDArray[np.integer],
+    n_classes: int,
+    penalty: float | None = None,
+    penalty_prior: tuple[float, float] = (2.0, 0.1),
+    intercept_scale: float = 10.0,
+    penalize_intercept: bool = False,
+    extra_moves: bool = True,
+) -> Model:
+    """Rows and prior in the form that the kernels take; penalty None samples θ."""
+    X = np.column_stack([np.ones(len(Z)), Z])
+    return Model(
+        X=np.ascontiguousarray(X),
+        Xt=np.ascontiguousarray(X.T),
+        y=np.array(codes, dtype=np.int64),
+        n_classes=n_classes,
+        n_unpenalised=0 if penalize_intercept else 1,
+        intercept_variance=float(intercept_scale) ** 2,
+        shape=float(penalty_prior[0]),
+        rate=float(penalty_prior[1]),
+        penalty=0.0 if penalty is None else float(penalty),
+        collapse=extra_moves,
+        shift=extra_moves,
+        rescale=extra_moves,
+    )
+
+
+def start(model: Model, rng: np.random.Generator) -> State:
+    """A dispersed start: linear predictors of size about 2, θ around its prior mean, τ at its mean given θ."""
+    free, p = model.n_classes - 1, model.X.shape[1]
+    theta = model.penalty or model.shape / model.rate * np.exp(rng.standard_normal())
+    tau = np.full((free, p), 2.0 / theta)
+    tau[:, : model.n_unpenalised] = model.intercept_variance
+    beta = 2.0 / np.sqrt(p) * rng.standard_normal((free, p))
+    return State(beta, tau, np.array([theta]), np.vstack([beta @ model.Xt, np.zeros(model.y.size)]))
+
+
+def room(model: Model, n_draws: int) -> Record:
+    """An empty record."""
+    return Record(np.empty((n_draws, model.n_classes - 1, model.X.shape[1])), np.empty(n_draws), np.empty(n_draws))
+
+
+def advance(
+    sampler: str, model: Model, state: State, rng: np.random.Generator, n_sweeps: int, record: Record | None = None
+) -> None:
+    """Move a chain on, in place; many short calls give the same chain as a long one. No record: discard the draws."""
+    keep = record is not None
+    SWEEPS[sampler](model, state, rng, n_sweeps, keep, record if record is not None else room(model, 0))
