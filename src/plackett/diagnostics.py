@@ -69,7 +69,8 @@ def plain_ess(x: Array) -> Array:
     spectrum = rfft(centred, size, axis=-1)
     autocovariance = irfft(np.abs(spectrum) ** 2, size, axis=-1)[..., :n].mean(axis=-2) / n
     within = autocovariance[..., :1] * n / (n - 1)
-    total = autocovariance[..., :1] + x.mean(axis=-1).var(axis=-1, ddof=1)[..., None]
+    between = x.mean(axis=-1).var(axis=-1, ddof=1)[..., None] if n_chains > 1 else 0.0
+    total = autocovariance[..., :1] + between
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = 1 - (within - autocovariance) / total
     rho[..., 0] = 1.0
