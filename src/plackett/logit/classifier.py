@@ -163,7 +163,8 @@ class SparseLogitClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""
-        return averaged(self.posterior_.probabilities(self._checked(X)))
+        X = self._checked(X)
+        return averaged(self.posterior_.probabilities(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
