@@ -17,10 +17,10 @@ from plackett.engines.base import canonical_order
 from plackett.features import mean_and_scale
 from plackett.inference.base import check_count
 from plackett.logit.posterior import LogitDraws, advice, diagnose
+from plackett.logit.rounds import run_rounds
 from plackett.model.race import Array
 from plackett.posterior import averaged, equal_tailed
 from plackett.progress import progress_bar
-from plackett.rounds import run_rounds
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
 
 SAMPLERS = ("holmes-held", "polya-gamma")
