@@ -132,8 +132,8 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(inference, Gibbs):
             check_whole(weight, "Gibbs", "Use inference='variational' or 'em' for other weights.")
         if weight is not None:
-            rows = np.flatnonzero(weight)
-            X, codes, weight = _safe_indexing(X, rows), codes[rows], weight[rows]
+            some = np.flatnonzero(weight)
+            X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
 
         self.features_ = fit_features(features, X, codes, weight)
         W = transform(self.features_, X)
