@@ -26,7 +26,7 @@ from plackett.logit.conditionals import (
 from plackett.logit.draws import draw_logistic_above, draw_mixing
 from plackett.model.race import Array
 
-# In polyagamma 2.0.2 the method "devroye" is right up to a tilt of 170 and wrong from 180 on (60 times too large at
+# In polyagamma 2.0.2 the method "devroye" is right up to a tilt of 175 and wrong from 180 on (60 times too large at
 # 200), without any sign; "alternate" is right there, and slower.
 DEVROYE_LIMIT = 100.0
 
