@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench fresh clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
@@ -28,6 +28,9 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
+
+fresh:  # forget compiled kernels
+	find src -name '*.nb[ic]' -delete
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

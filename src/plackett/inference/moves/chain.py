@@ -140,7 +140,6 @@ def evaluate(columns, chain, k, l):
     replace(chain.new_rival, chain.new_scores[k], chain.scores[k])
     if l != k:
         replace(chain.new_rival, chain.new_scores[l], chain.scores[l])
-    pad(columns, chain.new_rival, 1.0)
     if cancelled(chain.new_rival, chain.rival) > 0:
         fill(chain.new_rival, 0.0)
         for c in range(K):
@@ -148,20 +147,34 @@ def evaluate(columns, chain, k, l):
         pad(columns, chain.new_rival, 1.0)
     chain.new_logs[:] = chain.logs
     chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
-    for c in (k, l):
-        rows = own(columns, chain.new_scores[c], c)
-        chain.new_logs[c] = sum_log(rows, rows, 0.0)
+    log_own(columns, chain, k)
+    if l != k:
+        log_own(columns, chain, l)
     return log_likelihood(chain.new_logs)
 
 
 @jit
+def log_own(columns, chain, k):
+    """Σ ln of the new scores of class k on its rows."""
+    rows = own(columns, chain.new_scores[k], k)
+    chain.new_logs[k] = sum_log(rows, rows, 0.0)
+
+
+@jit
+def take_scores(columns, chain, k):
+    """Make the new scores of class k current."""
+    copy(chain.scores[k], chain.new_scores[k])
+    rows = own(columns, chain.scores[k], k)
+    chain.floor[k] = least(rows) if rows.size else 1.0
+
+
+@jit
 def accept(columns, chain, k, l):
-    """Make the proposal current."""
+    """Make a proposal in classes k and l current."""
     copy(chain.rival, chain.new_rival)
-    for c in (k, l):
-        copy(chain.scores[c], chain.new_scores[c])
-        rows = own(columns, chain.scores[c], c)
-        chain.floor[c] = least(rows) if rows.size else 1.0
+    take_scores(columns, chain, k)
+    if l != k:
+        take_scores(columns, chain, l)
     chain.logs[:] = chain.new_logs
     chain.mass[0] = chain.weights.sum()
 
