@@ -17,9 +17,8 @@ EXTREME = 1e6  # a share beyond this is refused, in both directions
 
 @jit
 def variable_activity(columns, chain, k, l, level, out):
-    """f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l; the sum of f."""
+    """f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
     mass_k, mass_l = chain.weights[k].sum(), chain.weights[l].sum()
-    total = 0.0
     for j in range(out.size):
         i = columns.mirror[j]
         out[j] = 0.0
@@ -28,19 +27,20 @@ def variable_activity(columns, chain, k, l, level, out):
             if i != j:
                 h += chain.weights[k, i] / mass_k + chain.weights[l, i] / mass_l
             out[j] = h / (h + level)
-            total += out[j]
-    return total
 
 
 @jit
-def log_chance(activity, total, chosen):
-    """ln probability of drawing these variables in this order, without replacement."""
+def log_chance(activity, chosen):
+    """ln probability of drawing these variables in this order, without replacement; their activity becomes 0.
+
+    What is left is summed afresh each time: of a difference nothing remains once the active variables are drawn.
+    """
     result = 0.0
     for v in chosen:
-        if not (activity[v] > 0.0 and total > 0.0):
+        if not activity[v] > 0.0:
             return -np.inf
-        result += math.log(activity[v] / total)
-        total -= activity[v]
+        result += math.log(activity[v] / activity.sum())
+        activity[v] = 0.0
     return result
 
 
@@ -63,16 +63,15 @@ def mirror(columns, chain, rng):
     level = math.exp(-7.0 + 5.0 * rng.random())
     m = 1 + int(rng.random() * MOST)
     activity = np.empty(p)
-    total = variable_activity(columns, chain, k, l, level, activity)
-    chosen, left = np.empty(m, dtype=np.int64), total
+    variable_activity(columns, chain, k, l, level, activity)
+    chosen, log_ratio = np.empty(m, dtype=np.int64), 0.0
     for i in range(m):
+        left = activity.sum()
         chosen[i] = pick(activity, left, rng.random())
         if activity[chosen[i]] == 0.0:  # fewer variables than m: refused from every state alike
             return False
-        left -= activity[chosen[i]]
+        log_ratio -= math.log(activity[chosen[i]] / left)
         activity[chosen[i]] = 0.0
-    variable_activity(columns, chain, k, l, level, activity)
-    log_ratio = -log_chance(activity, total, chosen)
 
     keep(chain)
     changed, count = np.empty(2 * m, dtype=np.int64), 0
@@ -113,5 +112,5 @@ def mirror(columns, chain, rng):
         chain.weights[l, j] *= down
     rescore(columns, chain, k, up, changed, count)
     rescore(columns, chain, l, down, changed, count)
-    total = variable_activity(columns, chain, k, l, level, activity)
-    return metropolis(columns, chain, rng, k, l, log_ratio + log_chance(activity, total, chosen))
+    variable_activity(columns, chain, k, l, level, activity)
+    return metropolis(columns, chain, rng, k, l, log_ratio + log_chance(activity, chosen))
