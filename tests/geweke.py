@@ -61,9 +61,7 @@ OUT = (BLOCK, VECTOR, types.int64[:, ::1])
 STEP = types.FunctionType(types.boolean(COLUMNS, CHAIN, RNG, TARGET, types.int64))
 REFRESH = types.FunctionType(types.void(COLUMNS, CHAIN))
 ITERATIONS = types.FunctionType(
-    types.void(
-        PANELS, COLUMNS, CHAIN, RNG, TARGET, VECTOR, ROOM, VECTOR, VECTOR, types.boolean, BLOCK, VECTOR, VECTOR
-    )
+    types.void(PANELS, COLUMNS, CHAIN, RNG, TARGET, VECTOR, ROOM, VECTOR, VECTOR, types.boolean, BLOCK, VECTOR, VECTOR)
 )
 
 
@@ -270,7 +268,9 @@ def statistics(W, theta, a, y):
     squares = (weights**2).sum(axis=(1, 2))
     heights = np.take_along_axis(weights.sum(axis=2), y, axis=1).mean(axis=1)
     count = (y == 0).mean(axis=1)
-    shares = weights / weights.sum(axis=2, keepdims=True)  # within each class
+    top = cut.max(axis=2, keepdims=True)
+    shares = np.exp(cut - top)
+    shares /= shares.sum(axis=2, keepdims=True)  # within each class
     return np.column_stack([
         np.log(a), np.log(a) ** 2, np.log(a) * squares,
         cut[:, 0, 0], cut[:, -1, -1], cut.sum(axis=(1, 2)), (cut**2).sum(axis=(1, 2)),
@@ -332,4 +332,3 @@ def double(function, *changes, **others):
     namespace = {**function.py_func.__globals__, **others}
     exec(compile(source, "<double>", "exec"), namespace)
     return namespace[function.py_func.__name__]
-

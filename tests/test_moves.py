@@ -1,15 +1,40 @@
-"""The exact moves, each alone and together: Geweke's joint-distribution test, and that it notices a wrong ratio."""
+"""The exact moves: Geweke's joint-distribution test, that it notices a wrong ratio, and laws of caches and plans."""
+
+import itertools
+import warnings
 
 import numpy as np
 import pytest
 from numba import njit
 
+from conftest import small_problem
 from geweke import double, geweke_iterations, geweke_move
-from plackett.inference.moves.chain import metropolis
-from plackett.inference.moves.mirror import mirror
-from plackett.inference.moves.schedule import COORDINATE, FLIP_ONE, MIRROR, NAMES, REDRAW, SWAP
+from plackett import Gibbs, PlackettLuceClassifier
+from plackett.engines import make_engine
+from plackett.features import ExpFeatures
+from plackett.inference import chains
+from plackett.inference.base import Problem
+from plackett.inference.moves.chain import keep, make_chain, metropolis, refresh, rescore
+from plackett.inference.moves.mirror import log_chance, mirror
+from plackett.inference.moves.rows import lay_out, partner_kernel, sum_log
+from plackett.inference.moves.schedule import (
+    COORDINATE,
+    MIRROR,
+    NAMES,
+    REDRAW,
+    SWAP,
+    adapted_plan,
+    cost,
+    first_plan,
+    run_move,
+)
 from plackett.inference.moves.shape import redraw_inactive
-from plackett.inference.moves.weights import FLIP, UNIFORM, coordinate, exchange
+from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
+from plackett.inference.store import Portion, Store
+from plackett.inference.sweeps import Target
+from plackett.posterior import normalised
+from plackett.priors import LogUniform, tabulate
+from plackett.simulate import prior_weights
 
 FIXED, LEARNED, SMALL = 0.3, (0.1, 3.0), (0.005, 0.1)
 MODELS = [(2, FIXED), (2, LEARNED), (3, FIXED), (3, LEARNED)]
@@ -76,18 +101,213 @@ def test_gewekes_test_notices_a_wrong_ratio(move, make, kind, shape):
     assert geweke_move(2, shape, move, as_step(make(), kind))[0].max() > 6
 
 
-@pytest.mark.parametrize("kind", [UNIFORM, FLIP], ids=["within a class", "between classes"])
-def test_the_chance_of_selection_matters_in_exchanges(kind):
+def test_the_chance_of_selection_matters_in_exchanges():
     """With wide steps the exchange is still right, and wrong without (f₂′/F′)/(f₁/F)."""
-    right = as_step(double(exchange, WIDE), kind)
-    wrong = as_step(double(exchange, WIDE, ("math.log(back / chance)", "0.0")), kind)
+    right = as_step(double(exchange, WIDE), UNIFORM)
+    wrong = as_step(double(exchange, WIDE, ("math.log(back / chance)", "0.0")), UNIFORM)
     assert geweke_move(2, FIXED, SWAP, right, **STRONG)[0].max() < 4.5
-    assert geweke_move(2, FIXED, FLIP_ONE, wrong, **STRONG)[0].max() > 6
+    assert geweke_move(2, FIXED, SWAP, wrong, **STRONG)[0].max() > 6
 
 
 def test_the_chance_of_selection_matters_in_mirrors():
-    """With wide steps the mirror is still right, and wrong without P(V|new)/P(V|old)."""
-    right = as_step(double(mirror, SPREAD=1.5))
-    wrong = as_step(double(mirror, ("log_ratio + log_chance(activity, total, chosen)", "0.0"), SPREAD=1.5))
-    assert geweke_move(2, FIXED, MIRROR, right, **STRONG)[0].max() < 4.5
-    assert geweke_move(2, FIXED, MIRROR, wrong, **STRONG)[0].max() > 6
+    """One variable at a time, drawn by its share, with wide steps: right, and wrong without P(V|new)/P(V|old)."""
+    by_share = ("math.exp(-7.0 + 5.0 * rng.random())", "10.0")
+    forgotten = ("log_ratio + log_chance(activity, chosen)", "0.0")
+    right = as_step(double(mirror, by_share, SPREAD=1.5, MOST=1))
+    wrong = as_step(double(mirror, by_share, forgotten, SPREAD=1.5, MOST=1))
+    often = {"n": 80_000, "repeats": 20, "plain_every": 2}
+    assert geweke_move(2, FIXED, MIRROR, right, **often)[0].max() < 4.5
+    assert geweke_move(2, FIXED, MIRROR, wrong, **often)[0].max() > 6
+
+
+@pytest.mark.parametrize("dead", [1e-3, 1e-14, 1e-20, 1e-250])
+def test_chances_of_all_choices_of_variables_add_up_to_one(dead):
+    activity = np.array([0.9, 0.7, dead, 0.5 * dead])
+    for m in (1, 2, 3):
+        choices = [np.array(c) for c in itertools.permutations(range(4), m)]
+        assert sum(np.exp(log_chance(activity.copy(), c)) for c in choices) == pytest.approx(1, rel=1e-12)
+
+
+def laid_out(shape, seed=0, n=40, n_classes=3, spread=1.0):
+    """Columns and a refreshed chain at a draw from the prior."""
+    rng = np.random.default_rng(seed)
+    maker = ExpFeatures().fit(spread * rng.normal(size=(n, 3)))
+    W = maker.transform(spread * rng.normal(size=(n, 3)))
+    codes = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)])
+    columns = lay_out(W, codes, n_classes, maker.mirrors_)
+    theta = normalised(prior_weights(n_classes, W.shape[1], shape, rng=rng))
+    chain = make_chain(theta, np.array([0.0, shape, 0.0, 0.0]), columns)
+    refresh(columns, chain)
+    return columns, chain
+
+
+def exact_caches(columns, chain):
+    """Scores, rivals and sums of logarithms, from θ alone, and which rows are not padding."""
+    real = np.concatenate([np.arange(a, a + m) for a, m in zip(columns.start[:-1], columns.size, strict=True)])
+    scores = np.exp(chain.theta) @ columns.W
+    own = [
+        np.log(scores[k, a : a + m]).sum() for k, (a, m) in enumerate(zip(columns.start, columns.size, strict=False))
+    ]
+    rival = scores[:, real].sum(axis=0)
+    return real, scores[:, real], rival, np.array([*own, np.log(rival).sum()])
+
+
+def check_caches(columns, chain):
+    real, scores, rival, logs = exact_caches(columns, chain)
+    np.testing.assert_allclose(chain.weights, np.exp(chain.theta), rtol=1e-8)
+    np.testing.assert_allclose(chain.mass[0], np.exp(chain.theta).sum(), rtol=1e-8)
+    np.testing.assert_allclose(chain.scores[:, real], scores, rtol=1e-8)
+    np.testing.assert_allclose(chain.rival[real], rival, rtol=1e-8)
+    np.testing.assert_allclose(chain.logs, logs, rtol=1e-8, atol=1e-8)
+    padding = np.setdiff1d(np.arange(columns.W.shape[1]), real)
+    assert (chain.scores[:, padding] == 1).all() and (chain.rival[padding] == 1).all()
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.1, 0.3, 2.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_caches_equal_what_the_weights_say_after_any_moves(shape, n_classes):
+    """As many moves in a row as an iteration makes before it makes the caches afresh, and more."""
+    target = Target(1.0, True, *tabulate(LogUniform(0.3 * shape, 3 * shape)))
+    rng = np.random.default_rng(1)
+    moved = np.zeros(len(NAMES))
+    for seed in range(6):
+        columns, chain = laid_out(shape, seed, n_classes=n_classes)
+        for _ in range(100):
+            move = int(rng.integers(len(NAMES)))
+            moved[move] += run_move(columns, chain, rng, target, move)
+            check_caches(columns, chain)
+    assert (moved > 0).all()
+
+
+@pytest.mark.parametrize("rest", [1e-5, 1e-11, 1e-30, 1e-300])
+def test_scores_without_a_dominant_weight_are_summed_afresh(rest):
+    columns, chain = laid_out(0.3)
+    chain.theta[:] = np.log(rest) + np.random.default_rng(0).normal(size=chain.theta.shape)
+    chain.theta[1, 2] = 0.0
+    refresh(columns, chain)
+    without(columns, chain, 1, 2)
+    weights = chain.weights.copy()
+    weights[1, 2] = 0.0
+    real = exact_caches(columns, chain)[0]
+    np.testing.assert_allclose(chain.new_scores[1, real], (weights @ columns.W)[1, real], rtol=1e-6)
+    np.testing.assert_allclose(chain.new_rival[real], (weights @ columns.W)[:, real].sum(axis=0), rtol=1e-6)
+    assert (chain.new_rival > 0).all()
+
+
+def test_a_score_that_cancels_in_a_proposal_is_summed_afresh():
+    columns, chain = laid_out(0.3)
+    chain.theta[:] = -30.0
+    chain.theta[0, 0] = 0.0
+    refresh(columns, chain)
+    keep(chain)
+    chain.theta[0, 0], chain.weights[0, 0] = -30.0, np.exp(-30.0)
+    rescore(columns, chain, 0, 1.0, np.array([0]), 1)
+    real = exact_caches(columns, chain)[0]
+    np.testing.assert_allclose(chain.new_scores[0, real], (chain.weights[0] @ columns.W)[real], rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [8, 16, 2048, 2056, 6144, 10000])
+@pytest.mark.parametrize("reach", [1.0, 60.0, 300.0, 690.0])
+def test_sum_of_logarithms(size, reach):
+    """From ordinary terms to such that products of four leave the range of doubles."""
+    rng = np.random.default_rng(0)
+    x, y = np.exp(rng.uniform(-reach, reach, size=(2, size)))
+    for d in (0.0, 0.5, 1e-3):
+        assert sum_log(x, y, d) == pytest.approx(np.log(x + d * y).sum(), rel=1e-12, abs=1e-10 * size)
+    x[size // 2] = 0.0
+    assert sum_log(x, x, 0.0) == -np.inf
+
+
+def test_partner_kernel(iris, wine):
+    for X, _ in (iris, wine):
+        maker = ExpFeatures(pair_sums=X.shape[1] < 5).fit(X)
+        for mirrors in (maker.mirrors_, np.empty(0, dtype=np.int64)):
+            kernel = partner_kernel(maker.transform(X), mirrors)
+            np.testing.assert_allclose(kernel, kernel.T, rtol=1e-12)
+            np.testing.assert_allclose(kernel.sum(axis=1), 1, rtol=1e-10)
+            np.testing.assert_array_equal(np.diag(kernel), 0)
+            assert (kernel + np.eye(len(kernel)) > 0).all()
+            if mirrors.size:
+                np.testing.assert_allclose(kernel[mirrors][:, mirrors], kernel, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_kept_does_not_depend_on_the_portions(seed):
+    rng = np.random.default_rng(seed)
+    capacity, total = int(rng.integers(2, 40)), int(rng.integers(1, 400))
+    everything = Portion(rng.normal(size=(2, total, 3, 4)), rng.normal(size=(2, total)), rng.normal(size=(2, total)))
+    store = Store(2, capacity, (3, 4))
+    while store.iterations < total:
+        if store.room() == 0:
+            store.halve()
+        n = min(int(rng.integers(1, 30)), store.room(), total - store.iterations)
+        part = Portion(*(array[:, store.iterations : store.iterations + n] for array in everything))
+        store.add(store.select(part), n)
+    thin = 1
+    while capacity * thin < total:
+        thin *= 2
+    assert store.thin == thin
+    for kept, array in zip(store.filled(), everything, strict=True):
+        np.testing.assert_array_equal(kept, array[:, ::thin])
+
+
+def test_the_plan_keeps_to_the_budget_and_is_a_function_of_counts():
+    columns, _ = laid_out(0.3)
+    rng = np.random.default_rng(0)
+    plan = first_plan(columns, 3)
+    for budget in (0.1, 1.0, 5.0, 100.0):
+        runs, gains = rng.integers(1, 1000, size=len(NAMES)).astype(float), rng.exponential(size=len(NAMES))
+        before = plan.copy(), runs.copy(), gains.copy()
+        adapted = adapted_plan(columns, plan, runs, gains, budget)
+        assert cost(columns, adapted) <= budget * (1 + 1e-12)
+        assert ((adapted > 0) == (plan > 0)).all()
+        np.testing.assert_array_equal(adapted, adapted_plan(columns, *before, budget))
+        np.testing.assert_allclose(adapted, adapted_plan(columns, plan, 7 * runs, 7 * gains, budget), rtol=1e-12)
+    better = gains.copy()
+    better[COORDINATE] *= 4
+    less, more = (adapted_plan(columns, plan, runs, g, 1e9) for g in (gains, better))
+    assert more[COORDINATE] > less[COORDINATE] and more[MIRROR] <= less[MIRROR]
+
+
+def problem(W, codes, n_classes, mirrors=None, seed=0):
+    rows = make_engine("numba").prepare(W, codes, None, n_classes)
+    return Problem(rows, W, codes, mirrors, 1.0, np.random.SeedSequence(seed))
+
+
+def test_a_fit_is_reproducible_and_independent_of_threads_and_row_order(wine, quiet, monkeypatch):
+    X, y = wine
+    model = PlackettLuceClassifier(Gibbs(draws=40, tune=40, chains=3, moves="exchange"), random_state=3)
+    first = model.fit(X, y).posterior_
+    order = np.random.default_rng(1).permutation(len(y))
+    np.testing.assert_allclose(model.fit(X[order], y[order]).posterior_.log_weights, first.log_weights, rtol=1e-9)
+    monkeypatch.setattr(chains, "cores", lambda: 1)
+    again = model.fit(X, y).posterior_
+    np.testing.assert_array_equal(again.log_weights, first.log_weights)
+    np.testing.assert_array_equal(again.shape, first.shape)
+
+
+def test_a_map_without_mirrors_goes_without_mirror_moves():
+    W, codes, _ = small_problem()
+    sampler = chains.ExchangeSampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0)
+    chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
+    sampler.advance(chain, True, np.empty((50, 3, 7)), np.empty(50), np.empty(50))
+    mirrored = np.array([name in ("flip", "flip near", "mirror") for name in NAMES])
+    assert (chain.runs[mirrored] == 0).all() and (chain.runs[~mirrored] > 0).all()
+    sampler.end_tuning([chain])
+    assert (sampler.plan[mirrored] == 0).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 7])
+@pytest.mark.parametrize("sizes", [(5, 6, 9), (1, 10, 9), (1, 1, 1), (19, 1)])
+def test_few_features_and_classes_of_one_row(p, sizes):
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    W = np.exp(rng.normal(size=(len(codes), p)))
+    W /= W.max(axis=1, keepdims=True)
+    fit = Gibbs(draws=30, tune=30, chains=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = fit.fit(problem(W, codes, len(sizes), np.arange(p)[::-1].copy()), None).posterior
+    assert draws.log_weights.shape == (2, 30, len(sizes), p)
+    assert np.isfinite(draws.log_weights).all() and (draws.shape > 0).all()
+    np.testing.assert_allclose(np.exp(draws.log_weights).sum(axis=(2, 3)), 1, rtol=1e-10)

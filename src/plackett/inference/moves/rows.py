@@ -81,8 +81,9 @@ def _log_product(x, y, d):
     p, q, r, s = y[:n], y[n : 2 * n], y[2 * n : 3 * n], y[3 * n :]
     exponent, mantissa, bad = 0, 1.0, 0
     for i in range(n):
-        product = ((a[i] + d * p[i]) * (b[i] + d * q[i])) * ((c[i] + d * r[i]) * (e[i] + d * s[i]))
-        bad += (product < 1e-290) | (product > 1e290)
+        one, two = (a[i] + d * p[i]) * (b[i] + d * q[i]), (c[i] + d * r[i]) * (e[i] + d * s[i])
+        bad += (one < 1e-145) | (one > 1e145) | (two < 1e-145) | (two > 1e145)
+        product = one * two
         bits = np.float64(product).view(np.int64)
         exponent += bits >> np.int64(52)
         mantissa *= np.int64((bits & np.int64(0xFFFFFFFFFFFFF)) | np.int64(0x3FF0000000000000)).view(np.float64)
