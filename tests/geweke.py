@@ -277,7 +277,8 @@ def statistics(W, theta, a, y):
         weights[:, 0, 0], weights[:, -1, -1], weights[:, 0].sum(axis=1) ** 2, squares, weights.max(axis=(1, 2)),
         np.sqrt(weights).sum(axis=(1, 2)), (theta < -7).sum(axis=(1, 2)), (theta < -3).sum(axis=(1, 2)),
         np.log(np.maximum(own, 1e-30)).sum(axis=1), own.mean(axis=1), count**2, heights,
-        (weights[:, 0] * weights[:, 1]).sum(axis=1), (shares**2).sum(axis=(1, 2)), (shares.sum(axis=1) ** 2).sum(axis=1),
+        (weights[:, 0] * weights[:, 1]).sum(axis=1), (shares**2).sum(axis=(1, 2)),
+        (shares.sum(axis=1) ** 2).sum(axis=1),
     ])  # fmt: skip
 
 
