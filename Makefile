@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint format bench fresh clean
+.PHONY: demo test test-slow lint format bench fresh clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -67,8 +67,8 @@ def ends(data):
     ("kills", "settings"),
     [
         (20, {"draws": 10_000, "tune": 500}),
-        (6, {"draws": 40_000, "tune": 200, "moves": "none"}),
-        (5, {"draws": 500, "tune": 100, "target_ess": 1e9, "max_draws": 6000}),
+        pytest.param(6, {"draws": 40_000, "tune": 200, "moves": "none"}, marks=pytest.mark.slow),
+        pytest.param(5, {"draws": 500, "tune": 100, "target_ess": 1e9, "max_draws": 6000}, marks=pytest.mark.slow),
     ],
     ids=["exchange", "none", "target_ess"],
 )

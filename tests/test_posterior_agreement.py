@@ -1,0 +1,121 @@
+"""moves="exchange" against independent samplers of the same posterior, and simulation-based calibration."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from benchmarks.data import lenses
+from scipy.stats import chisquare
+
+from nuts import nuts_log_weights
+from plackett import Gibbs, PlackettLuceClassifier
+from plackett.engines import make_engine
+from plackett.features import ExpFeatures
+from plackett.inference import chains
+from plackett.inference.base import Problem
+from plackett.inference.sweeps import Target
+from plackett.posterior import normalised
+from plackett.priors import Gamma, LogUniform, tabulate
+from plackett.simulate import prior_weights, race
+
+KIND = {"chain_axis": 0, "draw_axis": 1}
+slow = pytest.mark.slow
+
+
+def worst_difference(a, b):
+    """Largest difference of means in Monte-Carlo standard errors; arrays (chain, draw, …)."""
+    error = np.hypot(array_stats.mcse(a, method="mean", **KIND), array_stats.mcse(b, method="mean", **KIND))
+    return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
+
+
+def load(name, request):
+    if name == "lenses":
+        return lenses()
+    if name != "heart":
+        return request.getfixturevalue(name)
+    folder = os.environ.get("PLACKETT_DATA")
+    if not folder:
+        pytest.fail("set PLACKETT_DATA to the folder that holds heart.csv")
+    table = np.genfromtxt(Path(folder) / "heart.csv", delimiter=",", skip_header=1, dtype=str)
+    return table[:, :-1].astype(float), table[:, -1]
+
+
+@pytest.mark.parametrize(
+    ("data", "shape"),
+    [("iris", 1.0), *[pytest.param(d, a, marks=slow) for d in ("wine", "heart") for a in (1.0, 0.3)],
+     pytest.param("iris", 0.3, marks=slow)],
+)  # fmt: skip
+def test_means_agree_with_nuts(request, quiet, data, shape):
+    X, y = load(data, request)
+    classes, codes = np.unique(y, return_inverse=True)
+    nuts = nuts_log_weights(ExpFeatures().fit_transform(X), codes, len(classes), shape)
+    fit = PlackettLuceClassifier(Gibbs(draws=3000, moves="exchange"), shape=shape, random_state=0).fit(X, y)
+    draws = fit.posterior_.log_weights
+    assert worst_difference(draws, nuts) < 4
+    assert worst_difference(np.exp(draws), np.exp(nuts)) < 4
+
+
+@pytest.mark.parametrize(("data", "plain"), [("lenses", 20_000), pytest.param("iris", 150_000, marks=slow)])
+def test_means_agree_with_the_plain_sampler_when_a_is_learned(request, quiet, data, plain):
+    X, y = load(data, request)
+    found = []
+    for moves, draws in (("exchange", 4000), ("none", plain)):
+        sampler = Gibbs(draws=draws, tune=2000, moves=moves, shape_prior=LogUniform(0.01, 3.0))
+        posterior = PlackettLuceClassifier(sampler, random_state=1).fit(X, y).posterior_
+        found.append((np.log(posterior.shape), np.exp(posterior.log_weights), np.maximum(posterior.log_weights, -30)))
+    for ours, theirs in zip(*found, strict=True):
+        assert worst_difference(ours, theirs) < 4
+
+
+DRAWS, APART, TUNE = 31, 12, 150
+PRIOR = LogUniform(0.1, 3.0)
+
+
+def ranks(n_sets, K, prior, seed):
+    """Ranks of the truth among nearly independent draws: ln a, two ln λ̄ and a predictive probability."""
+    rng = np.random.default_rng(seed)
+    target = Target(1.0, True, *tabulate(prior))
+    out = np.empty((n_sets, 4), dtype=int)
+    for s in range(n_sets):
+        maker = ExpFeatures()
+        W = maker.fit_transform(rng.normal(size=(13, 1)))
+        W, new = W[:12], W[12]
+        a = float(np.exp(rng.uniform(np.log(PRIOR.lower), np.log(PRIOR.upper))))
+        theta = normalised(prior_weights(K, W.shape[1], a, rng=rng))
+        codes = race(W, theta, rng=rng).winner
+        rows = make_engine("numba").prepare(W, codes, None, K)
+        problem = Problem(rows, W, codes, maker.mirrors_, 1.0, np.random.SeedSequence([seed, s]))
+        sampler = chains.ExchangeSampler(problem, target, 5.0)
+        chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
+        sampler.advance(chain, True, np.empty((TUNE, *theta.shape)), np.empty(TUNE), np.empty(TUNE))
+        sampler.end_tuning([chain])
+        draws, shapes = np.empty((DRAWS * APART, *theta.shape)), np.empty(DRAWS * APART)
+        sampler.advance(chain, False, draws, shapes, np.empty(DRAWS * APART))
+        draws, shapes = draws[APART - 1 :: APART], shapes[APART - 1 :: APART]
+        out[s] = [(x < x0).sum() for x, x0 in zip(summaries(draws, shapes, new), summaries(theta, a, new), strict=True)]
+    return out
+
+
+def summaries(theta, a, w):
+    scores = np.exp(theta) @ w
+    return np.log(a), theta[..., 0, 0], theta[..., -1, -1], scores[..., 0] / scores.sum(axis=-1)
+
+
+def p_values(found, bins):
+    """Chi-square test of uniform ranks for each quantity."""
+    counts = [np.bincount(column * bins // (DRAWS + 1), minlength=bins) for column in found.T]
+    return np.array([chisquare(c).pvalue for c in counts])
+
+
+@pytest.mark.parametrize(
+    ("n_sets", "K", "bins"),
+    [(60, 2, 8), (60, 3, 8), pytest.param(500, 2, 16, marks=slow), pytest.param(500, 3, 16, marks=slow)],
+)
+def test_ranks_of_the_truth_are_uniform(n_sets, K, bins):
+    assert p_values(ranks(n_sets, K, PRIOR, seed=K), bins).min() > 1e-4
+
+
+def test_calibration_notices_a_wrong_prior():
+    assert p_values(ranks(60, 2, Gamma(20.0, 10.0, 0.1, 3.0), seed=2), 8)[0] < 1e-4
