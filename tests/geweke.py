@@ -181,6 +181,7 @@ def chain_of(theta, numbers, N):
     return Chain(
         theta, np.empty((K, p)), numbers, np.empty(1), np.empty((K, N)), np.empty(N), np.empty(K + 1), np.empty(K),
         np.empty((K, N)), np.empty(N), np.empty(K + 1), np.empty((K, p)), np.empty((K, p)), np.empty(K * p),
+        np.empty((K + 1, N)),
     )  # fmt: skip
 
 

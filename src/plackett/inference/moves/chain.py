@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plackett.compiled import FAST, jit
-from plackett.inference.moves.rows import CANCELLED, Columns, add, copy, fill, least, pad, scale, score, sum_log
+from plackett.inference.moves.rows import CANCELLED, Columns, add, copy, fill, least, pad, rise, scale, score, sum_log
 from plackett.inference.sweeps import SHAPE
 from plackett.model.race import Array
 
@@ -35,6 +35,7 @@ class Chain(NamedTuple):
     old_theta: Array
     old_weights: Array
     scratch: Array  # (K·p,)
+    peak: Array  # (K + 1, N) largest scores and rival since `refresh`: rounding errors are relative to them
 
 
 def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
@@ -44,6 +45,7 @@ def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
     return Chain(
         theta, np.empty((K, p)), numbers, np.ones(1), np.ones((K, N)), np.ones(N), np.zeros(K + 1), np.zeros(K),
         np.ones((K, N)), np.ones(N), np.zeros(K + 1), np.empty((K, p)), np.empty((K, p)), np.empty(K * p),
+        np.ones((K + 1, N)),
     )  # fmt: skip
 
 
@@ -84,12 +86,15 @@ def refresh(columns, chain):
         chain.floor[k] = least(rows) if rows.size else 1.0
     add_up(columns, chain.scores, chain.rival)
     chain.logs[K] = sum_log(chain.rival, chain.rival, 0.0)
+    for k in range(K):
+        copy(chain.peak[k], chain.scores[k])
+    copy(chain.peak[K], chain.rival)
 
 
 @jit
 def negligible(columns, chain):
     """A weight below this changes ln L by less than rounding does."""
-    return 1e-13 * chain.floor.min() / max(columns.W.shape[1], 1)
+    return 1e-15 * chain.floor.min() / max(columns.W.shape[1], 1)
 
 
 @jit
@@ -101,7 +106,10 @@ def keep(chain):
 
 @jit
 def rescore(columns, chain, k, factor, changed, m):
-    """new_scores of class k: features changed[:m] have new weights, and all its weights carry a new factor."""
+    """new_scores of class k: features changed[:m] have new weights, and all its weights carry a new factor.
+
+    Cancellation is looked for before the factor is applied: scaled up, what a difference has lost cannot be seen.
+    """
     new = chain.new_scores[k]
     copy(new, chain.scores[k])
     for i in range(m):
@@ -109,19 +117,28 @@ def rescore(columns, chain, k, factor, changed, m):
         difference = chain.weights[k, j] / factor - chain.old_weights[k, j]
         if abs(difference) > 1e-17 * chain.floor[k]:
             add(new, columns.W[j], difference)
-    if factor != 1.0:
+    if cancelled(new, chain.peak[k]) > 0:
+        score(columns, chain.weights[k], new)
+    elif factor != 1.0:
         scale(new, factor)
         pad(columns, new, 1.0)
-    if cancelled(new, chain.scores[k]) > 0:
-        score(columns, chain.weights[k], new)
+
+
+@jit
+def scale_peak(columns, chain, k, factor):
+    """After an accepted proposal with a factor: the rounding errors of class k were scaled with its scores."""
+    if factor > 1.0:
+        scale(chain.peak[k], factor)
+        pad(columns, chain.peak[k], 1.0)
+        rise(chain.peak[chain.theta.shape[0]], chain.peak[k])
 
 
 @jit(fastmath=FAST)
-def cancelled(new, old):
+def cancelled(new, peak):
     """The number of rows in which a sum has cancelled."""
     bad = 0
     for i in range(new.size):
-        bad += new[i] < CANCELLED * old[i]
+        bad += new[i] < CANCELLED * peak[i]
     return bad
 
 
@@ -140,7 +157,7 @@ def evaluate(columns, chain, k, l):
     replace(chain.new_rival, chain.new_scores[k], chain.scores[k])
     if l != k:
         replace(chain.new_rival, chain.new_scores[l], chain.scores[l])
-    if cancelled(chain.new_rival, chain.rival) > 0:
+    if cancelled(chain.new_rival, chain.peak[K]) > 0:
         fill(chain.new_rival, 0.0)
         for c in range(K):
             add(chain.new_rival, chain.new_scores[c] if c in (k, l) else chain.scores[c], 1.0)
@@ -164,6 +181,7 @@ def log_own(columns, chain, k):
 def take_scores(columns, chain, k):
     """Make the new scores of class k current."""
     copy(chain.scores[k], chain.new_scores[k])
+    rise(chain.peak[k], chain.scores[k])
     rows = own(columns, chain.scores[k], k)
     chain.floor[k] = least(rows) if rows.size else 1.0
 
@@ -172,6 +190,7 @@ def take_scores(columns, chain, k):
 def accept(columns, chain, k, l):
     """Make a proposal in classes k and l current."""
     copy(chain.rival, chain.new_rival)
+    rise(chain.peak[chain.theta.shape[0]], chain.rival)
     take_scores(columns, chain, k)
     if l != k:
         take_scores(columns, chain, l)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from plackett.compiled import jit
-from plackett.inference.moves.chain import keep, metropolis, rescore
+from plackett.inference.moves.chain import keep, metropolis, rescore, scale_peak
 from plackett.inference.moves.weights import pick
 
 MOST = 3  # variables mirrored at once
@@ -113,4 +113,8 @@ def mirror(columns, chain, rng):
     rescore(columns, chain, k, up, changed, count)
     rescore(columns, chain, l, down, changed, count)
     variable_activity(columns, chain, k, l, level, activity)
-    return metropolis(columns, chain, rng, k, l, log_ratio + log_chance(activity, chosen))
+    moved = metropolis(columns, chain, rng, k, l, log_ratio + log_chance(activity, chosen))
+    if moved:
+        scale_peak(columns, chain, k, up)
+        scale_peak(columns, chain, l, down)
+    return moved

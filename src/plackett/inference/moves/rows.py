@@ -18,7 +18,7 @@ from plackett.model.race import Array
 PAD = 8
 RUN = 2048  # terms multiplied before a logarithm: the product of their mantissas stays below 2^512
 WIDE = 1000  # features beyond which no kernel of partners is made
-CANCELLED = 1e-9  # a difference below this part of its minuend is summed afresh
+CANCELLED = 1e-7  # a sum that has fallen below this part of its peak is summed afresh
 
 
 class Columns(NamedTuple):
@@ -109,14 +109,21 @@ def sum_log(x, y, d):
 
 
 @jit(fastmath=FAST)
-def shift(out, x, y, d):
-    """out = x + d y; returns the number of rows that cancelled."""
+def shift(out, x, y, d, peak):
+    """out = x + d y; returns the number of rows that have cancelled."""
     bad = 0
     for i in range(out.size):
         value = x[i] + d * y[i]
-        bad += value < CANCELLED * x[i]
+        bad += value < CANCELLED * peak[i]
         out[i] = value
     return bad
+
+
+@jit(fastmath=FAST)
+def rise(peak, x):
+    """peak = max(peak, x)."""
+    for i in range(peak.size):
+        peak[i] = max(peak[i], x[i])
 
 
 @jit(fastmath=FAST)

@@ -8,7 +8,7 @@ import numpy as np
 
 from plackett.compiled import FAST, jit
 from plackett.inference.moves.chain import add_up, keep, metropolis, negligible, own, rescore
-from plackett.inference.moves.rows import copy, least, score, shift, sum_log
+from plackett.inference.moves.rows import copy, least, rise, score, shift, sum_log
 from plackett.inference.sweeps import SHAPE
 
 UNIFORM, NEAR, FLIP, FLIP_NEAR = range(4)  # where an exchange finds its partner
@@ -19,9 +19,9 @@ def without(columns, chain, k, j):
     """new_scores of class k and new_rival without the weight (k, j), summed afresh where that cancels."""
     weight = chain.weights[k, j]
     chain.weights[k, j] = 0.0
-    if shift(chain.new_scores[k], chain.scores[k], columns.W[j], -weight) > 0:
+    if shift(chain.new_scores[k], chain.scores[k], columns.W[j], -weight, chain.peak[k]) > 0:
         score(columns, chain.weights[k], chain.new_scores[k])
-    if shift(chain.new_rival, chain.rival, columns.W[j], -weight) > 0:
+    if shift(chain.new_rival, chain.rival, columns.W[j], -weight, chain.peak[-1]) > 0:
         for c in range(chain.theta.shape[0]):
             if c != k:
                 copy(chain.new_scores[c], chain.scores[c])
@@ -50,7 +50,7 @@ def coordinate(columns, chain, rng):
         without(columns, chain, k, j)
         scores, rival = chain.new_scores[k], chain.new_rival
         rest = chain.weights.sum() - old
-        nothing = min(nothing, 1e-13 * least(own(columns, scores, k)) / rival.size) if columns.size[k] else nothing
+        nothing = min(nothing, 1e-15 * least(own(columns, scores, k)) / rival.size) if columns.size[k] else nothing
     if not rest > 0.0:
         return False
     w = columns.W[j]
@@ -76,8 +76,10 @@ def coordinate(columns, chain, rng):
         if log_own - log_rival + (a - alpha) * theta + (alpha + 1.0 - a * M) * math.log(rest + new) > level:
             chain.theta[k, j], chain.weights[k, j], chain.mass[0] = theta, new, rest + new
             if removed or new > nothing:
-                shift(chain.scores[k], scores, w, new)
-                shift(chain.rival, rival, w, new)
+                shift(chain.scores[k], scores, w, new, chain.peak[k])
+                shift(chain.rival, rival, w, new, chain.peak[K])
+                rise(chain.peak[k], chain.scores[k])
+                rise(chain.peak[K], chain.rival)
                 chain.logs[k], chain.logs[K] = log_own, log_rival
                 if columns.size[k]:
                     chain.floor[k] = least(own(columns, chain.scores[k], k))
