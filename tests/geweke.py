@@ -23,7 +23,7 @@ from plackett.inference.sweeps import SHAPE, Room, Target
 from plackett.priors import LogUniform, tabulate
 
 DEAD = -30.0  # ln λ̄ is cut here in the statistics
-DIRECT = 200_000  # draws from prior and model
+DIRECT = 100_000  # draws from prior and model
 LANES = 64
 BATCHES = 50
 

@@ -38,20 +38,23 @@ from plackett.simulate import prior_weights
 
 FIXED, LEARNED, SMALL = 0.3, (0.1, 3.0), (0.005, 0.1)
 MODELS = [(2, FIXED), (2, LEARNED), (3, FIXED), (3, LEARNED)]
-STRONG = {"repeats": 40, "plain_every": 20}  # settings under which an error of a move is not washed out
+LENGTHS = [8_000, pytest.param(60_000, marks=pytest.mark.slow)]
+STRONG = {"n": 8_000, "repeats": 40, "plain_every": 20}  # settings under which an error of a move is not washed out
 
 
 @pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize(("K", "shape"), MODELS)
-def test_each_move_alone_passes_gewekes_test(K, shape, move):
-    z, rate = geweke_move(K, shape, move)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_each_move_alone_passes_gewekes_test(K, shape, move, n):
+    z, rate = geweke_move(K, shape, move, n=n)
     assert z.max() < 4.5
     assert rate > 0.1
 
 
 @pytest.mark.parametrize(("K", "shape"), [*MODELS, (2, SMALL), (3, SMALL)])
-def test_the_whole_iteration_passes_gewekes_test(K, shape):
-    assert geweke_iterations(K, shape, np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6])).max() < 4.5
+@pytest.mark.parametrize("n", LENGTHS)
+def test_the_whole_iteration_passes_gewekes_test(K, shape, n):
+    assert geweke_iterations(K, shape, np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6]), n=n).max() < 4.5
 
 
 def as_step(function, kind=None):
@@ -109,6 +112,7 @@ def test_the_chance_of_selection_matters_in_exchanges():
     assert geweke_move(2, FIXED, SWAP, wrong, **STRONG)[0].max() > 6
 
 
+@pytest.mark.slow
 def test_the_chance_of_selection_matters_in_mirrors():
     """One variable at a time, drawn by its share, with wide steps: right, and wrong without P(V|new)/P(V|old)."""
     by_share = ("math.exp(-7.0 + 5.0 * rng.random())", "10.0")
