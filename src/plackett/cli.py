@@ -1,0 +1,12 @@
+"""The command line: fit, predict, report, show, reproduce."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Bayesian Plackett–Luce regression.")
+
+
+@app.callback()
+def plackett() -> None:
+    """Bayesian Plackett–Luce regression."""
