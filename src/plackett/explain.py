@@ -1,0 +1,135 @@
+"""Why this class? One prediction taken apart as the race of section 3.1; numbers only, `plots.race` draws them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from plackett.model.race import Array
+from plackett.posterior import Point
+from plackett.validation import check_prob
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["explain", "win_probabilities"]
+
+
+def win_probabilities(classifier: Any, X: Any) -> Array:
+    """Pr(C=j, Y=k | x): the probability that competitor j of team k arrives first, averaged over the posterior.
+
+    Under one λ it is W_j λ_kj / Σ_lm W_m λ_lm, by (3) and (9). Summed over the competitors of a team it is the class
+    probability (2): the parts add up to the prediction exactly, with nothing left over.
+
+    Parameters
+    ----------
+    classifier : PlackettLuceClassifier
+        A fitted model.
+    X : array or data frame (n, d)
+        Rows to explain.
+
+    Returns
+    -------
+    (n, K, p) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from plackett import PlackettLuceClassifier
+    >>> from plackett.explain import win_probabilities
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
+    >>> wins = win_probabilities(clf, X)
+    >>> wins.shape, bool(np.allclose(wins.sum(axis=2), clf.predict_proba(X)))
+    ((150, 3, 9), True)
+    """
+    features, draws = _parts(classifier, X)
+    return np.stack([_shares(row, draws).mean(axis=0) for row in features])
+
+
+def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
+    """Which competitor (feature) wins the race of one row for which team (class), and how surely.
+
+    Parameters
+    ----------
+    classifier : PlackettLuceClassifier
+        A fitted model.
+    row : Series, dict, data frame of one row or (d,) array
+        The row to explain.
+    prob : float
+        Probability of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1.
+        With draws to judge by (not EM) also ``lower`` and ``upper`` of an equal-tailed interval.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from plackett import PlackettLuceClassifier
+    >>> from plackett.explain import explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
+    >>> why = explain(clf, X.iloc[0])
+    >>> int(why["class"][0]), round(float(why["probability"].sum()), 6)
+    (0, 1.0)
+    """
+    import pandas as pd
+
+    prob = check_prob(prob)
+    features, draws = _parts(classifier, one_row(row))
+    shares = _shares(features[0], draws)
+    K, p = shares.shape[1:]
+    columns: dict[str, Any] = {
+        "class": np.repeat(classifier.classes_, p),
+        "feature": np.tile(classifier._feature_names(), K),
+        "probability": shares.mean(axis=0).ravel(),
+    }
+    if not isinstance(classifier.posterior_, Point):
+        tail = (1 - prob) / 2
+        lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
+        columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
+    table = pd.DataFrame(columns)
+    return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+
+def one_row(row: Any) -> Any:
+    """A table of one row, or an error that says what came instead."""
+    if isinstance(row, dict):
+        import pandas as pd
+
+        return pd.DataFrame([row])
+    if hasattr(row, "to_frame") and np.ndim(row) == 1:  # a pandas Series
+        return row.to_frame().T.infer_objects()
+    table = row if hasattr(row, "columns") else np.asarray(row)
+    if not hasattr(table, "columns") and table.ndim == 1:
+        table = table[None, :]
+    if np.ndim(table) != 2 or len(table) != 1:
+        raise ValueError(f"expected one row, got shape {np.shape(row)} instead. Take one, such as X.iloc[0] or X[0].")
+    return table
+
+
+def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
+    """W (n, p) and the draws of λ̄ (S, K, p)."""
+    check_is_fitted(classifier)
+    if not hasattr(classifier, "weights_"):
+        raise ValueError(
+            f"only a Plackett–Luce model is a race between features; {type(classifier).__name__} is not one. "
+            "Read its coef_ instead."
+        )
+    return classifier._transform(X), classifier.posterior_.flat_draws()
+
+
+def _shares(features: npt.NDArray[np.floating], draws: Array) -> Array:
+    """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p)."""
+    rates = features * draws
+    answered = rates.any(axis=(1, 2), keepdims=True)
+    rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
+    shares: Array = rates / rates.sum(axis=(1, 2), keepdims=True)
+    return shares

@@ -1,0 +1,289 @@
+"""Each picture is held against the numbers it should show."""
+
+from itertools import combinations, product
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.datasets import load_iris
+from sklearn.metrics import roc_auc_score
+
+from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, plots, regularization_path
+from plackett.explain import win_probabilities
+from plackett.plots.chains import _arviz_1
+from plackett.plots.style import PALETTE, REST
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_rgb
+
+NASTY = ["_hidden", "$x^{", "a\nb", "<script>", "w" * 80, "ünïcode"]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    data = load_iris(as_frame=True)
+    return data.data, data.target_names[data.target]
+
+
+@pytest.fixture(scope="module")
+def em(iris):
+    return PlackettLuceClassifier("em", shape=0.9).fit(*iris)
+
+
+@pytest.fixture(scope="module")
+def variational(iris):
+    return PlackettLuceClassifier(Variational(draws=100), random_state=0).fit(*iris)
+
+
+@pytest.fixture(scope="module")
+def gibbs(iris):
+    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=0)
+    with pytest.warns(UserWarning):
+        return clf.fit(*iris)
+
+
+@pytest.fixture(scope="module")
+def logit(iris):
+    with pytest.warns(UserWarning):
+        return SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(*iris)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Thirty classes and twelve columns, some with names that make trouble."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 12)), columns=NASTY + [f"x{j}" for j in range(6)])
+    y = np.array([*NASTY, *(f"class {k}" for k in range(24))])[np.arange(300) % 30]
+    return X, y, PlackettLuceClassifier(Variational(draws=100), shape=0.5, random_state=0).fit(X, y)
+
+
+def pictures(clf, X, y):
+    yield plots.weights, (clf,)
+    yield plots.decision_boundary, (clf, X, y)
+    yield plots.roc, (clf, X, y)
+    yield plots.calibration, (clf, X, y)
+    yield plots.probabilities, (clf, X.iloc[0])
+    yield plots.race, (clf, X.iloc[0])
+
+
+def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gibbs, iris):
+    calls = [*pictures(variational, *iris), (plots.trace, (gibbs,)), (plots.rank, (gibbs,))]
+    calls.append((plots.path, (regularization_path(*iris, shapes=[1.0, 0.5]),)))
+    assert {function.__name__ for function, _ in calls} == set(plots.__all__)
+    for function, arguments in calls:
+        ax = plt.figure().subplots()
+        before = plt.get_fignums()
+        assert function(*arguments, ax=ax) is ax
+        assert plt.get_fignums() == before, function
+        new = function(*arguments)
+        assert len(plt.get_fignums()) == len(before) + 1 and new.figure.number == plt.get_fignums()[-1]
+        new.figure.canvas.draw()
+
+
+def test_many_classes_and_troublesome_names_are_drawn(many):
+    X, y, clf = many
+    for function, arguments in pictures(clf, X, y):
+        function(*arguments).figure.canvas.draw()
+    assert plots.roc(clf, X, y).get_title() == "6 of 30 classes, each against the rest"
+    ax = plots.weights(clf, n=20)
+    assert ax.get_title() == "20 of 750 weights"
+    assert len(ax.get_yticklabels()) == 20
+
+
+def test_names_are_shown_as_they_are():
+    from plackett.plots.style import LONGEST, label
+
+    assert label("$x^{") == r"\$x^{"
+    assert label("_hidden").strip() == "_hidden" and not label("_hidden").startswith("_")
+    assert label("a\nb") == "a b"
+    assert len(label("w" * 80)) == LONGEST and label("w" * 80).endswith("…")
+
+
+def test_weights_and_their_intervals(variational):
+    ax = plots.weights(variational, n=7, prob=0.8)
+    W, draws = variational.weights_, variational.posterior_.flat_draws()
+    top = np.argsort(-W, axis=None)[:7]
+    np.testing.assert_array_equal([line.get_xdata()[0] for line in ax.lines[:7]], W.ravel()[top])
+    spans = [part.get_segments()[0][:, 0] for part in ax.collections]
+    expected = np.quantile(draws.reshape(len(draws), -1)[:, top], [0.1, 0.9], axis=0).T
+    np.testing.assert_allclose(spans, expected)
+    names = variational.features_.get_feature_names_out()
+    k, j = np.unravel_index(top[0], W.shape)
+    assert ax.get_yticklabels()[0].get_text() == f"{variational.classes_[k]}: {names[j]}"
+
+
+def test_em_has_points_for_active_weights_and_no_intervals(em):
+    ax = plots.weights(em, n=100)
+    assert len(ax.collections) == 0
+    assert len(ax.lines) == (em.weights_ > 0).sum() + 1
+
+
+def test_coefficients_of_a_logit(logit):
+    ax = plots.weights(logit, n=3)
+    coefficients = np.sort(np.abs(logit.coef_ * logit.scale_), axis=None)[::-1]
+    np.testing.assert_allclose([abs(line.get_xdata()[0]) for line in ax.lines[:3]], coefficients[:3])
+
+
+def test_path(iris):
+    path = regularization_path(*iris, shapes=[1.0, 0.5, 0.1])
+    ax = plots.path(path, n=4)
+    curves = path.weights.reshape(3, -1)
+    order = np.argsort(-curves.max(axis=0), kind="stable")
+    assert len(ax.lines) == 27 and len(ax.get_legend().get_texts()) == 4
+    np.testing.assert_array_equal(ax.lines[-4].get_ydata(), curves[:, order[0]])
+
+
+def test_decision_regions_are_the_predicted_classes(variational, iris):
+    X, y = iris
+    ax = plots.decision_boundary(variational, X, y, features=(2, 3), grid=30)
+    image = ax.images[0]
+    pixels, (left, right, bottom, top) = image.get_array(), image.get_extent()
+    rows = pd.DataFrame(np.tile(X.median(), (30, 1)), columns=X.columns)
+    rows.iloc[:, 2], rows.iloc[:, 3] = np.linspace(left, right, 30), np.linspace(bottom, top, 30)
+    expected = [to_rgb(PALETTE[list(variational.classes_).index(label)]) for label in variational.predict(rows)]
+    np.testing.assert_allclose(pixels[np.arange(30), np.arange(30), :3], expected)
+    assert len({tuple(colour) for colour in expected}) == 3
+    assert {text.get_text() for text in ax.texts} == set(variational.classes_)
+    with pytest.raises(ValueError, match="two of the 4 columns"):
+        plots.decision_boundary(variational, X, features=(0, 4))
+
+
+def test_roc_and_calibration_come_from_the_predictions(variational, iris):
+    X, y = iris
+    probability = variational.predict_proba(X)
+    ax = plots.roc(variational, X, y)
+    for text in ax.get_legend().get_texts():
+        k = list(variational.classes_).index(text.get_text().split(" ")[0])
+        assert f"AUC = {roc_auc_score(y == variational.classes_[k], probability[:, k]):.2f}" in text.get_text()
+    truth = y[:, None] == variational.classes_
+    share, predicted = calibration_curve(truth.ravel(), probability.ravel(), n_bins=10)
+    line = plots.calibration(variational, X, y).lines[1]
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([predicted, share]))
+
+
+def test_two_classes_have_one_curve(iris):
+    X, y = iris[0][50:], iris[1][50:]
+    clf = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
+    assert [t.get_text().split(" ")[0] for t in plots.roc(clf, X, y).get_legend().get_texts()] == ["virginica"]
+    share, predicted = calibration_curve(y == "virginica", clf.predict_proba(X)[:, 1], n_bins=10)
+    line = plots.calibration(clf, X, y).lines[1]
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([predicted, share]))
+
+
+def test_unknown_labels_are_told(em, iris):
+    X, y = iris
+    with pytest.warns(UserWarning, match="50 rows of a class"):
+        plots.calibration(em, X, np.where(y == "setosa", "other", y))
+    with pytest.raises(ValueError, match="no label in y"):
+        plots.roc(em, X, np.full(150, "other"))
+    with pytest.raises(ValueError, match="at least two classes"):
+        plots.roc(em, X[:50], y[:50])
+
+
+def test_traces_are_the_chains(gibbs, logit):
+    draws = gibbs.posterior_
+    names = gibbs.features_.get_feature_names_out()
+    for quantity, values in (
+        ("shape", np.log(draws.shape)),
+        ("log-likelihood", gibbs.trace_),
+        (("versicolor", names[3]), draws.log_weights[:, :, 1, 3]),
+    ):
+        lines = plots.trace(gibbs, quantity).lines
+        for line, chain in zip(lines, values, strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), chain)
+    assert plots.trace(logit, "penalty").get_title() == "ln θ"
+    assert plots.trace(logit).get_title().startswith(("coefficient of", "ln θ"))
+
+
+def test_the_quantity_that_mixes_worst_comes_by_default(gibbs):
+    found = gibbs.diagnostics_
+    ess = np.minimum(found.ess_bulk, found.ess_tail)
+    k, j = np.unravel_index(ess.argmin(), ess.shape)
+    name = "ln a"
+    if ess.min() < found.shape_ess_bulk:
+        name = f"ln weight of {gibbs.classes_[k]}: {gibbs.features_.get_feature_names_out()[j]}"
+    assert plots.trace(gibbs).get_title() == plots.rank(gibbs).get_title() == name
+
+
+def test_ranks_fill_the_picture(gibbs):
+    ax = plots.rank(gibbs, "shape")
+    if _arviz_1():
+        assert len(ax.lines) >= 2
+    else:
+        heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
+        assert heights.sum() > 0 and len({tuple(row) for row in heights}) == 2
+
+
+def test_only_chains_have_traces(em):
+    with pytest.raises(ValueError, match="inference='gibbs'"):
+        plots.trace(em)
+
+
+def test_a_quantity_must_exist(gibbs):
+    with pytest.raises(ValueError, match="'shape', 'log-likelihood' or"):
+        plots.rank(gibbs, "sahpe")
+    with pytest.raises(ValueError, match="got"):
+        plots.trace(gibbs, ("versicolor", "nothing"))
+
+
+def test_probabilities_of_a_row(variational, em, iris):
+    row = iris[0].iloc[[80]]
+    centre = variational.predict_proba(row)[0]
+    (lower,), (upper,) = variational.predict_interval(row, prob=0.5)
+    order = np.argsort(-centre)
+    ax = plots.probabilities(variational, row, prob=0.5)
+    np.testing.assert_array_equal([line.get_xdata()[0] for line in ax.lines], centre[order])
+    spans = [segment[:, 0] for segment in ax.collections[0].get_segments()]
+    np.testing.assert_allclose(spans, np.column_stack([lower, upper])[order])
+    assert not plots.probabilities(em, row).collections
+
+
+def test_bars_of_the_race_are_wins(variational, iris):
+    row = iris[0].iloc[[80]]
+    wins = win_probabilities(variational, row)[0]
+    ax = plots.race(variational, row, n=3)
+    teams = np.argsort(-wins.sum(axis=1))
+    widths = np.array([[bar.get_width() for bar in bars] for bars in ax.containers])
+    named = np.argsort(-wins.sum(axis=0))[:3]
+    np.testing.assert_allclose(widths[:3], wins[teams][:, named].T)
+    np.testing.assert_allclose(widths.sum(axis=0), variational.predict_proba(row)[0][teams])
+    names = variational.features_.get_feature_names_out()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [*names[named], "6 others"]
+
+
+def linear(colour):
+    c = np.array(to_rgb(colour))
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """WCAG 2.2, success criterion 1.4.11."""
+    light, dark = sorted((linear(c) @ [0.2126, 0.7152, 0.0722] for c in (one, other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(rgb):
+    to_xyz = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
+    t = np.cbrt(to_xyz @ np.clip(rgb, 0, 1) / [0.9505, 1, 1.0888])
+    return np.array([116 * t[1] - 16, 500 * (t[0] - t[1]), 200 * (t[1] - t[2])])
+
+
+def test_colours_can_be_told_apart():
+    """On white and dark paper; and by colour-blind readers, as simulated by Machado, Oliveira & Fernandes (2009)."""
+    for colour, paper in product((*PALETTE, REST), ("#ffffff", "#16181d")):
+        assert contrast(colour, paper) >= 3, (colour, paper)
+    protan = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    deutan = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    for eye in (np.eye(3), np.array(protan), np.array(deutan)):
+        for one, other in combinations(PALETTE, 2):
+            distance = np.linalg.norm(lab(eye @ linear(one)) - lab(eye @ linear(other)))
+            assert distance > 15, (one, other, distance)
