@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
 from plackett.plots.estimates import weights_of
-from plackett.plots.style import PALETTE, axes, colour, label
+from plackett.plots.style import axes, colour, pair
 from plackett.posterior import Draws
+
+LOWEST = -30.0  # ln of a weight that cannot matter
 
 
 def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
@@ -33,6 +35,10 @@ def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
     Returns
     -------
     Axes
+
+    Notes
+    -----
+    The logarithm of a dead weight may be −1000; the picture ends at −30, far below what matters.
     """
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
@@ -43,9 +49,14 @@ def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
         from matplotlib.figure import Figure
 
         beside = Figure().subplots()  # ArviZ 0.x draws densities next to the traces
-        look: dict[str, Any] = {"chain_prop": {"color": list(PALETTE)}, "trace_kwargs": {"alpha": 0.8}}
+        look: dict[str, Any] = {
+            "chain_prop": {"color": [colour(c) for c in range(len(values))]},
+            "trace_kwargs": {"alpha": 0.8},
+        }
         arviz.plot_trace(data, axes=np.array([[beside, ax]]), legend=False, compact=False, **look)
     ax.set(xlabel="draw", ylabel="")
+    if name.startswith("ln weight") and values.min() < LOWEST:
+        ax.set(xlabel=f"draw (values below {LOWEST:g} are not shown)", ylim=(LOWEST, 0))
     ax.set_title(name, fontsize="medium")
     return ax
 
@@ -106,7 +117,7 @@ def _chains(classifier: Any, quantity: Any) -> tuple[str, Array]:
             f"quantity must be one of {', '.join(map(repr, scalars))} or (class, feature) with one of classes_ and one "
             f"of the feature names, got {quantity!r} instead."
         )
-    name = f"{kind}{label(quantity[0])}: {label(quantity[1])}"
+    name = kind + pair(*quantity)
     return name, table[:, :, classes.index(quantity[0]), columns.index(quantity[1])]
 
 
@@ -143,5 +154,5 @@ def _collection(data: Any, ax: Any) -> Any:
     from arviz_plots import PlotCollection
 
     viz = xarray.Dataset({"figure": ((), ax.figure), "plot": ((), ax), "row": ((), 0), "col": ((), 0)})
-    colours = list(PALETTE)
+    colours = [colour(c) for c in range(data.sizes["chain"])]
     return PlotCollection(data, xarray.DataTree(viz), aes={"color": ["chain"]}, backend="matplotlib", color=colours)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of
+from plackett.plots.style import REST, axes, colour, dash, interval, marker, of, pair
 
 
 def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
@@ -41,7 +41,7 @@ def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) 
         if len(draws) > 1:
             ax.hlines(y, lower[y], upper[y], color=colour(k), linewidth=2)
         ax.plot(centre[k, j], y, marker(k), color=colour(k))
-    ax.set_yticks(range(len(pairs)), [f"{label(classifier.classes_[k])}: {label(names[j])}" for k, j in pairs])
+    ax.set_yticks(range(len(pairs)), [pair(classifier.classes_[k], names[j]) for k, j in pairs])
     ax.invert_yaxis()
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
     band = f", {100 * prob:g} % intervals" if len(draws) > 1 else ""
@@ -72,7 +72,7 @@ def path(path: Any, *, n: int = 6, ax: Any = None) -> Any:
         ax.plot(path.shapes, curves[:, place], color=REST, linewidth=0.6, alpha=0.6)
     for i, place in enumerate(order[:n]):
         k, j = np.unravel_index(place, path.weights.shape[1:])
-        name = f"{label(path.classes[k])}: {label(path.feature_names[j])}"
+        name = pair(path.classes[k], path.feature_names[j])
         ax.plot(path.shapes, curves[:, place], color=colour(i), linestyle=dash(i), label=name)
     ax.set(xscale="log", xlabel="shape a", ylabel=f"weight ({path.statistic})")
     ax.set_title(of("weights named", min(n, len(order)), len(order)))

@@ -47,14 +47,19 @@ def of(what: str, drawn: int, total: int) -> str:
     return "" if drawn == total else f"{drawn} of {total} {what}"
 
 
-def label(text: Any) -> str:
+def label(text: Any, longest: int = LONGEST) -> str:
     """A name as matplotlib should show it: on one line, not too long, without mathematics in dollars.
 
     A thin space goes before an underscore, since matplotlib hides labels that begin with one.
     """
     text = "".join(c if c.isprintable() else " " for c in str(text))
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
     return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def pair(own: Any, feature: Any) -> str:
+    """A class and a feature in one label."""
+    return f"{label(own, LONGEST // 3)}: {label(feature, LONGEST - LONGEST // 3)}"
 
 
 def interval(draws: Array, prob: float) -> tuple[Array, Array]:

@@ -1,0 +1,63 @@
+"""Plots as inline SVG that takes the page's ink, light or dark, and says in words what it shows."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+from plackett.report.markup import text
+
+INK = "#010203"  # stands for the page's text colour until the drawing is placed
+SVG = "http://www.w3.org/2000/svg"
+HREF = "{http://www.w3.org/1999/xlink}href"
+LOOK: dict[str, Any] = {
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "axes.titlesize": 9,
+    "legend.frameon": False,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
+}
+
+
+def figure(name: str, draw: Callable[[Any], Any], alt: str, caption: str, height: float = 3.4) -> str:
+    """A figure that `draw` puts on the Axes it gets; `name` tells its parts from those of other figures."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has other fonts
+        canvas = Figure(figsize=(4.4, height), layout="constrained")
+        FigureCanvasSVG(canvas)
+        draw(canvas.subplots())
+        stream = io.StringIO()
+        canvas.savefig(stream, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", HREF[1 : HREF.index("}")])
+    drawing = _inline(stream.getvalue(), name, alt)
+    return f'<figure id="{name}">{drawing}<figcaption>{text(caption)}</figcaption></figure>'
+
+
+def _inline(svg: str, name: str, alt: str) -> str:
+    """The drawing alone: unique ids, no size of its own, the page's ink, its description for a screen reader."""
+    root = ElementTree.fromstring(svg)
+    for part in root.iter():
+        for key, value in part.attrib.items():
+            if key in ("id", HREF):
+                value = value[:1].replace("#", f"#{name}-") + value[1:] if key == HREF else f"{name}-{value}"
+            part.set(
+                key,
+                value.replace("url(#", f"url(#{name}-").replace(INK, "currentColor").replace("#000000", "currentColor"),
+            )
+    for definitions in root.findall(f"{{{SVG}}}defs"):
+        for rules in definitions.findall(f"{{{SVG}}}style"):
+            definitions.remove(rules)  # they would reach the whole page
+    for size in ("width", "height"):
+        del root.attrib[size]
+    root.set("role", "img")
+    root.set("aria-label", "".join(c if c.isprintable() else " " for c in alt))
+    return ElementTree.tostring(root, encoding="unicode")

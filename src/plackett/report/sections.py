@@ -1,0 +1,283 @@
+"""The sections of the report, each from the model and the rows it is judged on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import confusion_matrix
+
+from plackett import plots
+from plackett.explain import explain
+from plackett.logit.posterior import LogitDraws
+from plackett.model.race import Array
+from plackett.plots.estimates import weights_of
+from plackett.posterior import Draws, Point
+from plackett.report import words
+from plackett.report.figures import figure
+from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
+
+PROB = 0.9  # of intervals
+WEIGHTS = 300  # rows of the weight table
+CLASSES = 40  # classes of the confusion table
+COLUMNS = 200  # columns described
+UNSURE = 10  # rows listed as uncertain
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows on which the model is judged, what it said of them, and whether the fit had seen them."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    probability: Array
+    held_out: bool
+
+    def predicted(self, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        labels: npt.NDArray[Any] = classes[self.probability.argmax(axis=1)]
+        return labels
+
+
+def data(X: Any, y: Any, held_out: int) -> Section:
+    """Rows, classes and columns."""
+    labels, counts = np.unique(np.asarray(y), return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
+    rows = [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))]
+    left = f" The first {COLUMNS} of {X.shape[1]} columns are listed." if X.shape[1] > COLUMNS else ""
+    numbers = [("Rows", f"{len(X):,}"), ("Columns", f"{X.shape[1]:,}"), ("Classes", f"{len(labels):,}")]
+    if held_out:
+        numbers.insert(1, ("Rows held out", f"{held_out:,}"))
+    columns = [
+        Column("Column"),
+        Column("Type"),
+        *(Column(c, True) for c in ("Missing", "Values", "Lowest", "Mean", "Highest")),
+    ]
+    body = [
+        facts(numbers),
+        table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
+        paragraph(f"Columns as the model gets them.{left}"),
+        table("Columns of the table", columns, rows),
+    ]
+    return Section("data", "Data", "\n".join(body))
+
+
+def _describe(X: Any, j: int) -> list[Any]:
+    column = X.iloc[:, j]
+    values: list[Any] = [X.columns[j], str(column.dtype), int(column.isna().sum()), int(column.nunique())]
+    if column.dtype.kind in "iuf":
+        return [*values, column.min(), column.mean(), column.max()]
+    return [*values, np.nan, np.nan, np.nan]
+
+
+def model(classifier: Any) -> Section:
+    """What was fitted, and whether it may be trusted."""
+    good, why = words.trust(classifier)
+    kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
+    body = [paragraph(words.model(classifier)), paragraph(why, kind)]
+    if isinstance(classifier.posterior_, (Draws, LogitDraws)):
+        body.append(paragraph("Below, the quantity that mixes worst. Chains that agree overlap and have even ranks."))
+        alt = f"of the quantity with the smallest effective sample size, in {len(classifier.trace_)} chains. {why}"
+        trace = figure(
+            "trace", lambda ax: plots.trace(classifier, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
+        )
+        rank = figure(
+            "rank", lambda ax: plots.rank(classifier, ax=ax), f"Ranks {alt}", "Ranks of each chain's draws.", 2.8
+        )
+        body.append(f'<div class="figures">{trace}{rank}</div>')
+    return Section("model", "Model and diagnostics", "\n".join(body))
+
+
+def weights(classifier: Any) -> Section:
+    """Which features speak for which class: a figure and a table that can be sorted."""
+    names, centre, draws, meaning = weights_of(classifier)
+    order = np.argsort(-np.abs(centre), axis=None, kind="stable")
+    order = order[centre.ravel()[order] != 0]
+    shown = order[:WEIGHTS]
+    flat = draws.reshape(len(draws), -1)[:, shown]
+    lower, upper = np.quantile(flat, [(1 - PROB) / 2, (1 + PROB) / 2], axis=0)
+    uncertain = not isinstance(classifier.posterior_, Point)
+    columns = [Column("Feature"), Column("Class"), Column(meaning.capitalize(), True)]
+    rows: list[list[Any]] = []
+    for i, place in enumerate(shown):
+        k, j = np.unravel_index(place, centre.shape)
+        row = [names[j], classifier.classes_[k], centre[k, j]]
+        rows.append([*row, lower[i], upper[i]] if uncertain else row)
+    if uncertain:
+        columns += [Column(f"{50 - 50 * PROB:g} %", True), Column(f"{50 + 50 * PROB:g} %", True)]
+    best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
+    if isinstance(classifier.posterior_, LogitDraws):
+        reading = f"A coefficient moves the log-odds against the last class, {classifier.classes_[-1]}."
+    else:
+        reading = (
+            "A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. "
+            "exp(x) is large where the standardised column x is high, exp(-x) where it is low, and 1 is the same "
+            "in every row."
+        )
+    left = f" The {len(shown)} largest of {centre.size} are listed." if len(shown) < centre.size else ""
+    body = [
+        paragraph(reading),
+        figure(
+            "weights-figure",
+            lambda ax: plots.weights(classifier, n=12, prob=PROB, ax=ax),
+            f"The largest weights. {best}.",
+            f"The largest weights{f', with {100 * PROB:g} % intervals' if uncertain else ''}.",
+            0.9 + 0.25 * min(12, len(shown)),
+        ),
+        paragraph(f"Press a heading to sort by it.{left}"),
+        table(f"Weights ({len(rows)})", columns, rows, sorted_by=2),
+    ]
+    return Section("weights", "Weights", "\n".join(body))
+
+
+def predictions(classifier: Any, judged: Judged) -> Section:
+    """Errors, confusion matrix, ROC and calibration; and whether the rows were held out."""
+    classes, y = classifier.classes_, judged.y
+    predicted = judged.predicted(classes)
+    known = np.isin(y, classes)
+    labels, counts = np.unique(y, return_counts=True)
+    measured = [("Rows", f"{len(y):,}"), ("Errors", f"{np.mean(predicted != y):.1%}")]
+    measured.append(("Errors of always saying the most frequent class", f"{1 - counts.max() / len(y):.1%}"))
+    if known.all():
+        own = judged.probability[np.arange(len(y)), np.searchsorted(classes, y)]
+        share = counts[np.searchsorted(labels, y)] / len(y)
+        measured.append(("Log-loss", f"{-np.log(np.maximum(own, 1e-15)).mean():.3f}"))
+        measured.append(("Log-loss of the classes' shares", f"{-np.log(share).mean():.3f}"))
+    body = [_seen(judged.held_out), facts(measured)]
+    if not known.all():
+        strange = f"{(~known).sum():,} rows have a class that the model does not know. They count as errors and are "
+        body.append(paragraph(f"{strange}left out of log-loss, ROC and calibration.", "verdict bad"))
+    body.append(_confusion(y, predicted, classes))
+    if np.isin(labels, classes).sum() >= 2:
+        X, y = judged.X[known], y[known]
+        roc = figure(
+            "roc",
+            lambda ax: plots.roc(classifier, X, y, ax=ax),
+            f"ROC curves. {_areas(classifier, judged, known)}",
+            "How many rows of a class are found (upwards) at the price of how many false alarms (rightwards).",
+            4.2,
+        )
+        calibration = figure(
+            "calibration",
+            lambda ax: plots.calibration(classifier, X, y, ax=ax),
+            f"Calibration curve. {_gap(classifier, judged, known)}",
+            "What was said with probability q should come true in a share q: on the dotted line.",
+            4.2,
+        )
+        body.append(f'<div class="figures">{roc}{calibration}</div>')
+    else:
+        body.append(paragraph("ROC and calibration need rows of at least two classes that the model knows."))
+    return Section("predictions", "Predictions", "\n".join(body))
+
+
+def _seen(held_out: bool) -> str:
+    if held_out:
+        return paragraph("These rows were held out: the model was fitted without them.", "verdict good")
+    return paragraph(
+        "These are the rows the model was fitted to. It errs less on them than on new ones: judge it by held-out rows.",
+        "verdict bad",
+    )
+
+
+def _confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any]) -> str:
+    labels, counts = np.unique(np.concatenate([y, predicted]), return_counts=True)
+    shown = labels if len(labels) <= CLASSES else np.sort(labels[np.argsort(-counts, kind="stable")[:CLASSES]])
+    matrix = confusion_matrix(y, predicted, labels=shown)
+    caption = "Confusion matrix: a row for each true class, a column for each predicted one"
+    if len(shown) < len(labels):
+        caption += f" ({len(shown)} of {len(labels)} classes)"
+    said = [label for label in shown if label in classes]
+    place = {label: k for k, label in enumerate(shown)}
+    rows = [[f"{label} (true)", *(int(matrix[k, place[other]]) for other in said)] for k, label in enumerate(shown)]
+    own = [(place[label], 1 + j) for j, label in enumerate(said)]
+    return table(caption, [Column("True class"), *(Column(str(label), True) for label in said)], rows, marked=own)
+
+
+def _areas(classifier: Any, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
+    from sklearn.metrics import roc_auc_score
+
+    y, areas = judged.y[known], []
+    for k, label in enumerate(classifier.classes_):
+        if 0 < (y == label).sum() < len(y):
+            areas.append(f"{label} {roc_auc_score(y == label, judged.probability[known, k]):.2f}")
+    return f"Areas under the curves: {', '.join(areas)}."
+
+
+def _gap(classifier: Any, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
+    """The average distance of statements from what came true, in ten bins of all classes."""
+    q = judged.probability[known].ravel()
+    came = (judged.y[known][:, None] == classifier.classes_).ravel()
+    bins = np.minimum((10 * q).astype(int), 9)
+    size, said, true = (np.bincount(bins, w, 10) for w in (None, q, came))
+    return f"Over all classes, probabilities are off by {np.abs(said - true).sum() / size.sum():.3f} on average."
+
+
+def uncertain(classifier: Any, judged: Judged) -> Section:
+    """The rows of which the model is least sure, and why of the first."""
+    p = judged.probability
+    entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
+    order = np.argsort(-entropy, kind="stable")[:UNSURE]
+    two = np.argsort(-p[order], axis=1, kind="stable")[:, :2]
+    rows = []
+    for i, (first, second) in zip(order, two, strict=True):
+        a, b = classifier.classes_[[first, second]]
+        interval = _interval(classifier, judged.X.iloc[[i]], first)
+        rows.append([judged.X.index[i], judged.y[i], a, p[i, first], interval, b, p[i, second]])
+    columns = [Column("Row"), Column("True class"), Column("Predicted"), Column("Probability", True)]
+    columns += [Column(f"{100 * PROB:g} % interval"), Column("Next"), Column("Probability", True)]
+    row, title = judged.X.iloc[[order[0]]], f"Row {judged.X.index[order[0]]}"
+    told = ", ".join(f"{classifier.classes_[k]} {p[order[0], k]:.2f}" for k in two[0])
+    pictures = [
+        figure(
+            "probabilities",
+            lambda ax: plots.probabilities(classifier, row, prob=PROB, ax=ax),
+            f"Class probabilities of {title}: {told}.",
+            f"{title}: probabilities of the classes.",
+            3,
+        )
+    ]
+    if not isinstance(classifier.posterior_, LogitDraws):
+        why = explain(classifier, row).head(4)
+        best = "; ".join(f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.itertuples(index=False, name=None))
+        pictures.append(
+            figure(
+                "race",
+                lambda ax: plots.race(classifier, row, ax=ax),
+                f"The race of {title}. {best}.",
+                f"{title} as a race: the bar of a class is its probability, made of the chances of its competitors "
+                "(features) to arrive first.",
+                3,
+            )
+        )
+    body = [
+        paragraph("The rows with the most even probabilities (largest entropy) among those above."),
+        table("The most uncertain rows", columns, rows),
+        f"<h3>Why: {text(title)}</h3>",
+        f'<div class="figures">{"".join(pictures)}</div>',
+    ]
+    return Section("uncertain", "Most uncertain rows", "\n".join(body))
+
+
+def _interval(classifier: Any, row: Any, k: int) -> str:
+    if isinstance(classifier.posterior_, Point):
+        return "–"
+    (lower,), (upper,) = classifier.predict_interval(row, prob=PROB)
+    return f"{number(lower[k])} to {number(upper[k])}"
+
+
+def colophon(classifier: Any) -> Section:
+    """How to cite, and what is needed to make the report again."""
+    body = [
+        "<h3>How to cite</h3>",
+        f"<p>{text(words.CITATION)}</p>",
+        f"<p>plackett, version {text(words.versions()[0][1])}: Bayesian Plackett–Luce regression in Python.</p>",
+        "<h3>Settings and seed</h3>",
+        paragraph(words.seed(classifier)),
+        table("Settings", [Column("Parameter"), Column("Value")], words.settings(classifier)),
+        "<h3>Versions</h3>",
+        table("Versions", [Column("Software"), Column("Version")], words.versions()),
+    ]
+    return Section("colophon", "How to cite, settings, versions", "\n".join(body))

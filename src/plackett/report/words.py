@@ -1,0 +1,87 @@
+"""What a report says in sentences: the model, how far to trust it, and how to cite it."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any
+
+import numpy as np
+
+import plackett
+from plackett.diagnostics import shortcomings
+from plackett.logit.posterior import LogitDraws
+from plackett.posterior import Draws, Gammas, Point
+
+CITATION = """\
+C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.
+Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UAI), 84–92."""
+
+
+def model(classifier: Any) -> str:
+    """What was fitted, and how."""
+    posterior = classifier.posterior_
+    K = len(classifier.classes_)
+    if isinstance(posterior, LogitDraws):
+        learned = "learned" if classifier.penalty == "learn" else "fixed"
+        return (
+            f"A sparse Bayesian multinomial logit of {K} classes on {classifier.n_features_in_} columns, sampled by "
+            f"{classifier.sampler}. The penalty θ is {classifier.penalty_:.3g} ({learned})."
+        )
+    p = classifier.weights_.shape[1]
+    learned = "learned from the data" if classifier.shape == "learn" else "fixed"
+    how = {Point: "EM (the mode)", Gammas: "the variational approximation", Draws: "Gibbs sampling"}[type(posterior)]
+    return (
+        f"A Plackett–Luce regression of {K} classes on {p} non-negative features, fitted by {how}. The shape of the "
+        f"prior is a = {classifier.shape_:.3g} ({learned}); the smaller it is, the fewer weights matter."
+    )
+
+
+def trust(classifier: Any) -> tuple[bool | None, str]:
+    """Whether the fit may be trusted (None: it cannot be told), and why."""
+    posterior = classifier.posterior_
+    if isinstance(posterior, Point):
+        active = int((classifier.weights_ > 0).sum())
+        return None, (
+            f"{active} of {classifier.weights_.size} weights are not zero. EM gives one best estimate and no "
+            "uncertainty: fit with inference='gibbs' for intervals."
+        )
+    if isinstance(posterior, Gammas):
+        return None, (
+            f"The bound on the evidence reached {classifier.trace_[-1]:,.2f} after {classifier.n_iter_:,} passes over "
+            "the data. Variational intervals tend to be too narrow: fit with inference='gibbs' for exact ones."
+        )
+    chains, draws = classifier.trace_.shape
+    found = classifier.diagnostics_
+    size = f"{chains} {'chain' if chains == 1 else 'chains'} of {draws:,} draws"
+    if found is None:
+        return False, f"{size}: too few draws to tell whether the chains agree."
+    numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f} ({size})"
+    wrong = shortcomings(found)
+    if wrong is None:
+        return True, f"The chains agree: {numbers}."
+    return False, f"The fit is not good enough: {wrong}. Weights and intervals may be off. In full: {numbers}."
+
+
+def settings(classifier: Any) -> list[tuple[str, str]]:
+    """Parameters of the classifier, with those of its parts."""
+    return [(name, repr(value)) for name, value in classifier.get_params(deep=True).items()]
+
+
+def versions() -> list[tuple[str, str]]:
+    """Of what the report was made with."""
+    found = [("plackett", plackett.__version__), ("Python", python_version())]
+    for package in ("numpy", "scipy", "scikit-learn", "numba", "matplotlib", "arviz"):
+        try:
+            found.append((package, version(package)))
+        except PackageNotFoundError:
+            found.append((package, "not installed"))
+    return found
+
+
+def seed(classifier: Any) -> str:
+    """The seed, or that there was none to repeat the fit with."""
+    state = classifier.random_state
+    if isinstance(state, (int, np.integer)):
+        return f"The seed was {state}: the same data, settings and versions give the same fit."
+    return "No whole number was given as seed (random_state), so the fit cannot be repeated exactly."

@@ -1,0 +1,107 @@
+"""The report as a whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from plackett.report import sections
+from plackett.report.markup import page, paragraph
+
+
+def write_report(
+    classifier: Any,
+    X: Any,
+    y: Any,
+    out_path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    test: tuple[Any, Any] | None = None,
+) -> None:
+    """Write a report on a fitted model: one HTML file that needs nothing else, offline or on line.
+
+    It holds the data in numbers, the model with its diagnostics in words, a table of weights that can be sorted, the
+    confusion matrix, ROC and calibration, the most uncertain rows, how to cite, settings, versions and seed. A file
+    that exists is replaced once the new one is whole.
+
+    Parameters
+    ----------
+    classifier : PlackettLuceClassifier or SparseLogitClassifier
+        A fitted model.
+    X : DataFrame
+        The rows the model was fitted to.
+    y : Series
+        Their labels.
+    out_path : path
+        The file to write.
+    title : str, optional
+        Heading of the report.
+    test : (DataFrame, Series), optional
+        Rows and labels that were held out of the fit. Predictions are judged on them; without them, on the rows of the
+        fit, and the report says so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from plackett import PlackettLuceClassifier
+    >>> from plackett.report import write_report
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = PlackettLuceClassifier("em", shape=0.9).fit(X[::2], y[::2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "iris.html")
+    ...     write_report(clf, X[::2], y[::2], path, title="Iris", test=(X[1::2], y[1::2]))
+    ...     path.read_text(encoding="utf-8").count("<figure")
+    5
+    """
+    check_is_fitted(classifier)
+    X, y = _table(X, y)
+    rows, labels = (X, y) if test is None else _table(*test)
+    if not np.isin(np.asarray(labels), classifier.classes_).any():
+        known = ", ".join(str(label) for label in classifier.classes_[:10])
+        raise ValueError(f"no label is a class of the model, which knows {known}; is this the right column?")
+    judged = sections.Judged(rows, np.asarray(labels), classifier.predict_proba(rows), test is not None)
+    parts = [
+        sections.data(X, y, 0 if test is None else len(rows)),
+        sections.model(classifier),
+        sections.weights(classifier),
+        sections.predictions(classifier, judged),
+        sections.uncertain(classifier, judged),
+        sections.colophon(classifier),
+    ]
+    name = title or f"{type(classifier).__name__}: {getattr(y, 'name', None) or 'report'}"
+    errors = np.mean(judged.predicted(classifier.classes_) != judged.y)
+    which = "held-out rows" if judged.held_out else "rows of the fit itself"
+    lead = paragraph(f"{errors:.1%} errors on {len(rows):,} {which}, {len(classifier.classes_)} classes.", "quiet")
+    _write_whole(Path(out_path), page(name, lead, parts))
+
+
+def _table(X: Any, y: Any) -> tuple[Any, Any]:
+    """A pandas data frame with rows, and as many labels."""
+    if not hasattr(X, "iloc"):
+        import pandas as pd
+
+        X = pd.DataFrame(X) if hasattr(X, "columns") else pd.DataFrame(np.asarray(X))
+    if len(X) != len(y) or not len(X):
+        raise ValueError(f"a report needs rows and as many labels, got {len(X)} rows and {len(y)} labels instead.")
+    return X, y
+
+
+def _write_whole(target: Path, content: str) -> None:
+    """Replace the file once the new one is whole."""
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,219 @@
+"""What the report says is held against the model; the browser's view of it is in test_report_browser.py."""
+
+import html
+import os
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import confusion_matrix, log_loss
+
+from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.report import write, write_report
+from plackett.report.markup import number, text
+
+BAD = '<script>alert("x")</script>'
+
+
+class Tables(HTMLParser):
+    """The tables of a page by caption, as lists of rows of text; and every tag with its attributes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tables, self.tags, self._cell, self._caption = {}, [], None, None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("td", "th", "caption"):
+            self._cell = ""
+        if tag == "tr":
+            self.tables[self._caption].append([])
+
+    def handle_data(self, data):
+        if self._cell is not None:
+            self._cell += data
+
+    def handle_endtag(self, tag):
+        if tag == "caption":
+            self._caption = self._cell
+            self.tables[self._caption] = []
+        if tag in ("td", "th"):
+            self.tables[self._caption][-1].append(self._cell)
+        if tag in ("td", "th", "caption"):
+            self._cell = None
+
+
+@pytest.fixture(scope="module")
+def iris():
+    data = load_iris(as_frame=True)
+    y = data.target.map(dict(enumerate(data.target_names))).rename("species")
+    return data.data[::2], y[::2], data.data[1::2], y[1::2]
+
+
+@pytest.fixture(scope="module")
+def clf(iris):
+    return PlackettLuceClassifier(Variational(draws=100), random_state=0).fit(iris[0], iris[1])
+
+
+@pytest.fixture(scope="module")
+def page(clf, iris, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "iris.html"
+    write_report(clf, iris[0], iris[1], path, title="Iris", test=iris[2:])
+    return path.read_text(encoding="utf-8")
+
+
+def report(clf, X, y, tmp_path, **settings):
+    write_report(clf, X, y, tmp_path / "out.html", **settings)
+    return (tmp_path / "out.html").read_text(encoding="utf-8")
+
+
+def test_the_confusion_matrix_and_errors_are_those_of_the_held_out_rows(page, clf, iris):
+    X, y = iris[2:]
+    tables = Tables(page).tables
+    rows = next(rows for caption, rows in tables.items() if caption.startswith("Confusion"))
+    matrix = np.array([[int(cell) for cell in row[1:]] for row in rows[1:]])
+    np.testing.assert_array_equal(matrix, confusion_matrix(y, clf.predict(X)))
+    assert f"<dd>{np.mean(clf.predict(X) != y):.1%}</dd>" in page
+    assert f"<dd>{log_loss(y, clf.predict_proba(X)):.3f}</dd>" in page
+    assert "66.7%" in page  # of always saying one of three equally frequent classes
+    assert "These rows were held out" in page and "fitted to." not in page
+
+
+def test_rows_of_the_fit_are_not_passed_off_as_held_out(clf, iris, tmp_path):
+    page = report(clf, iris[0], iris[1], tmp_path)
+    assert "These are the rows the model was fitted to." in page
+    assert "rows of the fit itself" in page
+    assert "held out:" not in page and "held-out rows, " not in page
+
+
+def test_the_weight_table_holds_the_weights(page, clf):
+    rows = Tables(page).tables["Weights (27)"]
+    assert [re.sub("[▲▼]", "", head).strip() for head in rows[0]] == ["Feature", "Class", "Weight", "5 %", "95 %"]
+    names = list(clf.features_.get_feature_names_out())
+    for feature, label, weight, low, high in rows[1:]:
+        k, j = list(clf.classes_).index(label), names.index(feature)
+        draws = clf.posterior_.flat_draws()[:, k, j]
+        assert weight == number(clf.weights_[k, j])
+        assert (low, high) == tuple(number(q) for q in np.quantile(draws, [0.05, 0.95]))
+
+
+def test_columns_classes_and_uncertain_rows(page, clf, iris):
+    tables = Tables(page).tables
+    assert tables["Columns of the table"][1][0] == "sepal length (cm)"
+    assert float(tables["Columns of the table"][1][5]) == pytest.approx(iris[0].iloc[:, 0].mean(), rel=0.005)
+    assert {row[0]: row[1] for row in tables["Classes, the most frequent first"][1:]} == dict.fromkeys(
+        clf.classes_, "25"
+    )
+    p = clf.predict_proba(iris[2])
+    order = np.argsort((p * np.log(p)).sum(axis=1))[:10]
+    assert [row[0] for row in tables["The most uncertain rows"][1:]] == [str(i) for i in iris[2].index[order]]
+    assert [row[1] for row in tables["The most uncertain rows"][1:]] == list(iris[3].iloc[order])
+
+
+def test_diagnostics_in_words(iris, tmp_path):
+    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=3)
+    with pytest.warns(UserWarning):
+        clf.fit(iris[0], iris[1])
+    page = report(clf, iris[0], iris[1], tmp_path)
+    found = clf.diagnostics_
+    assert "The fit is not good enough" in page and f"R-hat {found.worst_rhat:.2f}" in page
+    assert f"smallest effective sample size {found.smallest_ess:,.0f} (2 chains of 60 draws)" in page
+    assert page.count("<figure") == 7 and "The seed was 3" in page
+    object.__setattr__(
+        clf,
+        "diagnostics_",
+        type(found)(*(np.where(np.isnan(v), v, 1.0) if "rhat" in k else v * 0 + 2300 for k, v in vars(found).items())),
+    )
+    assert "The chains agree: R-hat 1.00, smallest effective sample size 2,300" in report(
+        clf, iris[0], iris[1], tmp_path
+    )
+
+
+def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
+    em = PlackettLuceClassifier("em", shape=0.9).fit(iris[0], iris[1])
+    page = report(em, iris[0], iris[1], tmp_path)
+    assert f"{(em.weights_ > 0).sum()} of 27 weights are not zero" in page
+    assert "No whole number was given as seed" in page
+    assert f"Weights ({(em.weights_ > 0).sum()})" in Tables(page).tables
+    with pytest.warns(UserWarning):
+        logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
+    page = report(logit, iris[0], iris[1], tmp_path)
+    assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page
+
+
+def test_nothing_a_user_named_becomes_markup(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=[BAD, "a&b\x00", "$x^{"])
+    X.index = [f"{BAD}{i}" for i in range(60)]
+    y = pd.Series(np.where(X.iloc[:, 0] > 0, BAD, "'\"><img src=x onerror=alert(1)>"), name=BAD)
+    clf = PlackettLuceClassifier(Variational(draws=50), random_state=0).fit(X, y)
+    page = report(clf, X, y, tmp_path, title=BAD)
+    tags = Tables(page).tags
+    assert [tag for tag, _ in tags].count("script") == 1
+    assert not [tag for tag, _ in tags if tag in ("img", "iframe", "object")]
+    assert not [a for _, attributes in tags for a in attributes if a.startswith("on")]
+    assert html.escape(f"exp({BAD})") in page and f"<h1>{html.escape(BAD)}</h1>" in page
+    assert "\x00" not in page
+
+
+def test_nothing_is_loaded_from_outside(page):
+    for tag, attributes in Tables(page).tags:
+        for name in ("src", "href", "xlink:href", "action", "data"):
+            assert attributes.get(name, "#").startswith(("#", "data:")), (tag, attributes)
+    assert "@import" not in page and not re.search(r"url\((?!#)", page)
+
+
+def test_unknown_classes_count_as_errors(clf, iris, tmp_path):
+    X, y = iris[2:]
+    strange = y.where(y != "setosa", "daisy")
+    page = report(clf, iris[0], iris[1], tmp_path, test=(X, strange))
+    assert "25 rows have a class that the model does not know" in page
+    assert f"<dd>{np.mean(clf.predict(X) != strange):.1%}</dd>" in page
+    assert "daisy (true)" in page
+    with pytest.raises(ValueError, match="no label is a class of the model"):
+        report(clf, iris[0], iris[1], tmp_path, test=(X, y.str.upper()))
+
+
+def test_one_class_only_has_no_roc(clf, iris, tmp_path):
+    one = iris[3] == "setosa"
+    page = report(clf, iris[0], iris[1], tmp_path, test=(iris[2][one], iris[3][one]))
+    assert "need rows of at least two classes" in page and 'id="roc"' not in page
+
+
+def test_two_classes_arrays_and_many_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 201))
+    y = (X[:, 0] > 0) * 1
+    page = report(PlackettLuceClassifier("em", shape=0.8).fit(X, y), X, y, tmp_path)
+    assert "The first 200 of 201 columns are listed." in page
+
+
+def test_a_failed_write_leaves_the_old_report(clf, iris, tmp_path, monkeypatch):
+    path = tmp_path / "out.html"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(clf, iris[0], iris[1], path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.html"]
+
+
+def test_rows_and_labels_must_match(clf, iris, tmp_path):
+    with pytest.raises(ValueError, match="75 rows and 74 labels"):
+        report(clf, iris[0], iris[1][1:], tmp_path)
+    assert not os.listdir(tmp_path)
+    assert write.write_report is write_report
+
+
+def test_numbers_and_text():
+    assert [number(v) for v in (0, 3.0, 1234.5, 0.12345, 0.00012, 1e-300, -2.5, np.nan)] == [
+        "0", "3", "1,234", "0.123", "1.2e-04", "≈ 0", "-2.5", "–"
+    ]  # fmt: skip
+    assert text("<a>\n'&") == "&lt;a&gt; &#x27;&amp;"
