@@ -78,7 +78,7 @@ def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
     order = np.argsort(-shares.sum(axis=0), kind="stable")
     named, others = order[: min(n, len(PALETTE))], order[min(n, len(PALETTE)) :]
     names = classifier._feature_names()
-    bars = [(shares[:, j], colour(i), label(names[j])) for i, j in enumerate(named)]
+    bars = [(shares[:, j], colour(i), label(names[j], 26)) for i, j in enumerate(named)]
     if len(others):
         bars.append((shares[:, others].sum(axis=1), REST, f"{len(others)} others"))
     places, left = range(len(teams)), np.zeros(len(teams))
@@ -90,5 +90,6 @@ def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
     ax.set_yticks(places, [label(classifier.classes_[k]) for k in teams])
     ax.invert_yaxis()
     ax.set(xlim=(0, 1.1), xlabel="probability of arriving first", title=of("classes", len(teams), len(wins)))
-    ax.legend(fontsize="small", title="competitor", loc="lower right")
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # of the axis and its label
+    ax.legend(fontsize="small", ncols=2, frameon=False, **below)
     return ax

@@ -84,7 +84,8 @@ def table(
     for i, row in enumerate(rows):
         cells = []
         for j, (column, value) in enumerate(zip(columns, row, strict=True)):
-            kinds = " ".join(["number"] * column.number + ["hit"] * ((i, j) in hits))
+            long = j == 0 and len(str(value)) > 14
+            kinds = " ".join(["number"] * column.number + ["hit"] * ((i, j) in hits) + ["long"] * long)
             attributes = f' class="{kinds}"' if kinds else ""
             if column.number:
                 attributes += f' data-value="{float(value)!r}"' if np.isfinite(value) else ' data-value="0"'
