@@ -19,6 +19,8 @@ from sklearn.utils.validation import (
 
 from plackett.model.race import Array
 
+__all__ = ["ExpFeatures"]
+
 FLOOR = {
     np.dtype(np.float64): -460.0,
     np.dtype(np.float32): -69.0,

@@ -12,6 +12,8 @@ from scipy.special import logsumexp
 
 from plackett.model.race import Array
 
+__all__ = ["Draws", "Gammas", "Point"]
+
 CHUNK = 1 << 22  # probabilities held at a time
 
 

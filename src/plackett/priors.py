@@ -11,6 +11,8 @@ import numpy as np
 
 from plackett.model.race import Array
 
+__all__ = ["Density", "Gamma", "LogUniform", "ShapePrior"]
+
 
 class ShapePrior(Protocol):
     """A density of a on [lower, upper], up to a constant."""

@@ -11,6 +11,8 @@ from sklearn.utils import Bunch
 from plackett.model.race import Array
 from plackett.posterior import normalised
 
+__all__ = ["prior_predictive", "prior_weights", "race"]
+
 
 def prior_weights(n_classes: int, n_features: int, shape: float, rate: float = 1.0, *, rng: Any = None) -> Array:
     """ln λ with λ_kj ~ Gam(a, b), equation (7), shape (K, p); logarithms because small shapes underflow.
