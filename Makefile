@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint format bench fresh clean
+.PHONY: demo test test-slow lint format bench docs fresh clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
@@ -26,6 +26,9 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+docs: $(READY)  # pages in docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -36,5 +39,5 @@ fresh:  # forget compiled kernels
 	find src -name '*.nb[ic]' -delete
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache docs/_build docs/api docs/auto_examples
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

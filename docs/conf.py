@@ -1,0 +1,54 @@
+"""Sphinx configuration; `make docs` builds the pages into docs/_build/html, and a warning is an error."""
+
+import warnings
+
+import plackett
+
+project = "plackett"
+author = "The plackett developers"
+copyright = "The plackett developers, BSD-3"
+release = version = plackett.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "auto_examples/**.ipynb", "auto_examples/**.py", "auto_examples/**.json"]
+suppress_warnings = ["config.cache"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "plackett"
+html_static_path = ["_static"]
+html_css_files = ["plackett.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 7,
+}
+
+warnings.filterwarnings("ignore", message=".*ArviZ is undergoing a major refactor.*", category=FutureWarning)
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "download_all_examples": False,
+    "backreferences_dir": None,
+    "plot_gallery": "True",
+    "abort_on_example_error": True,
+}

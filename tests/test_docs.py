@@ -1,0 +1,70 @@
+"""The pages: every public name is in the API, the code of each page runs, and the table of contents is whole."""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+import plackett
+
+matplotlib.use("Agg")
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+def documented():
+    """The objects listed on the API page, by the name it gives them."""
+    module, found = None, {}
+    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = importlib.import_module(line.split()[-1])
+        elif re.fullmatch(r"   \w+", line):
+            found[f"{module.__name__}.{line.strip()}"] = getattr(module, line.strip())
+    return found
+
+
+def public():
+    """Every name in the ``__all__`` of the package and of its modules."""
+    modules = [plackett]
+    for info in pkgutil.walk_packages(plackett.__path__, "plackett."):
+        if not info.name.endswith("__main__"):
+            modules.append(importlib.import_module(info.name))
+    for module in modules:
+        for name in getattr(module, "__all__", ()):
+            yield f"{module.__name__}.{name}", getattr(module, name)
+
+
+def test_every_public_name_is_documented():
+    listed = list(documented().values())
+    missing = [name for name, thing in public() if not any(thing is other for other in listed)]
+    assert missing == []
+    assert len(listed) > 30
+
+
+def test_everything_documented_has_a_docstring():
+    for name, thing in documented().items():
+        if callable(thing):
+            assert thing.__doc__ and len(thing.__doc__) > 20, name
+
+
+def test_every_page_is_in_the_contents():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    trees = "\n".join(re.findall(r"```{toctree}(.*?)```", index, re.S)).split()
+    for page in [*PAGES, *DOCS.glob("*/*.md")]:
+        name = page.relative_to(DOCS).with_suffix("").as_posix()
+        if name != "index" and not name.startswith(("_build", "auto_examples", "api/")):
+            assert name in trees, name
+
+
+@pytest.mark.parametrize("page", [page.name for page in PAGES])
+def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for code in re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.S | re.M):
+        exec(compile(code, page, "exec"), names)
+    plt.close("all")
