@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from sklearn import metrics
-
 from benchmarks.prediction.methods import RIVALS, Forest
-from benchmarks.prediction.run import cells, path_of, run, write
+from benchmarks.prediction.run import cells, path_of, run, run_cell, write
 from benchmarks.prediction.scores import calibration_error, calibration_noise, score
 from benchmarks.prediction.sets import SETS, make_split
 from benchmarks.prediction.table import verdict, write_tables
+from sklearn import metrics
+
 from plackett.datasets import load
 
 
@@ -80,16 +80,16 @@ def test_forest_adds_one_even_vote():
 
 
 def test_finished_cells_are_not_run_again(tmp_path):
-    assert run(["lenses"], ["logistic-l2"], 1, tmp_path, show=False) == 10
-    kept, lost = (path_of(tmp_path, "lenses", split, "logistic-l2") for split in (0, 7))
-    before, marked = json.loads(lost.read_text()), {"marked": True}
-    lost.unlink()
-    write(kept, marked)
-    assert run(["lenses"], ["logistic-l2"], 1, tmp_path, show=False) == 1
-    assert json.loads(kept.read_text()) == marked
-    after = json.loads(lost.read_text())
-    assert after["log_loss"] == before["log_loss"] and after["hit"] == before["hit"]
-    assert len(list(tmp_path.rglob("*"))) == 11, "a partial file was left"
+    paths = [path_of(tmp_path / "a", "lenses", split, "logistic-l2") for split in range(10)]
+    for path in paths[:-1]:
+        write(path, {"finished": True})
+    assert run(["lenses"], ["logistic-l2"], 1, tmp_path / "a", show=False) == 1
+    assert all(json.loads(path.read_text()) == {"finished": True} for path in paths[:-1])
+    assert sorted((tmp_path / "a").rglob("*.json")) == sorted((tmp_path / "a" / "lenses").iterdir()) == sorted(paths)
+    run_cell("lenses", 9, "logistic-l2", tmp_path / "b")
+    got, again = (json.loads(path_of(tmp_path / f, "lenses", 9, "logistic-l2").read_text()) for f in "ab")
+    del got["seconds"], again["seconds"]
+    assert got == again and got["log_loss"] > 0
 
 
 def test_gaussian_process_is_for_small_sets():
