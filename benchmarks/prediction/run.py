@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import signal
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,10 +18,11 @@ ONE_THREAD = dict.fromkeys(
 
 
 def run(sets, methods, jobs, results=RESULTS, show=True):
-    """Run all missing cells, `jobs` at a time with one thread each; whatever is finished stays if interrupted."""
+    """Run all missing cells, `jobs` at a time with one thread each; an interrupt lets the fits under way finish."""
     missing = [cell for cell in cells(sets, methods) if not path_of(results, *cell).exists()]
     os.environ.update(ONE_THREAD)
-    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, spawn, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
         with progress_bar(show, "prediction", len(missing)) as report:
             report(0)
