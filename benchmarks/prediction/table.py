@@ -103,9 +103,9 @@ def section(found, shown, score, title):
 
 
 def entry(columns, method, score):
-    """A mean; for the log-loss also the standard error of its difference from the lowest, which is in bold."""
+    """A mean, the lowest in bold; in parentheses a standard error (log-loss) or what chance makes (calibration)."""
     if score == "calibration":
-        return f"{columns[method][score]:.3f}"
+        return f"{columns[method][score]:.3f} ({columns[method]['calibration_noise']:.3f})"
     mean = np.mean(columns[method][score])
     if score == "seconds":
         return f"{mean:.1f}"
@@ -160,11 +160,13 @@ inside the training part by log-loss on five folds (three from 500 rows on), the
 - a neural network with one hidden layer over its size and weight decay;
 - a Gaussian process (one class against the rest, marginal likelihood) where at most 600 rows are for training.
 
+The rivals' grids were settled on a further split of every set that is not among those below.
+
 Columns are prepared alike for all: logarithms of colon's intensities, one-hot codes for swissmetro; what needs
 standardised covariates standardises them.
 
 In the log-loss table the number in parentheses is the standard error of the paired difference from the lowest mean of
 the row, over the splits; splits overlap, so it is rather too small. Probabilities are taken as at least 1e-12 in the
 logarithm. The Brier score is summed over classes. The calibration error is that of the most probable class over ten
-bins of equal mass, all splits of a set pooled; chance alone adds to it. Seconds are processor time of one fit on one
-thread and its prediction, tuning included."""
+bins of equal mass, all splits of a set pooled; in parentheses what chance alone would make of it if every probability
+were right. Seconds are processor time of one fit on one thread and its prediction, tuning included."""
