@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint format bench docs fresh clean
+.PHONY: demo test test-slow lint format bench bench-prediction docs fresh clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
@@ -28,6 +28,9 @@ bench: $(READY)
 
 docs: $(READY)  # pages in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench-prediction: $(READY)  # goes on where it was interrupted
+	$(BIN)/python -m benchmarks.prediction
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
