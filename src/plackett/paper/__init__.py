@@ -11,7 +11,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-PARTS = ("table1", "table2", "table3")
+PARTS = (
+    "table1",
+    "table2",
+    "readings",
+    "figure2",
+    "table3",
+    "figure3",
+    "figure4",
+    "colon",
+    "sushi",
+    "limit",
+)
 TITLE = "Plackett–Luce regression, reproduced"
 
 
@@ -119,7 +130,7 @@ def _introduction(plan: Any, parts: Sequence[str]) -> list[str]:
     if len(parts) < len(PARTS):
         found.append(f"Parts that were asked for: {', '.join(parts)}.")
     if plan.missing:
-        found.append("Left out for want of data. " + " ".join(plan.missing.values()))
+        found += [f"Left out for want of data: {reason}" for reason in plan.missing.values()]
     return found
 
 

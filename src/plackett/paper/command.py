@@ -50,9 +50,6 @@ def reproduce(
 
     try:
         page = paper.reproduce(parts, datasets=datasets, quick=quick, out=out, jobs=jobs, force=force)
-    except (ValueError, ImportError) as error:
-        typer.echo(f"plackett reproduce: {error}", err=True)
-        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted: finished runs are kept in {out / 'runs'}; the same command goes on from there.", err=True

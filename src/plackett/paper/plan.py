@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from plackett.paper.values import REPLICATIONS
+
 NAMES = {
     "lenses": "Lenses",
     "wine": "Wine",
@@ -35,9 +37,20 @@ class Plan:
         return quick if self.quick else full
 
     @property
+    def replications(self) -> int:
+        """Random splits of the data."""
+        return 2 if self.quick else REPLICATIONS
+
+    @property
     def settings(self) -> dict[str, dict[str, int]]:
         """Settings of the methods by kind; the full run keeps 5,000 draws in all, as the paper does."""
         return {
             "sampler": self.pick({"draws": 1250, "tune": 1250, "chains": 4}, {"draws": 200, "tune": 200, "chains": 2}),
             "forest": {"trees": self.pick(500, 100)},
         }
+
+
+def chains(size: Mapping[str, int]) -> str:
+    """Settings of a sampler in words."""
+    number = "one chain" if size["chains"] == 1 else f"{size['chains']} chains"
+    return f"{number} of {size['tune']:,} + {size['draws']:,} iterations"

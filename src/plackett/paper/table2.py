@@ -10,7 +10,7 @@ from plackett.paper import held_out
 from plackett.paper.document import Column, Section, Table, listed
 from plackett.paper.held_out import MEASURES, Tasks, measured
 from plackett.paper.methods import METHODS, TODAY, chosen
-from plackett.paper.plan import NAMES, Plan
+from plackett.paper.plan import NAMES, Plan, chains
 from plackett.paper.runs import Results, Task
 from plackett.paper.values import REPLICATIONS, SETS, TABLE2
 from plackett.paper.verdicts import BOUND, IMPOSSIBLE, WORSE, compare, paired, spread
@@ -24,9 +24,8 @@ COLUMNS = (*PAPERS, "em", "learned", *TODAY)
 
 def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
     """Tasks by data set and share."""
-    replications = plan.pick(REPLICATIONS, 2)
     return {
-        (name, share): held_out.tasks(name, share, replications, chosen(*COLUMNS), plan.settings)
+        (name, share): held_out.tasks(name, share, plan.replications, chosen(*COLUMNS), plan.settings)
         for name in plan.sets(*DATASETS)
         for share in SHARES
     }
@@ -42,7 +41,7 @@ def section(plan: Plan, results: Results) -> Section:
     groups = work(plan)
     cells = against_paper(plan, groups, results)
     blocks: list[Any] = [
-        f"Random splits, {plan.pick(REPLICATIONS, 2)} of each kind, with the classes in proportion; covariates "
+        f"Random splits, {plan.replications} of each kind, with the classes in proportion; covariates "
         "standardised by the training part. The paper does not say which share was used for training, so "
         "both halves and four fifths are shown. In brackets the standard deviation over the splits. The difference is "
         "ours less the paper's, in standard errors of the difference, taking splits as independent; within "
@@ -194,7 +193,7 @@ def mixing(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results)
         words.append(f"{METHODS[method].label}: {', '.join(worst)}")
     size = plan.settings["sampler"]
     return (
-        f"Mixing. {size['chains']} chains of {size['tune']:,} + {size['draws']:,} iterations; the largest R-hat over "
+        f"Mixing, {chains(size)}: the largest R-hat over "
         f"all weights, hyperparameters and probabilities, median over splits. {'. '.join(words)}. Averaged "
         "predictions suffer less than single weights where it is above 1.01."
     )

@@ -91,7 +91,7 @@ def work(plan: Plan) -> dict[tuple[str, str], list[Task]]:
                 {"dataset": name, "replication": replication, "sampler": sampler, "seed": SEED + replication, **size},
                 turn=replication,
             )
-            for replication in range(plan.pick(REPLICATIONS, 2))
+            for replication in range(plan.replications)
         ]
         for name in plan.sets(*DATASETS)
         for sampler in SAMPLERS
