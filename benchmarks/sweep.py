@@ -59,4 +59,5 @@ def main():
     print(f"  one read, W @ v, float64   {1e3 * read:8.1f} ms")
     for name, seconds, limit in (("float64", double, 1.3), ("float32", single, 1.1)):
         print(f"  sweep, {name}             {1e3 * seconds:8.1f} ms = {seconds / read:.2f} reads (target ≤ {limit})")
-    print(f"  plain NumPy sweep, float64 {1e3 * plain:8.1f} ms = {plain / double:.0f} sweeps (target ≥ 40)")
+    print(f"  plain NumPy sweep, float64 {1e3 * plain:8.1f} ms = {plain / read:.0f} reads")
+    print(f"    = {plain / double:.0f} sweeps with float64, {plain / single:.0f} with float32 storage (target ≥ 40)")

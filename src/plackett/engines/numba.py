@@ -2,8 +2,9 @@
 
 Within a panel every loop runs over the 64 rows with λ_kj a scalar, so it vectorises; C_i of (11) is a
 branch-free count of running sums below a uniform target. A panel is read from memory once: the second
-loop finds it in the first cache and asks for the next panel meanwhile. Sums are taken in fixed blocks of
-panels, and the random numbers belong to the rows, so that results do not depend on the number of threads.
+loop finds it in the first cache and asks for the next panel meanwhile; features are taken four at a time,
+so that a row's sums are loaded and stored a quarter as often. Sums are taken in fixed blocks of panels, and the
+random numbers belong to the rows, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -117,17 +118,43 @@ def log(x):
 
 @jit(fastmath=FAST, inline="always")
 def _sums(panel, own, total, T, R):
-    """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel."""
+    """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four features at a time."""
+    p = panel.shape[0]
+    fours = p - p % 4
     for r in range(LANES):
         T[r] = 0.0
         R[r] = 0.0
-    for j in range(panel.shape[0]):
-        u = own[j]
-        v = total[j]
+    for j in range(0, fours, 4):
+        u0, u1, u2, u3 = own[j], own[j + 1], own[j + 2], own[j + 3]
+        v0, v1, v2, v3 = total[j], total[j + 1], total[j + 2], total[j + 3]
         for r in range(LANES):
-            w = np.float64(panel[j, r])
-            T[r] += w * u
-            R[r] += w * v
+            w0, w1 = np.float64(panel[j, r]), np.float64(panel[j + 1, r])
+            w2, w3 = np.float64(panel[j + 2, r]), np.float64(panel[j + 3, r])
+            T[r] += w0 * u0 + w1 * u1 + w2 * u2 + w3 * u3
+            R[r] += w0 * v0 + w1 * v1 + w2 * v2 + w3 * v3
+    for j in range(fours, p):
+        u0, v0 = own[j], total[j]
+        for r in range(LANES):
+            w0 = np.float64(panel[j, r])
+            T[r] += w0 * u0
+            R[r] += w0 * v0
+
+
+@jit(fastmath=FAST, inline="always")
+def _log_shares(weight, T, R):
+    """Σ_r weight_r ln(T_r / R_r)."""
+    margin = 1.0
+    total = 0.0
+    for r in range(LANES):
+        margin = min(margin, T[r] - 1e-290 * R[r])
+    if margin > 0.0:
+        for r in range(LANES):
+            total += weight[r] * log(T[r] / R[r])
+    else:
+        for r in range(LANES):
+            if weight[r] > 0.0:
+                total += weight[r] * (math.log(T[r]) - math.log(R[r]))
+    return total
 
 
 @jit(fastmath=FAST, inline="always")
@@ -146,26 +173,15 @@ def expect_blocks(panels, first, last, own, total, wins, exposure, value):
         u = own[panels.block_class[b]]
         wins[b] = 0.0
         exposure[b] = 0.0
-        total_value = 0.0
+        value[b] = 0.0
         for q in range(panels.block_start[b], panels.block_start[b + 1]):
             panel = panels.values[q]
             _sums(panel, u, total, T, R)
-            smallest = 1.0
+            value[b] += _log_shares(panels.weight[q], T, R)
             for r in range(LANES):
-                smallest = min(smallest, T[r])
-            for r in range(LANES):
-                w = panels.weight[q, r]
-                claim[r] = w / T[r]
-                z[r] = w / R[r]
-            if smallest > 1e-290:
-                for r in range(LANES):
-                    total_value += panels.weight[q, r] * log(T[r] / R[r])
-            else:
-                for r in range(panels.fill[q]):
-                    total_value += panels.weight[q, r] * (math.log(T[r]) - math.log(R[r]))
-                    if T[r] == 0.0:  # a row that no weight of its class supports: the value is −inf
-                        claim[r] = 0.0
-                        z[r] = 0.0
+                supported = panels.weight[q, r] if T[r] > 0.0 else 0.0  # else the value is −inf
+                claim[r] = supported / max(T[r], 1e-300)
+                z[r] = supported / R[r]
             for j in range(p):
                 n = 0.0
                 s = 0.0
@@ -176,7 +192,6 @@ def expect_blocks(panels, first, last, own, total, wins, exposure, value):
                     s += z[r] * w
                 wins[b, j] += n * u[j]
                 exposure[b, j] += s
-        value[b] = total_value
 
 
 @jit(fastmath=FAST)
@@ -189,42 +204,65 @@ def sample_blocks(panels, first, last, own, total, key, wins, exposure, value):
         u = own[panels.block_class[b]]
         wins[b] = 0.0
         exposure[b] = 0.0
-        total_value = 0.0
+        value[b] = 0.0
         for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            panel = panels.values[q]
             m = panels.fill[q]
             row = panels.first_row[q]
-            _sums(panel, u, total, T, R)
+            _sums(panels.values[q], u, total, T, R)
+            value[b] += _log_shares(panels.weight[q], T, R)
             for r in range(LANES):
                 climb[r] = 0.0
                 below[r] = 0.0
-                target[r] = 0.0
-                z[r] = 0.0
-            for r in range(m):
                 target[r] = uniform(key, np.uint64(row + r)) * T[r]
                 z[r] = -log(uniform(key ^ _TIMES, np.uint64(row + r))) / R[r]
-            for start in range(0, m, 8):  # one logarithm for eight rows
-                product = 1.0
-                for r in range(start, min(start + 8, m)):
-                    product *= T[r] / R[r]
-                if product > 1e-290:
-                    total_value += log(product)
-                else:
-                    for r in range(start, min(start + 8, m)):
-                        total_value += math.log(T[r]) - math.log(R[r])
-            for j in range(p):
-                uj = u[j]
-                s = 0.0
-                _read_ahead(panels.values, q + 1, j)
-                for r in range(LANES):
-                    w = np.float64(panel[j, r])
-                    climb[r] += w * uj
-                    below[r] += 1.0 if climb[r] < target[r] else 0.0
-                    s += z[r] * w
-                exposure[b, j] += s
+            z[m:] = 0.0
+            _climb(panels.values, q, u, target, z, climb, below, exposure[b])
             for r in range(m):
                 wins[b, min(int(below[r]), p - 1)] += 1.0
-        value[b] = total_value
+
+
+@jit(fastmath=FAST, inline="always")
+def _climb(values, q, own, target, z, climb, below, exposure):
+    """Count the running sums of W_rj U_j below each target, add Σ_r z_r W_rj to exposure; four features at a time."""
+    panel = values[q]
+    p = panel.shape[0]
+    fours = p - p % 4
+    for j in range(0, fours, 4):
+        u0, u1, u2, u3 = own[j], own[j + 1], own[j + 2], own[j + 3]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for ahead in range(j, j + 4):
+            _read_ahead(values, q + 1, ahead)
+        for r in range(LANES):
+            w0, w1 = np.float64(panel[j, r]), np.float64(panel[j + 1, r])
+            w2, w3 = np.float64(panel[j + 2, r]), np.float64(panel[j + 3, r])
+            c0 = climb[r] + w0 * u0
+            c1 = c0 + w1 * u1
+            c2 = c1 + w2 * u2
+            c3 = c2 + w3 * u3
+            climb[r] = c3
+            below[r] += (
+                (1.0 if c0 < target[r] else 0.0)
+                + (1.0 if c1 < target[r] else 0.0)
+                + (1.0 if c2 < target[r] else 0.0)
+                + (1.0 if c3 < target[r] else 0.0)
+            )
+            s0 += z[r] * w0
+            s1 += z[r] * w1
+            s2 += z[r] * w2
+            s3 += z[r] * w3
+        exposure[j] += s0
+        exposure[j + 1] += s1
+        exposure[j + 2] += s2
+        exposure[j + 3] += s3
+    for j in range(fours, p):
+        u0, s0 = own[j], 0.0
+        _read_ahead(values, q + 1, j)
+        for r in range(LANES):
+            w0 = np.float64(panel[j, r])
+            climb[r] += w0 * u0
+            below[r] += 1.0 if climb[r] < target[r] else 0.0
+            s0 += z[r] * w0
+        exposure[j] += s0
 
 
 class PanelRows:
