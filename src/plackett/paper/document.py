@@ -60,7 +60,14 @@ class Section:
 
 
 def written(value: Any, spec: str = ".3f") -> str:
-    """A value as a reader sees it; a Spread as mean (deviation)."""
+    """A value as a reader sees it; a Spread as mean (deviation).
+
+    Examples
+    --------
+    >>> from plackett.paper.document import written
+    >>> written(None), written(0.1234), written(-0.04, "+.1f"), written(1000)
+    ('–', '0.123', '0.0', '1,000')
+    """
     if value is None:
         return MISSING
     if isinstance(value, Spread):
@@ -69,7 +76,9 @@ def written(value: Any, spec: str = ".3f") -> str:
         return value
     if isinstance(value, bool) or not math.isfinite(value):
         return MISSING
-    return format(value, spec) if not isinstance(value, int) else f"{value:,}"
+    text = f"{value:,}" if isinstance(value, int) else format(value, spec)
+    negative = text.startswith("-") and text.strip("-0.,") != ""
+    return f"−{text[1:]}" if negative else text.removeprefix("-")
 
 
 def plain(value: Any) -> Any:

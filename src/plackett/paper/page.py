@@ -26,16 +26,18 @@ p, li, dd { max-width: 48rem; overflow-wrap: anywhere; } a { color: var(--link);
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--quiet); padding: .3rem 0; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+td { white-space: nowrap; } td.long { white-space: normal; min-width: 12rem; }
 thead th { border-bottom: 2px solid var(--ink); vertical-align: bottom; }
-tbody tr:nth-child(even) { background: var(--band); } .n { text-align: right; white-space: nowrap; }
+tbody tr:nth-child(even) { background: var(--band); } .n { text-align: right; }
 .better { color: #005a46; font-weight: 600; } .worse { color: #9c3300; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; }
 figcaption { color: var(--quiet); font-size: .875rem; max-width: 48rem; }
 dt { font-weight: 600; } footer { margin-top: 3rem; border-top: 1px solid var(--line); font-size: .875rem; }
 @media (max-width: 40rem) { body { padding: .75rem; } th, td { padding: .25rem .4rem; } table { font-size: .8rem; } }
-@media print { @page { margin: 1.5cm; } body { max-width: none; font-size: 9pt; padding: 0; } nav { display: none; }
+@media print { @page { margin: 1.5cm; } body { max-width: none; font-size: 9pt; padding: 0; }
   h2 { break-after: avoid; } table, figure { break-inside: avoid; } .scroll { overflow: visible; }
-  table { font-size: 7pt; } th, td { padding: .15rem .3rem; } a { color: inherit; text-decoration: none; } }
+  table { font-size: 7pt; } td.long { min-width: 0; } th, td { padding: .15rem .3rem; }
+  a { color: inherit; text-decoration: none; } }
 """
 
 
@@ -135,8 +137,8 @@ def cell(tag: str, text: str, kind: str) -> str:
 
 
 def kind(text: str, numeric: bool) -> str:
-    """The style of a cell: numbers to the right, some verdicts in colour as well as in words."""
-    return "n" if numeric else text if text in (BETTER, WORSE) else ""
+    """The style of a cell: numbers to the right, some verdicts in colour as well as in words, long texts broken."""
+    return "n" if numeric else text if text in (BETTER, WORSE) else "long" if len(text) > 30 else ""
 
 
 def markdown(title: str, intro: Sequence[str], sections: Sequence[Section], facts: Mapping[str, str]) -> str:

@@ -77,10 +77,13 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def perform(task: Task, folder: Path) -> None:
-    """Run a task and keep what it found."""
+    """Run a task, linear algebra in one thread since tasks run side by side, and keep what it found."""
+    from threadpoolctl import threadpool_limits
+
     started = time.perf_counter()
     try:
-        result = task.function(**task.arguments)
+        with threadpool_limits(1):
+            result = task.function(**task.arguments)
     except Exception as error:
         raise RuntimeError(f"{task.name} failed: {type(error).__name__}: {error}") from error
     record = {
