@@ -78,7 +78,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def perform(task: Task, folder: Path) -> None:
     """Run a task, linear algebra in one thread since tasks run side by side, and keep what it found."""
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     started = time.perf_counter()
     try:
