@@ -33,10 +33,11 @@ tbody tr:nth-child(even) { background: var(--band); } .n { text-align: right; }
 figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; }
 figcaption { color: var(--quiet); font-size: .875rem; max-width: 48rem; }
 dt { font-weight: 600; } footer { margin-top: 3rem; border-top: 1px solid var(--line); font-size: .875rem; }
-@media (max-width: 40rem) { body { padding: .75rem; } th, td { padding: .25rem .4rem; } table { font-size: .8rem; } }
+@media screen and (max-width: 40rem) { body { padding: .75rem; } figure img { max-width: none; width: 44rem; }
+  th, td { padding: .25rem .4rem; } table { font-size: .8rem; } }
 @media print { @page { margin: 1.5cm; } body { max-width: none; font-size: 9pt; padding: 0; }
   h2 { break-after: avoid; } table, figure { break-inside: avoid; } .scroll { overflow: visible; }
-  table { font-size: 7pt; } td.long { min-width: 0; } th, td { padding: .15rem .3rem; }
+  table { font-size: 6.5pt; } td.long { min-width: 0; } th, td { padding: .15rem .3rem; }
   a { color: inherit; text-decoration: none; } }
 """
 
@@ -89,8 +90,8 @@ def html(
         if isinstance(block, Figure):
             data = base64.b64encode(pictures[block.name]).decode("ascii")
             return (
-                f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(block.alt)}">'
-                f"<figcaption>{escape(block.caption)}</figcaption></figure>"
+                f'<figure><div class="scroll" tabindex="0"><img src="data:image/svg+xml;base64,{data}" '
+                f'alt="{escape(block.alt)}"></div><figcaption>{escape(block.caption)}</figcaption></figure>'
             )
         return f"<p>{escape(block)}</p>"
 
