@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plackett.paper import held_out
-from plackett.paper.document import Column, Section, Table
+from plackett.paper.document import Column, Section, Table, written
 from plackett.paper.held_out import MEASURES, Tasks, measured
 from plackett.paper.methods import chosen
 from plackett.paper.plan import Plan, chains
@@ -85,7 +85,8 @@ def section(plan: Plan, results: Results) -> Section:
         "PL-Gibbs by the paper's sampler, since our moves over 8,002 weights take too long.",
         Table("colon", "Colon: error, log-loss and Brier score, mean (deviation) over splits.", columns, rows),
         f"In the paper both models do about as well as always answering “tumor”, which errs on {largest:.3f}. "
-        f"Here PL-Gibbs less cross-validated logistic regression is {gap:+.3f} ({z:+.1f} standard errors, paired).",
+        f"Here PL-Gibbs less cross-validated logistic regression is {written(gap, '+.3f')} "
+        f"({written(z, '+.1f')} standard errors, paired).",
         f"The paper reports its sparse logit to be about {COLON_SPEED:.0f} times slower than PL-Gibbs. Here an "
         f"iteration of the sparse logit costs {slower:.2g} times that of PL-Gibbs: with 50 rows its normal draws are "
         "taken in the space of the rows, not of the genes.",

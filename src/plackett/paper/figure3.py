@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from plackett.paper import drawing, held_out
-from plackett.paper.document import Column, Figure, Section, Table
+from plackett.paper.document import Column, Figure, Section, Table, written
 from plackett.paper.held_out import Tasks
 from plackett.paper.methods import METHODS, chosen
 from plackett.paper.plan import NAMES, Plan
@@ -69,7 +69,7 @@ def section(plan: Plan, results: Results) -> Section:
                 }
             )
         gain, z = paired(area["gibbs"], area["variational"])
-        gains.append(f"{gain:+.3f} ({z:+.1f} standard errors) on {NAMES[name]}")
+        gains.append(f"{written(gain, '+.3f')} ({written(z, '+.1f')} standard errors) on {NAMES[name]}")
     columns = [
         Column("name", "Data set"),
         Column("method", "Method"),

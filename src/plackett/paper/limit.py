@@ -16,7 +16,7 @@ from scipy.integrate import quad
 from scipy.stats import beta
 
 from plackett.paper import drawing
-from plackett.paper.document import Column, Figure, Section, Table
+from plackett.paper.document import Column, Figure, Section, Table, written
 from plackett.paper.held_out import SEED, scores, split, table
 from plackett.paper.methods import gibbs
 from plackett.paper.plan import Plan
@@ -129,7 +129,7 @@ def section(plan: Plan, results: Results) -> Section:
     outcome = (
         f"At p = {features(largest):,} a class has {active['limit']:.1f} active weights under a = α/p "
         f"and {active['fixed']:.1f} under a fixed a; log-loss under a = α/p is {word} it "
-        f"({gap:+.3f}, {z:+.1f} standard errors, paired)."
+        f"({written(gap, '+.3f')}, {written(z, '+.1f')} standard errors, paired)."
     )
     blocks = (
         f"Heart, half for training, {plan.pick(10, 2)} splits, PL-Gibbs. To the 13 covariates come shuffled copies of "

@@ -17,7 +17,7 @@ from plackett.paper.verdicts import BETTER, WORSE
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #57606a; --line: #d0d7de; --band: #f6f8fa; --link: #0b5394; }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 70rem; color: var(--ink); background: #fff;
+body { margin: 0 auto; padding: 1rem; max-width: 75rem; color: var(--ink); background: #fff;
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 p, li, dd { max-width: 48rem; overflow-wrap: anywhere; } a { color: var(--link); }
