@@ -185,3 +185,9 @@ def test_every_part_has_a_module():
     for name in PARTS:
         module = import_module(f"plackett.paper.{name}")
         assert module.TITLE and module.DATASETS and callable(module.tasks) and callable(module.section), name
+
+
+def test_a_missing_library_is_named_before_the_work_begins(monkeypatch):
+    monkeypatch.setattr("plackett.paper.find_spec", lambda name: None if name == "matplotlib" else object())
+    with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'plackett\[all\]'"):
+        reproduce(["table1"])

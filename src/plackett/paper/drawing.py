@@ -18,19 +18,18 @@ STYLE = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "lines.linewidth": 1.4,
-    "figure.constrained_layout.use": True,
 }
 
 
 @contextmanager
 def panels(rows: int, columns: int, width: float, height: float, **settings: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """A figure and its axes in reading order, in our style; settings go to `plt.subplots`."""
-    import matplotlib
-    import matplotlib.pyplot as plt
+    """A figure without window and its axes in reading order, in our style; settings go to `Figure.subplots`."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    with plt.rc_context({**STYLE, "backend": matplotlib.get_backend()}):
-        figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **settings)
-        yield figure, list(axes.flat)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, list(figure.subplots(rows, columns, squeeze=False, **settings).flat)
 
 
 def apart(places: Sequence[float], least: float) -> list[float]:

@@ -62,16 +62,15 @@ def write(out: Path, title: str, intro: Sequence[str], sections: Sequence[Sectio
 
 
 def drawn(figure: Any) -> dict[str, bytes]:
-    """A matplotlib figure as SVG and PNG; the figure is closed."""
-    import matplotlib.pyplot as plt
+    """A matplotlib figure as SVG and PNG."""
+    from matplotlib import rc_context
 
     found = {}
-    with plt.rc_context({"svg.hashsalt": "plackett"}):
+    with rc_context({"svg.hashsalt": "plackett"}):
         for kind, metadata in (("svg", {"Date": None}), ("png", None)):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=160, metadata=metadata)
             found[kind] = buffer.getvalue()
-    plt.close(figure)
     return found
 
 

@@ -116,12 +116,12 @@ def section(plan: Plan, results: Results) -> Section:
     blocks = (
         f"One chain of {plan.pick('5,000 + 5,000', '500 + 500')} iterations on a random half of the data, "
         f"{len(groups[next(iter(groups))])} replications, for the paper's two samplers and for both with our moves: "
-        "mean processor seconds of the whole fit, and mean of the smallest effective sample size of the kept draws by the "
-        "initial monotone sequence estimator, over the coefficients of the logit or over ln λ̄. Below about 50 that "
+        "mean processor seconds of the whole fit, and mean of the smallest effective sample size of the kept draws by "
+        "the initial monotone sequence estimator, over the coefficients of the logit or over ln λ̄. Below about 50 that "
         "estimate is itself a guess. Time/ESS is the ratio of the means; relative speed is the time/ESS of the slowest "
         "sampler of the set divided by the sampler's own. The paper gives no deviations: differences in standard "
-        "errors take its ESS to spread as ours does. Its times come from another machine and from Matlab, so that only ratios "
-        "of times compare."
+        "errors take its ESS to spread as ours does. Its times come from another machine and from Matlab, so that "
+        "only ratios of times compare."
         + (" This quick run keeps a tenth of the paper's draws, so its ESS is not compared." if plan.quick else ""),
         Table("table3", "Time and effective sample size.", COLUMNS, rows),
         Table("table3_speed", "Speed of PL-Gibbs per effective draw relative to the sparse logit.", SPEEDS, speeds),
