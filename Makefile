@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint format bench fresh clean
+.PHONY: demo test test-slow lint format bench bench-prediction fresh clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
@@ -25,6 +25,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+bench-prediction: $(READY)  # goes on where it was interrupted
+	$(BIN)/python -m benchmarks.prediction
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv

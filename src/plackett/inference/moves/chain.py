@@ -13,7 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from plackett.compiled import FAST, jit
-from plackett.inference.moves.rows import CANCELLED, Columns, add, copy, fill, least, pad, rise, scale, score, sum_log
+from plackett.inference.moves.rows import (
+    CANCELLED,
+    Columns,
+    add,
+    copy,
+    copy_table,
+    fill,
+    least,
+    pad,
+    replace,
+    rise,
+    scale,
+    score,
+    shift,
+    shift_two,
+    sum_log,
+)
 from plackett.inference.sweeps import SHAPE
 from plackett.model.race import Array
 
@@ -49,19 +65,22 @@ def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
     )  # fmt: skip
 
 
-@jit
+@jit(forceinline=True)
 def own(columns, x, k):
     """The rows of class k."""
     return x[columns.start[k] : columns.start[k + 1]]
 
 
-@jit
+@jit(forceinline=True)
 def log_likelihood(logs):
     """ln L from its parts."""
-    return logs[:-1].sum() - logs[-1]
+    total = -logs[logs.size - 1]
+    for k in range(logs.size - 1):
+        total += logs[k]
+    return total
 
 
-@jit
+@jit(forceinline=True)
 def add_up(columns, scores, out):
     """out = Σ_k scores_k, 1 on the padding."""
     copy(out, scores[0])
@@ -91,40 +110,62 @@ def refresh(columns, chain):
     copy(chain.peak[K], chain.rival)
 
 
-@jit
+@jit(forceinline=True)
 def negligible(columns, chain):
     """A weight below this changes ln L by less than rounding does."""
     return 1e-15 * chain.floor.min() / max(columns.W.shape[1], 1)
 
 
-@jit
+@jit(forceinline=True)
 def keep(chain):
     """Remember the point before a proposal is written over it."""
-    chain.old_theta[:] = chain.theta
-    chain.old_weights[:] = chain.weights
+    copy_table(chain.old_theta, chain.theta)
+    copy_table(chain.old_weights, chain.weights)
 
 
-@jit
+@jit(forceinline=True)
+def go_back(chain):
+    """Forget a proposal."""
+    copy_table(chain.theta, chain.old_theta)
+    copy_table(chain.weights, chain.old_weights)
+
+
+@jit(forceinline=True)
 def rescore(columns, chain, k, factor, changed, m):
     """new_scores of class k: features changed[:m] have new weights, and all its weights carry a new factor.
 
     Cancellation is looked for before the factor is applied: scaled up, what a difference has lost cannot be seen.
     """
-    new = chain.new_scores[k]
-    copy(new, chain.scores[k])
-    for i in range(m):
-        j = changed[i]
-        difference = chain.weights[k, j] / factor - chain.old_weights[k, j]
-        if abs(difference) > 1e-17 * chain.floor[k]:
-            add(new, columns.W[j], difference)
-    if cancelled(new, chain.peak[k]) > 0:
+    new, old, W = chain.new_scores[k], chain.scores[k], columns.W
+    if m == 1:
+        j = changed[0]
+        bad = shift(new, old, W[j], difference(chain, k, j, factor), chain.peak[k])
+    elif m == 2:
+        i, j = changed[0], changed[1]
+        by_i, by_j = difference(chain, k, i, factor), difference(chain, k, j, factor)
+        bad = shift_two(new, old, W[i], by_i, W[j], by_j, chain.peak[k])
+    else:
+        copy(new, old)
+        for i in range(m):
+            by = difference(chain, k, changed[i], factor)
+            if by != 0.0:
+                add(new, W[changed[i]], by)
+        bad = cancelled(new, chain.peak[k])
+    if bad > 0:
         score(columns, chain.weights[k], new)
     elif factor != 1.0:
         scale(new, factor)
         pad(columns, new, 1.0)
 
 
-@jit
+@jit(forceinline=True)
+def difference(chain, k, j, factor):
+    """Change of the weight (k, j) before the factor; 0 if it is lost in rounding."""
+    by = chain.weights[k, j] / factor - chain.old_weights[k, j]
+    return by if abs(by) > 1e-17 * chain.floor[k] else 0.0
+
+
+@jit(forceinline=True)
 def scale_peak(columns, chain, k, factor):
     """After an accepted proposal with a factor: the rounding errors of class k were scaled with its scores."""
     if factor > 1.0:
@@ -142,27 +183,19 @@ def cancelled(new, peak):
     return bad
 
 
-@jit(fastmath=FAST)
-def replace(out, new, old):
-    """out += new − old."""
-    for i in range(out.size):
-        out[i] += new[i] - old[i]
-
-
-@jit
+@jit(forceinline=True)
 def evaluate(columns, chain, k, l):
     """ln L of the proposal, new_scores of classes k and l being in place."""
     K = chain.theta.shape[0]
-    copy(chain.new_rival, chain.rival)
-    replace(chain.new_rival, chain.new_scores[k], chain.scores[k])
+    bad = replace(chain.new_rival, chain.rival, chain.new_scores[k], chain.scores[k], chain.peak[K])
     if l != k:
-        replace(chain.new_rival, chain.new_scores[l], chain.scores[l])
-    if cancelled(chain.new_rival, chain.peak[K]) > 0:
+        bad = replace(chain.new_rival, chain.new_rival, chain.new_scores[l], chain.scores[l], chain.peak[K])
+    if bad > 0:
         fill(chain.new_rival, 0.0)
         for c in range(K):
             add(chain.new_rival, chain.new_scores[c] if c in (k, l) else chain.scores[c], 1.0)
         pad(columns, chain.new_rival, 1.0)
-    chain.new_logs[:] = chain.logs
+    copy(chain.new_logs, chain.logs)
     chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
     log_own(columns, chain, k)
     if l != k:
@@ -170,14 +203,14 @@ def evaluate(columns, chain, k, l):
     return log_likelihood(chain.new_logs)
 
 
-@jit
+@jit(forceinline=True)
 def log_own(columns, chain, k):
     """Σ ln of the new scores of class k on its rows."""
     rows = own(columns, chain.new_scores[k], k)
     chain.new_logs[k] = sum_log(rows, rows, 0.0)
 
 
-@jit
+@jit(forceinline=True)
 def take_scores(columns, chain, k):
     """Make the new scores of class k current."""
     copy(chain.scores[k], chain.new_scores[k])
@@ -186,7 +219,7 @@ def take_scores(columns, chain, k):
     chain.floor[k] = least(rows) if rows.size else 1.0
 
 
-@jit
+@jit(forceinline=True)
 def accept(columns, chain, k, l):
     """Make a proposal in classes k and l current."""
     copy(chain.rival, chain.new_rival)
@@ -194,11 +227,11 @@ def accept(columns, chain, k, l):
     take_scores(columns, chain, k)
     if l != k:
         take_scores(columns, chain, l)
-    chain.logs[:] = chain.new_logs
+    copy(chain.logs, chain.new_logs)
     chain.mass[0] = chain.weights.sum()
 
 
-@jit
+@jit(forceinline=True)
 def metropolis(columns, chain, rng, k, l, log_ratio):
     """Accept with L′/L · (Λ′/Λ)^(−aM) · e^log_ratio, or go back; classes k and l were changed and rescored."""
     a, M = chain.numbers[SHAPE], chain.theta.size
@@ -207,6 +240,5 @@ def metropolis(columns, chain, rng, k, l, log_ratio):
     if -rng.standard_exponential() < log_ratio:
         accept(columns, chain, k, l)
         return True
-    chain.theta[:] = chain.old_theta
-    chain.weights[:] = chain.old_weights
+    go_back(chain)
     return False

@@ -120,6 +120,28 @@ def shift(out, x, y, d, peak):
 
 
 @jit(fastmath=FAST)
+def shift_two(out, x, y, d, z, e, peak):
+    """out = x + d y + e z; returns the number of rows that have cancelled."""
+    bad = 0
+    for i in range(out.size):
+        value = x[i] + d * y[i] + e * z[i]
+        bad += value < CANCELLED * peak[i]
+        out[i] = value
+    return bad
+
+
+@jit(fastmath=FAST)
+def replace(out, x, new, old, peak):
+    """out = x + new − old; returns the number of rows that have cancelled."""
+    bad = 0
+    for i in range(out.size):
+        value = x[i] + (new[i] - old[i])
+        bad += value < CANCELLED * peak[i]
+        out[i] = value
+    return bad
+
+
+@jit(fastmath=FAST)
 def rise(peak, x):
     """peak = max(peak, x)."""
     for i in range(peak.size):
@@ -147,6 +169,13 @@ def copy(out, x):
         out[i] = x[i]
 
 
+@jit(forceinline=True)
+def copy_table(out, x):
+    """out = x, row by row."""
+    for k in range(out.shape[0]):
+        copy(out[k], x[k])
+
+
 @jit(fastmath=FAST)
 def fill(out, value):
     """out = value."""
@@ -170,7 +199,7 @@ def least(x):
     return np.int64(smallest).view(np.float64)
 
 
-@jit
+@jit(forceinline=True)
 def pad(columns, x, value):
     """Put a value on the padding of all classes."""
     for k in range(columns.size.size):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from plackett.compiled import jit
-from plackett.inference.moves.chain import accept, add_up, keep, log_likelihood, negligible, own
+from plackett.inference.moves.chain import accept, add_up, go_back, keep, log_likelihood, negligible, own
 from plackett.inference.moves.rows import score, sum_log
 from plackett.inference.sweeps import SHAPE, log_prior
 
@@ -113,6 +113,5 @@ def redraw_inactive(columns, chain, rng, target):
             for k in range(K):
                 accept(columns, chain, k, k)
             return True
-    chain.theta[:] = chain.old_theta
-    chain.weights[:] = chain.old_weights
+    go_back(chain)
     return False

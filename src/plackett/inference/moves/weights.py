@@ -91,14 +91,24 @@ def coordinate(columns, chain, rng):
     return False
 
 
-@jit(fastmath=FAST)
+@jit
 def activity(weights, level, out):
     """λ/(λ + level) into out, its sum returned: nearly uniform over the active weights."""
-    flat = weights.reshape(weights.size)
+    K, p = weights.shape
     total = 0.0
-    for i in range(flat.size):
-        out[i] = flat[i] / (flat[i] + level)
-        total += out[i]
+    for k in range(K):
+        total += saturate(out[k * p : (k + 1) * p], weights[k], level)
+    return total
+
+
+@jit(fastmath=FAST)
+def saturate(out, x, level):
+    """out = x/(x + level), its sum returned."""
+    total = 0.0
+    for i in range(out.size):
+        value = x[i] / (x[i] + level)
+        out[i] = value
+        total += value
     return total
 
 

@@ -1,0 +1,354 @@
+"""The paper's data sets (Table 1 and section 4.4) and further real ones, each checked after loading.
+
+Iris and Wine come with scikit-learn, Lenses is written down here, the others are read from a folder or, where OpenML
+has the very same table, downloaded into scikit-learn's data home. No data are distributed with the package.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import datasets as sklearn_datasets
+from sklearn.utils import Bunch
+
+FOLDER = "PLACKETT_DATA"
+
+
+@dataclass(frozen=True)
+class OpenML:
+    """The same table at OpenML: its number, the names of its columns and labels here, and how its rows are ordered."""
+
+    data_id: int
+    columns: str
+    labels: Mapping[str, Any] | None = None
+    order: str = "rows ordered as"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a set must look like once loaded, and where it can be had.
+
+    `total` is the sum of all entries of the covariates, to six decimals: shape and counts alone would not notice a
+    changed value. `person` names a column that identifies persons; it is no covariate. Rows labelled `unknown` are
+    left out.
+    """
+
+    origin: str
+    file: str
+    shape: tuple[int, int]
+    counts: Mapping[Any, int]
+    total: float
+    openml: OpenML | None = None
+    offered: str = ""
+    person: str | None = None
+    unknown: str | None = None
+
+
+LETTERS = {
+    **{"A": 789, "B": 766, "C": 736, "D": 805, "E": 768, "F": 775, "G": 773, "H": 734, "I": 755, "J": 747},
+    **{"K": 739, "L": 761, "M": 792, "N": 783, "O": 753, "P": 803, "Q": 783, "R": 758, "S": 748, "T": 796},
+    **{"U": 813, "V": 764, "W": 752, "X": 787, "Y": 786, "Z": 734},
+}
+
+TABLES = {
+    "pima": Table(
+        "Pima Indians diabetes (UCI)",
+        "pima.csv",
+        (768, 8),
+        {"neg": 500, "pos": 268},
+        276392.701,
+        OpenML(
+            37,
+            "pregnant glucose pressure triceps insulin mass pedigree age",
+            {"tested_negative": "neg", "tested_positive": "pos"},
+        ),
+    ),
+    "heart": Table(
+        "Statlog heart (UCI)",
+        "heart.csv",
+        (270, 13),
+        {"absence": 150, "presence": 120},
+        161586.5,
+        OpenML(
+            53,
+            "age sex chest_pain rest_bp chol fbs rest_ecg max_hr exang oldpeak slope ca thal",
+            {"absent": "absence", "present": "presence"},
+        ),
+    ),
+    "german": Table(
+        "Statlog German credit, numeric version (UCI)",
+        "german.csv",
+        (1000, 24),
+        {"bad": 300, "good": 700},
+        118363.0,
+        offered="the UCI repository, Statlog (German Credit Data), file german.data-numeric",
+    ),
+    "colon": Table(
+        "Alon et al. 1999, tumour and normal colon tissue",
+        "colon.csv.gz",
+        (62, 2000),
+        {"normal": 22, "tumor": 40},
+        50069500.297606,
+        offered="the R package datamicroarray, data set alon",
+    ),
+    "sushi": Table(
+        "Kamishima 2003, first choices among ten kinds of sushi",
+        "sushi/sushi_first_choice.csv",
+        (5000, 10),
+        {
+            "anago": 550,
+            "ebi": 458,
+            "ika": 228,
+            "ikura": 545,
+            "kappa_maki": 36,
+            "maguro": 404,
+            "tamago": 206,
+            "tekka_maki": 113,
+            "toro": 1713,
+            "uni": 747,
+        },
+        1749260.0,
+        offered="its owner, T. Kamishima, at https://www.kamishima.net/sushi/; "
+        "the set may be used for research but not redistributed",
+        person="user_id",
+    ),
+    "glass": Table(
+        "Glass identification (UCI)",
+        "glass.csv",
+        (214, 9),
+        {1: 70, 2: 76, 3: 17, 5: 13, 6: 9, 7: 29},
+        21698.0302,
+        OpenML(
+            41,
+            "RI Na Mg Al Si K Ca Ba Fe",
+            {
+                "build wind float": 1,
+                "build wind non-float": 2,
+                "vehic wind float": 3,
+                "containers": 5,
+                "tableware": 6,
+                "headlamps": 7,
+            },
+            order="rows ordered otherwise than",
+        ),
+    ),
+    "segment": Table(
+        "Statlog image segmentation (UCI)",
+        "segment.csv",
+        (2310, 19),
+        dict.fromkeys(range(1, 8), 330),
+        1081148.699025,
+        offered="the KEEL repository, data set segment",
+    ),
+    "satimage": Table(
+        "Statlog Landsat satellite (UCI)",
+        "satimage.csv.gz",
+        (6435, 36),
+        {
+            "cotton crop": 703,
+            "damp grey soil": 626,
+            "grey soil": 1358,
+            "red soil": 1533,
+            "vegetation stubble": 707,
+            "very damp grey soil": 1508,
+        },
+        19337086.0,
+        offered="the R package mlbench, data set Satellite",
+    ),
+    "letter": Table(
+        "Letter recognition (UCI)",
+        "letter.csv.gz",
+        (20000, 16),
+        LETTERS,
+        1896149.0,
+        OpenML(
+            6,
+            "x_box y_box width high onpix x_bar y_bar x2bar y2bar xybar x2ybr xy2br x_ege xegvy y_ege yegvx",
+            order="rows ordered otherwise than",
+        ),
+    ),
+    "fishing": Table(
+        "Choice of fishing mode (R package mlogit)",
+        "fishing.csv",
+        (1182, 9),
+        {"beach": 134, "boat": 418, "charter": 452, "pier": 178},
+        5256378.4624,
+        offered="the R package mlogit, data set Fishing",
+    ),
+    "travelmode": Table(
+        "Choice of travel mode, Sydney to Melbourne (R package AER)",
+        "travelmode.csv",
+        (210, 18),
+        {"air": 58, "bus": 30, "car": 59, "train": 63},
+        578313.0,
+        offered="the R package AER, data set TravelMode, one row a person",
+    ),
+    "swissmetro": Table(
+        "Swissmetro stated choices, nine a person (Biogeme)",
+        "swissmetro.csv.gz",
+        (10719, 26),
+        {"car": 3080, "swissmetro": 6216, "train": 1423},
+        18975090.0,
+        offered="the Python package biogeme, file swissmetro.dat",
+        person="ID",
+        unknown="unknown",
+    ),
+}
+
+
+def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
+    """Load a data set and check that it is the one meant.
+
+    Parameters
+    ----------
+    name : str
+        One of the paper's sets "lenses", "iris", "wine", "pima", "heart", "german", "colon" and "sushi" (first
+        choices), or "glass", "segment", "satimage", "letter", "fishing", "travelmode" and "swissmetro".
+    data_home : path, optional
+        Folder that holds the files; by default the one that the environment variable ``PLACKETT_DATA`` names. If
+        none is named, sets that OpenML has are downloaded into scikit-learn's data home.
+
+    Returns
+    -------
+    Bunch
+        ``X`` data frame of covariates; ``y`` array of labels; ``source`` in words; ``shape`` of X; ``counts`` of the
+        classes; ``groups``, where the rows of one person belong together, the persons' numbers, else None.
+
+    Examples
+    --------
+    >>> from plackett.datasets import load
+    >>> lenses = load("lenses")
+    >>> lenses.shape, lenses.counts
+    ((24, 4), {'hard': 4, 'none': 15, 'soft': 5})
+    """
+    if find_spec("pandas") is None:
+        raise ImportError("plackett.datasets needs pandas: pip install 'plackett[cli]'")
+    if name in WITHOUT_FILE:
+        return _bunch(*WITHOUT_FILE[name]())
+    if name not in TABLES:
+        known = ", ".join(sorted([*WITHOUT_FILE, *TABLES]))
+        raise ValueError(f"name must be one of {known}, got {name!r} instead.")
+    table = TABLES[name]
+    folder = data_home if data_home is not None else os.environ.get(FOLDER)
+    if folder:
+        X, y, source = _read(name, table, Path(folder))
+    elif table.openml is not None:
+        X, y, source = _download(name, table, table.openml)
+    else:
+        raise FileNotFoundError(
+            f"{name} can neither be downloaded nor is a folder named that holds it. Name one by data_home or the "
+            f"environment variable {FOLDER}; {_wanted(table)}"
+        )
+    groups = None
+    if table.unknown is not None:
+        known_rows = y != table.unknown
+        X, y = X[known_rows].reset_index(drop=True), y[known_rows]
+    if table.person is not None and table.person in X:
+        groups = X.pop(table.person).to_numpy()
+    bunch = _bunch(X, y, source, groups)
+    _check(name, table, bunch)
+    return bunch
+
+
+def names() -> tuple[str, ...]:
+    """The names that `load` knows."""
+    return (*WITHOUT_FILE, *TABLES)
+
+
+def _iris() -> tuple[Any, npt.NDArray[Any], str]:
+    data = sklearn_datasets.load_iris(as_frame=True)
+    X = data.data.rename(columns=lambda column: column.removesuffix(" (cm)").replace(" ", "_"))
+    return X, data.target_names[data.target.to_numpy()], "Fisher's Iris, scikit-learn's load_iris"
+
+
+def _wine() -> tuple[Any, npt.NDArray[Any], str]:
+    data = sklearn_datasets.load_wine(as_frame=True)
+    X = data.data.rename(columns=lambda column: column.replace("/", "_"))
+    return X, data.target.to_numpy() + 1, "Wine (UCI), scikit-learn's load_wine; classes 1, 2, 3 as at UCI"
+
+
+def _lenses() -> tuple[Any, npt.NDArray[Any], str]:
+    """All 3·2·2·2 patients and the lenses that fit them."""
+    import pandas as pd
+
+    cells = list(itertools.product((1, 2, 3), (1, 2), (1, 2), (1, 2)))
+    X = pd.DataFrame(cells, columns=["age", "prescription", "astigmatic", "tear_rate"])
+    wet, astigmatic, myope = X.tear_rate == 2, X.astigmatic == 2, X.prescription == 1
+    soft = wet & ~astigmatic & ~(myope & (X.age == 3))
+    hard = wet & astigmatic & (myope | (X.age == 1))
+    y = np.where(hard, "hard", np.where(soft, "soft", "none"))
+    return X, y, "Cendrowska's contact lenses (UCI), the full factorial written down in plackett.datasets"
+
+
+WITHOUT_FILE: dict[str, Callable[[], tuple[Any, npt.NDArray[Any], str]]] = {
+    "lenses": _lenses,
+    "iris": _iris,
+    "wine": _wine,
+}
+
+
+def _read(name: str, table: Table, folder: Path) -> tuple[Any, npt.NDArray[Any], str]:
+    import pandas as pd
+
+    path = folder / table.file
+    if not path.is_file():
+        raise FileNotFoundError(f"{name}: there is no file {path}; {_wanted(table)}")
+    X = pd.read_csv(path)
+    if "y" not in X:
+        raise ValueError(f"{name}: {path} must have a column y, the class, got columns {list(X.columns)} instead.")
+    y = np.array(X.pop("y").tolist())
+    return X, y, f"{table.origin}, read from {table.file}"
+
+
+def _download(name: str, table: Table, openml: OpenML) -> tuple[Any, npt.NDArray[Any], str]:
+    try:
+        data = sklearn_datasets.fetch_openml(data_id=openml.data_id, as_frame=True, parser="auto")
+    except OSError as error:
+        raise OSError(
+            f"{name}: data set {openml.data_id} could not be had from OpenML ({error}). Try again with a network, or "
+            f"name a folder by data_home or the environment variable {FOLDER}; {_wanted(table)}"
+        ) from error
+    labels = [str(label) for label in data.target]
+    if openml.labels is not None:
+        labels = [openml.labels.get(label, label) for label in labels]
+    X, columns = data.data, openml.columns.split()
+    if X.shape[1] == len(columns):
+        X = X.set_axis(columns, axis=1)
+    return X, np.array(labels), f"{table.origin}, OpenML data set {openml.data_id}, {openml.order} in {table.file}"
+
+
+def _wanted(table: Table) -> str:
+    rows, columns = table.shape
+    text = f"the file {table.file} is expected there, CSV with {rows} rows, {columns} covariates and a column y."
+    return f"{text} The data are offered by {table.offered}." if table.offered else text
+
+
+def _bunch(X: Any, y: npt.NDArray[Any], source: str, groups: Any = None) -> Bunch:
+    labels, counts = np.unique(y, return_counts=True)
+    table = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return Bunch(X=X, y=y, source=source, shape=X.shape, counts=table, groups=groups)
+
+
+def _check(name: str, table: Table, bunch: Bunch) -> None:
+    """Raise unless the shape, class counts and sum of entries are those of the set that is meant."""
+    facts: list[tuple[str, Any, Any]] = [
+        ("shape", table.shape, bunch.shape),
+        ("class counts", dict(table.counts), bunch.counts),
+    ]
+    if bunch.shape == table.shape:
+        facts.append(("sum of all entries", table.total, round(math.fsum(bunch.X.to_numpy(dtype=float).ravel()), 6)))
+    for what, expected, got in facts:
+        if got != expected:
+            raise ValueError(
+                f"{name} ({bunch.source}) is not the table that is meant: expected {what} {expected}, got {got}. "
+                "Remove or replace it."
+            )
