@@ -140,7 +140,7 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         W = transform(self.features_, X)
         cv_losses = None
         if isinstance(inference, EM) and shape is None:
-            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
+            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
             cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
         if isinstance(inference, Gibbs) and weight is not None:

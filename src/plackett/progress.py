@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 @contextlib.contextmanager
@@ -19,6 +22,14 @@ def progress_bar(show: bool, description: str, total: float) -> Iterator[Callabl
     else:
         with _terminal_bar(description, total) as report:
             yield report
+
+
+def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Item]:
+    """The items, with a bar that moves when one is done."""
+    with progress_bar(show, description, len(items)) as report:
+        for done, item in enumerate(items, start=1):
+            yield item
+            report(done)
 
 
 @contextlib.contextmanager
