@@ -76,7 +76,7 @@ def fit(
     from plackett.classifier import PlackettLuceClassifier
     from plackett.modelfile import save
     from plackett.summary import describe
-    from plackett.table import Table, digest, held_out, labelled, labels
+    from plackett.table import Table, digest, labelled, labels, stratified
     from plackett.tablefile import read_table
 
     check_output(out, force)
@@ -89,7 +89,7 @@ def fit(
     )
     frame = labelled(read_table(data), target, missing)
     y = labels(frame, target)
-    held = held_out(y, test, seed)
+    held = stratified(y, test, seed)
     table = Table.learn(frame[~held], target, drop or (), categorical or (), missing)
     X = table.covariates(frame)
     with warnings.catch_warnings(record=True) as caught:
@@ -99,7 +99,8 @@ def fit(
     words = [str(warning.message) for warning in caught]
 
     save(clf, sys.stdout.buffer if out == "-" else out)
-    lines = [_origin(clf.table_), *describe(clf)]
+    size, verdict = describe(clf)
+    lines = [_origin(clf.table_), size] if words else [_origin(clf.table_), size, verdict]
     if held.any():
         lines.append(f"held out, {_scores(clf, X[held], y[held])}")
     typer.echo("\n".join(lines), err=out == "-")
@@ -144,7 +145,10 @@ def predict(
     write_table(pd.DataFrame(columns), out)
     target = clf.table_.target
     if target in frame and frame[target].notna().all():
-        note(f"the table has the column {target!r}; {_scores(clf, X, labels(frame, target))}")
+        y = labels(frame, target)
+        held = clf.table_.held_out(X, y)
+        if held.any():
+            note(f"the table has the column {target!r}; not seen in training, {_scores(clf, X[held], y[held])}")
 
 
 @app.command()
@@ -158,25 +162,21 @@ def report(
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
     import pandas as pd
 
-    from plackett.table import digest, held_out, labelled, labels
+    from plackett.table import labelled, labels
     from plackett.tablefile import read_table
 
-    write = import_module("plackett.report").write_report
     check_output(out, force)
     clf = _load(model, data)
     table = clf.table_
     frame = labelled(read_table(data), table.target, table.missing)
     X, y = table.covariates(frame), labels(frame, table.target)
     answers = pd.Series(y, index=X.index, name=table.target)
-    if digest(X, y) != table.digest:
-        note("this is not the table of the fit: every row counts as held out.")
-        write(clf, X, answers, out, title=title, test=(X, answers))
-        return
-    held = held_out(y, table.test, table.seed)
+    held = table.held_out(X, y)
     if not held.any():
         note("the model was fitted to these very rows, so it errs less on them than on others; see fit --test.")
     test = (X[held], answers[held]) if held.any() else None
-    write(clf, X[~held], answers[~held], out, title=title, test=test)
+    seen = held if held.all() else ~held
+    import_module("plackett.report").write_report(clf, X[seen], answers[seen], out, title=title, test=test)
 
 
 @app.command()

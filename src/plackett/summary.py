@@ -40,9 +40,10 @@ class Summarised:
             - ``class``, ``feature``;
             - ``mean``, ``sd`` and two quantiles, by default ``5%`` and ``95%``, of the normalised weight λ̄. EM has a
               mode, given as the mean, and no uncertainty: the others are NaN;
-            - ``active``: the probability that λ̄ is above a tenth of the mean weight 1/(Kp). Draws of a sparse
-              posterior are never zero, but spread over so many orders of magnitude that the threshold matters little.
-              With EM, 1 for a weight that is not zero and 0 for one that is;
+            - ``active``: the probability that λ̄ is above a tenth of the mean weight 1/(Kp). No draw is ever zero, but
+              where the shape is small (a < 0.1) weights spread over so many orders of magnitude that the threshold
+              matters little; where it is larger nothing is clearly off, and this column says little. With EM, 1 for a
+              weight that is not zero and 0 for one that is;
             - ``ess``, the smaller of bulk and tail, and ``rhat`` of ln λ̄: Gibbs only, else NaN.
 
             For `SparseLogitClassifier` the same of intercepts and coefficients, without the last class, whose
@@ -140,14 +141,14 @@ def _side_by_side(intercept: Array, coef: Array) -> Array:
     return joined
 
 
-def describe(classifier: Any) -> list[str]:
-    """The size of a fitted model, its prior, and how far it is to be trusted, in a line each."""
+def describe(classifier: Any) -> tuple[str, str]:
+    """The size of a fitted model with its prior, and how far it is to be trusted, in a line each."""
     if not hasattr(classifier, "weights_"):
         size = f"{len(classifier.classes_)} classes, {classifier.n_features_in_} covariates"
-        return [f"{size}, penalty θ = {classifier.penalty_:.3g}", verdict(classifier)]
+        return f"{size}, penalty θ = {classifier.penalty_:.3g}", verdict(classifier)
     K, p = classifier.weights_.shape
     learned = "" if classifier.shape != "learn" else " (learned)"
-    return [f"{K} classes × {p} features, shape a = {classifier.shape_:.3g}{learned}", verdict(classifier)]
+    return f"{K} classes × {p} features, shape a = {classifier.shape_:.3g}{learned}", verdict(classifier)
 
 
 def verdict(classifier: Any) -> str:
@@ -197,7 +198,9 @@ def _cell(name: str, value: Any) -> str:
         return str(value)
     if np.isnan(value):
         return ""
-    return f"{value:,.0f}" if name == "ess" else f"{value:.2f}" if name in ("rhat", "active") else f"{value:.3g}"
+    if name in ("ess", "rhat", "active"):
+        return f"{value:,.0f}" if name == "ess" else f"{value:.2f}"
+    return f"{value:.3g}" if value == 0 or abs(value) >= 1e-6 else "<1e-6"
 
 
 def as_html(classifier: Any) -> str:

@@ -180,6 +180,12 @@ class Table:
             parts |= new
         return pd.DataFrame(parts, index=frame.index, dtype=np.float64)
 
+    def held_out(self, covariates: pd.DataFrame, y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which rows the model was not fitted to: all of them, unless the table is that of the fit."""
+        if digest(covariates, y) != self.digest:
+            return np.ones(len(y), dtype=bool)
+        return stratified(y, self.test, self.seed)
+
     def _check_missing(self, column: Number | Category, absent: int, n_rows: int) -> None:
         if not absent:
             return
@@ -205,7 +211,7 @@ def labelled(frame: pd.DataFrame, target: str, missing: str = "impute") -> pd.Da
     distinct = len(np.unique(y))
     if distinct < 2:
         raise TableError(f"the target {target!r} must hold two classes or more, got {distinct} in {len(frame)} rows.")
-    if distinct > max(2, len(y) / 2):
+    if distinct > max(2, MANY if y.dtype == object and not is_text(frame[target]) else len(y) / 2):
         raise TableError(
             f"the target {target!r} holds {distinct} different values in {len(y)} rows, such as {y[0]!r}; a classifier "
             "needs classes that repeat. Is it the right column?"
@@ -243,8 +249,8 @@ def digest(covariates: pd.DataFrame, y: npt.NDArray[Any]) -> str:
     return hashlib.sha256(covariates.to_numpy().tobytes() + answers.encode()).hexdigest()[:16]
 
 
-def held_out(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which rows to keep for testing: that share of each class, but never all of it."""
+def stratified(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Which rows to hold out for testing: that share of each class, but never all of it."""
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):
