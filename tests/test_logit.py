@@ -305,7 +305,7 @@ def test_poor_mixing_is_reported(wine):
 
 def test_progress_is_shown(capsys, quiet):
     SparseLogitClassifier(progress=True, **SHORT).fit(X, y)
-    assert "holmes-held, 2 chains" in capsys.readouterr().out
+    assert "holmes-held, 2 chains" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -13,7 +13,9 @@ def main() -> None:
         if missing.name is not None and missing.name.partition(".")[0] == "plackett":
             raise
         sys.exit(f"plackett: the command line needs {missing.name}: pip install 'plackett[cli]'")
-    app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    app(prog_name="plackett")
 
 
 if __name__ == "__main__":

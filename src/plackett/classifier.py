@@ -23,13 +23,14 @@ from plackett.inference.base import Problem
 from plackett.model.race import Array
 from plackett.posterior import Point, mean_probabilities, probability_interval
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
+from plackett.summary import Summarised
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 FEATURES = {"exp": ExpFeatures}
 
 
-class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
+class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
     """Bayesian Plackett–Luce regression: Pr(Y=k|x) = W(x)·λ_k / Σ_l W(x)·λ_l.
 
     The features W are non-negative, the weights λ non-negative and sparse with a Gam(a, b) prior.
@@ -139,7 +140,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         W = transform(self.features_, X)
         cv_losses = None
         if isinstance(inference, EM) and shape is None:
-            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
+            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
             cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
         if isinstance(inference, Gibbs) and weight is not None:

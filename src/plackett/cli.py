@@ -2,11 +2,283 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import warnings
+from dataclasses import replace
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Bayesian Plackett–Luce regression.")
+from plackett.console import INTERRUPTED, Commands, check_output, note
+from plackett.paper.command import register as register_reproduce
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plackett.table import Table
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Bayesian Plackett–Luce regression: sparse, probabilistic classification of tables.",
+)
+
+
+class Inference(StrEnum):
+    """How the weights are found."""
+
+    gibbs = "gibbs"
+    variational = "variational"
+    em = "em"
+
+
+class Missing(StrEnum):
+    """What to do about missing values."""
+
+    impute = "impute"
+    error = "error"
+
+
+Data = Annotated[str, typer.Argument(help="Table: CSV, TSV or Parquet; - for standard input.", show_default=False)]
+Model = Annotated[str, typer.Argument(help="Model file; - for standard input.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing output file.")]
+Columns = list[str] | None
 
 
 @app.callback()
 def plackett() -> None:
-    """Bayesian Plackett–Luce regression."""
+    """Bayesian Plackett–Luce regression: sparse, probabilistic classification of tables."""
+
+
+@app.command()
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option(help="Column of the classes.", show_default=False)],
+    out: Annotated[str, typer.Option(help="Model file to write; - for standard output.", show_default=False)],
+    drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated.")] = None,
+    categorical: Annotated[Columns, typer.Option(help="Column of codes, not quantities; may be repeated.")] = None,
+    missing: Annotated[Missing, typer.Option(help="Fill missing values in, or refuse them.")] = Missing.impute,
+    inference: Annotated[Inference, typer.Option(help="Draws, a fast approximation, or the mode.")] = Inference.gibbs,
+    shape: Annotated[str, typer.Option(help="Shape a of the prior: a number, the smaller the sparser.")] = "learn",
+    features: Annotated[str, typer.Option(help="Feature map.")] = "exp",
+    test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 1000).")] = None,
+    chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop after about this time (gibbs).")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    force: Force = False,
+) -> None:
+    """Fit a model to a table and write it to a file. Ctrl-C keeps the draws made so far."""
+    from plackett.classifier import PlackettLuceClassifier
+    from plackett.modelfile import save
+    from plackett.summary import describe
+    from plackett.table import Table, digest, labelled, labels, stratified
+    from plackett.tablefile import read_table
+
+    check_output(out, force)
+    clf = PlackettLuceClassifier(
+        _inference(inference, draws=draws, chains=chains, max_seconds=max_seconds),
+        shape=_shape(shape),
+        features=features,
+        random_state=seed,
+        progress=sys.stderr.isatty(),
+    )
+    frame = labelled(read_table(data), target, missing)
+    y = labels(frame, target)
+    held = stratified(y, test, seed)
+    table = Table.learn(frame[~held], target, drop or (), categorical or (), missing)
+    X = table.covariates(frame)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        clf.fit(X[~held], y[~held])
+    clf.table_ = replace(table, test=test, seed=seed, digest=digest(X, y))
+    words = [str(warning.message) for warning in caught]
+
+    save(clf, sys.stdout.buffer if out == "-" else out)
+    size, verdict = describe(clf)
+    lines = [_origin(clf.table_), size] if words else [_origin(clf.table_), size, verdict]
+    if held.any():
+        lines.append(f"held out, {_scores(clf, X[held], y[held])}")
+    typer.echo("\n".join(lines), err=out == "-")
+    for word in words:
+        note(word)
+    if any(word.startswith("interrupted") for word in words):
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[str, typer.Option(help="Table to write: .csv, .tsv or .parquet; - for standard output.")] = "-",
+    interval: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Add credible intervals of this probability, such as 0.9.")
+    ] = None,
+    keep: Annotated[Columns, typer.Option(help="Column to copy to the output; may be repeated.")] = None,
+    force: Force = False,
+) -> None:
+    """Predict the class of each row of a table, with probabilities."""
+    import numpy as np
+    import pandas as pd
+
+    from plackett.table import check_column, labels
+    from plackett.tablefile import check_suffix, read_table, write_table
+
+    check_output(out, force)
+    check_suffix(out)
+    clf, frame = _load(model, data), read_table(data)
+    for name in keep or ():
+        check_column(frame, name)
+    X = clf.table_.covariates(frame)
+    probability = clf.predict_proba(X)
+    parts = {"": probability}
+    if interval is not None:
+        parts["_lower"], parts["_upper"] = clf.predict_interval(X, prob=interval)
+    columns: dict[str, Any] = {name: frame[name] for name in keep or ()}
+    columns["predicted"] = clf.classes_[np.argmax(probability, axis=1)]
+    for k, label in enumerate(clf.classes_):
+        columns |= {f"p_{label}{end}": np.char.mod("%.6g", part[:, k]).astype(float) for end, part in parts.items()}
+    write_table(pd.DataFrame(columns), out)
+    target = clf.table_.target
+    if target in frame and frame[target].notna().all():
+        y = labels(frame, target)
+        held = clf.table_.held_out(X, y)
+        if held.any():
+            note(f"the table has the column {target!r}; not seen in training, {_scores(clf, X[held], y[held])}")
+
+
+@app.command()
+def report(
+    model: Model,
+    data: Data,
+    out: Annotated[str, typer.Option(help="HTML file to write.", show_default=False)],
+    title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    force: Force = False,
+) -> None:
+    """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
+    import pandas as pd
+
+    from plackett.table import labelled, labels
+    from plackett.tablefile import read_table
+
+    check_output(out, force)
+    clf = _load(model, data)
+    table = clf.table_
+    frame = labelled(read_table(data), table.target, table.missing)
+    X, y = table.covariates(frame), labels(frame, table.target)
+    answers = pd.Series(y, index=X.index, name=table.target)
+    held = table.held_out(X, y)
+    if not held.any():
+        note("the model was fitted to these very rows, so it errs less on them than on others; see fit --test.")
+    test = (X[held], answers[held]) if held.any() else None
+    seen = held if held.all() else ~held
+    import_module("plackett.report").write_report(clf, X[seen], answers[seen], out, title=title, test=test)
+
+
+@app.command()
+def show(
+    model: Model,
+    weights: Annotated[int, typer.Option(min=0, help="How many of the largest weights to print.")] = 10,
+    out: Annotated[
+        str | None, typer.Option(help="Write all weights to this table instead; - for standard output.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Show what a model file holds: settings, diagnostics and the largest weights."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from plackett.summary import cells, largest
+    from plackett.tablefile import check_suffix, write_table
+
+    if out is not None:
+        check_output(out, force)
+        check_suffix(out)
+    clf = _read_model(model)
+    if out is not None:
+        write_table(clf.summary(), out)
+        return
+    typer.echo(repr(clf))
+    if hasattr(clf, "table_"):
+        typer.echo(f"  {_origin(clf.table_)}")
+    found = largest(clf, weights)
+    grid = Grid(title=f"The {len(found['mean'])} largest weights", title_justify="left")
+    for name in found:
+        grid.add_column(Text(name), justify="left" if name in ("class", "feature") else "right")
+    for row in cells(found):
+        grid.add_row(*map(Text, row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 1000  # nothing to fit into
+    console.print(grid)
+
+
+def _inference(kind: Inference, **given: Any) -> Any:
+    """The inference with the settings that were given, which only Gibbs has."""
+    from plackett.inference import EM, Gibbs, Variational
+
+    settings = {name: value for name, value in given.items() if value is not None}
+    if settings and kind is not Inference.gibbs:
+        option = "--" + next(iter(settings)).replace("_", "-")
+        raise typer.BadParameter(f"{option} belongs to --inference gibbs, not {kind}.")
+    return {Inference.gibbs: Gibbs, Inference.variational: Variational, Inference.em: EM}[kind](**settings)
+
+
+def _shape(text: str) -> float | str:
+    try:
+        return text if text == "learn" else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"--shape must be a positive number or 'learn', got {text!r} instead.") from None
+
+
+def _read_model(path: str) -> Any:
+    from plackett.modelfile import load
+
+    return load(io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path)
+
+
+def _load(model: str, data: str) -> Any:
+    """A model that knows how to read a table."""
+    if model == data == "-":
+        raise typer.BadParameter("the model and the table cannot both come from standard input.")
+    clf = _read_model(model)
+    if not hasattr(clf, "table_"):
+        raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
+    return clf
+
+
+def _origin(table: Table) -> str:
+    """What a model was fitted to, in a line."""
+    from plackett.table import listed
+
+    counts = listed(f"{label}: {n}" for label, n in table.counts.items())
+    held = f", {table.test:.0%} of each class held out" if table.test else ""
+    return f"{table.target} ({counts} rows{held}) from {listed(column.name for column in table.columns)}"
+
+
+def _scores(clf: Any, X: pd.DataFrame, y: Any) -> str:
+    """Error, log-loss and Brier score, beside those of always giving the shares of the training rows."""
+    import numpy as np
+
+    counts = np.array(list(clf.table_.counts.values()), dtype=float)
+    known = np.isin(y, clf.classes_)
+    own = np.searchsorted(clf.classes_, y[known])
+    shares = np.tile(counts / counts.sum(), (len(y), 1))
+
+    def measured(probability: Any) -> str:
+        truth = np.zeros_like(probability)
+        truth[np.flatnonzero(known), own] = 1.0
+        wrong = ~truth[np.arange(len(y)), np.argmax(probability, axis=1)].astype(bool)
+        loss = -np.log(np.clip((truth * probability).sum(axis=1), 1e-15, 1)).mean()
+        return f"error {wrong.mean():.3f}, log-loss {loss:.3f}, Brier {((probability - truth) ** 2).sum(1).mean():.3f}"
+
+    return f"{len(y)} rows: {measured(clf.predict_proba(X))} (by class shares alone: {measured(shares)})"
+
+
+register_reproduce(app)

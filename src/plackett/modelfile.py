@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
-import tempfile
 import zipfile
-import zlib
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +15,13 @@ import numpy.typing as npt
 from plackett.classifier import PlackettLuceClassifier
 from plackett.diagnostics import Diagnostics
 from plackett.features import ExpFeatures
+from plackett.files import whole_file
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
 from plackett.logit.posterior import LogitDiagnostics, LogitDraws, Measures
 from plackett.posterior import Draws, Gammas, Point
 from plackett.priors import Gamma, LogUniform
+from plackett.table import Category, Number, Table
 
 FORMAT = "plackett-model"
 VERSION = 1
@@ -29,8 +29,14 @@ MODELS: dict[str, Any] = {cls.__name__: cls for cls in (PlackettLuceClassifier, 
 SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
-    for cls in (Point, Gammas, Draws, Diagnostics, LogitDraws, LogitDiagnostics, Measures, LogUniform, Gamma)
+    for cls in (
+        *(Point, Gammas, Draws, Diagnostics, LogUniform, Gamma),
+        *(LogitDraws, LogitDiagnostics, Measures),
+        *(Table, Number, Category),
+    )
 }
+PLAIN = "biufcUSMm"  # kinds of arrays that hold nothing but values
+SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
 
 
 class ModelFileError(ValueError):
@@ -74,34 +80,68 @@ class _Writer:
 
 
 class _Reader:
-    def __init__(self, arrays: zipfile.ZipFile):
-        self.arrays = arrays
+    def __init__(self, archive: zipfile.ZipFile):
+        self.archive = archive
+
+    def manifest(self) -> dict[str, Any]:
+        """The JSON part, of a version that is known."""
+        manifest = json.loads(self.archive.read("manifest.json"))
+        if manifest["format"] != FORMAT:
+            raise ModelFileError(f"its format is {manifest['format']!r}")
+        if not 1 <= manifest["version"] <= VERSION:
+            raise ModelFileError(
+                f"it has format version {manifest['version']}, this plackett reads 1 to {VERSION}: upgrade plackett"
+            )
+        return dict(manifest)
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        if "array" in value:
-            with self.arrays.open(f"{value['array']}.npy") as stream:
-                return np.lib.format.read_array(io.BytesIO(stream.read()), allow_pickle=False)
-        if "labels" in value:
-            out = np.empty(len(value["labels"]), dtype=object)
-            out[:] = [self.decode(v) for v in value["labels"]]
-            return out
-        if "list" in value:
-            return [self.decode(v) for v in value["list"]]
-        if "tuple" in value:
-            return tuple(self.decode(v) for v in value["tuple"])
-        if "dict" in value:
-            return {self.decode(k): self.decode(v) for k, v in value["dict"]}
-        if "settings" in value:
-            made = SETTINGS[value["settings"]](**self.decode(value["params"]))
-            made.__dict__.update(self.decode(value["fitted"]))
-            return made
-        return RECORDS[value["record"]](**self.decode(value["fields"]))
+        match value:
+            case {"array": str(name)}:
+                return self._array(name)
+            case {"labels": list(items)}:
+                out = np.empty(len(items), dtype=object)
+                out[:] = [self.decode(v) for v in items]
+                return out
+            case {"list": list(items)}:
+                return [self.decode(v) for v in items]
+            case {"tuple": list(items)}:
+                return tuple(self.decode(v) for v in items)
+            case {"dict": list(pairs)}:
+                return {self.decode(k): self.decode(v) for k, v in pairs}
+            case {"settings": str(kind), "params": params, "fitted": fitted} if kind in SETTINGS:
+                return self.build(SETTINGS[kind], params, fitted)
+            case {"record": str(kind), "fields": fields} if kind in RECORDS:
+                return RECORDS[kind](**self.decode(fields))
+        raise ModelFileError(f"it holds {str(value)[:60]}, which this plackett does not know")
+
+    def build(self, kind: Any, params: Any, fitted: Any) -> Any:
+        """An estimator of a known class and what fitting gave it."""
+        made = kind(**self.decode(params))
+        attributes = self.decode(fitted)
+        for name in attributes:
+            if name.startswith("_") or not name.endswith("_"):
+                raise ModelFileError(f"{name!r} is not a fitted attribute")
+        vars(made).update(attributes)
+        return made
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        """An array of plain values, as large as its header says; nothing is allocated before that is checked."""
+        stream = io.BytesIO(self.archive.read(f"{name}.npy"))
+        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, fortran, dtype = header[np.lib.format.read_magic(stream)](stream)
+        left = len(stream.getbuffer()) - stream.tell()
+        if dtype.kind not in PLAIN or math.prod(shape) * dtype.itemsize != left:
+            raise ModelFileError(f"{name} is no plain array of shape {shape} and type {dtype}")
+        values = np.frombuffer(stream.getbuffer()[stream.tell() :], dtype).reshape(shape, order="F" if fortran else "C")
+        return values.copy()
 
 
-def save(classifier: PlackettLuceClassifier | SparseLogitClassifier, path: str | os.PathLike[str]) -> None:
-    """Write a fitted classifier; an existing file is replaced only once the new one is whole."""
+def save(classifier: PlackettLuceClassifier | SparseLogitClassifier, path: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write a fitted classifier to a path or a binary stream; an old file is replaced once the new one is whole."""
+    from plackett import __version__
+
     writer = _Writer()
     params = classifier.get_params(deep=False)
     if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
@@ -110,30 +150,39 @@ def save(classifier: PlackettLuceClassifier | SparseLogitClassifier, path: str |
     manifest = {
         "format": FORMAT,
         "version": VERSION,
+        "plackett": __version__,
         "model": type(classifier).__name__,
         "params": writer.encode(params, "parameters"),
         "fitted": writer.encode(fitted, "model"),
     }
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("manifest.json", json.dumps(manifest))
-                for name, array in writer.arrays.items():
-                    buffer = io.BytesIO()
-                    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-                    archive.writestr(f"{name}.npy", buffer.getvalue())
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    if isinstance(path, (str, os.PathLike)):
+        with whole_file(path) as stream:
+            _pack(stream, manifest, writer.arrays)
+    else:
+        _pack(path, manifest, writer.arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that the `save` of a classifier wrote.
+def _pack(stream: BinaryIO, manifest: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.asarray(array, order="C"), allow_pickle=False)
+            archive.writestr(f"{name}.npy", buffer.getvalue())
+
+
+def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
+    """Read a model that the `save` of a classifier or ``plackett fit`` wrote; nothing in the file is run.
+
+    Parameters
+    ----------
+    path : path or binary stream
+        The model file.
+
+    Returns
+    -------
+    PlackettLuceClassifier or SparseLogitClassifier
+        One that ``plackett fit`` made has a `table_`: ``clf.predict(clf.table_.covariates(frame))``.
 
     Examples
     --------
@@ -148,30 +197,40 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool((same.predict_proba(X) == clf.predict_proba(X)).all())
     True
     """
+    if isinstance(path, (str, os.PathLike)):
+        with open(path, "rb") as stream:
+            return _unpack(stream, os.fspath(path))
+    return _unpack(path, "this")
+
+
+def _unpack(stream: BinaryIO, name: str) -> Any:
+    size = stream.seek(0, os.SEEK_END)
     try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read("manifest.json"))
-            if manifest["format"] != FORMAT:
-                raise ModelFileError(f"{path} is not a plackett model (its format is {manifest['format']!r}).")
-            if manifest["version"] > VERSION:
-                raise ModelFileError(
-                    f"{path} has format version {manifest['version']}, this plackett reads up to {VERSION}: upgrade."
-                )
+        with zipfile.ZipFile(stream) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+            if unpacked > max(SMALL, DENSEST * size):
+                raise ModelFileError(f"its {size} bytes would unpack to {unpacked}, more than any model does")
             reader = _Reader(archive)
+            manifest = reader.manifest()
             kind = MODELS[manifest.get("model", "PlackettLuceClassifier")]
-            classifier = kind(**reader.decode(manifest["params"]))
-            classifier.__dict__.update(reader.decode(manifest["fitted"]))
+            classifier = reader.build(kind, manifest["params"], manifest["fitted"])
+            _check(classifier)
             return classifier
-    except ModelFileError:
-        raise
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        EOFError,
-    ) as error:
-        raise ModelFileError(f"{path} is not a whole plackett model file: {error}") from error
+    except Exception as error:  # whatever goes wrong in making sense of foreign bytes
+        raise ModelFileError(f"{name} is not a whole plackett model file: {error or type(error).__name__}") from error
+
+
+def _check(classifier: Any) -> None:
+    """Refuse parts that do not fit together."""
+    weights = classifier.weights_ if isinstance(classifier, PlackettLuceClassifier) else classifier.coef_
+    classes, posterior = classifier.classes_, classifier.posterior_
+    draws = next((getattr(posterior, name) for name in ("log_weights", "coef") if hasattr(posterior, name)), weights)
+    right = (
+        classes.ndim == 1
+        and weights.ndim == 2
+        and len(weights) == len(classes) >= 2
+        and draws.shape[-2:] == weights.shape
+        and np.isfinite(weights).all()
+    )
+    if not right:
+        raise ModelFileError(f"weights of shape {weights.shape} do not fit classes of shape {classes.shape}")

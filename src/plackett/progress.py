@@ -1,17 +1,40 @@
-"""A progress bar with the time left, shown when asked for; long work can be interrupted without loss."""
+"""A progress bar with the time left, in a terminal or a notebook; long work can be interrupted without loss."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 @contextlib.contextmanager
 def progress_bar(show: bool, description: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the work done so far."""
+    """Yield a function that takes the work done so far; the bar goes to standard error, or below a notebook's cell."""
     if not show:
         yield lambda done: None
-        return
+    elif in_notebook():
+        yield _notebook_bar(description, total)
+    else:
+        with _terminal_bar(description, total) as report:
+            yield report
+
+
+def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Item]:
+    """The items, with a bar that moves when one is done."""
+    with progress_bar(show, description, len(items)) as report:
+        for done, item in enumerate(items, start=1):
+            yield item
+            report(done)
+
+
+@contextlib.contextmanager
+def _terminal_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
@@ -22,6 +45,33 @@ def progress_bar(show: bool, description: str, total: float) -> Iterator[Callabl
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this; one without IPython loaded cannot."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
+    """An HTML element that is updated in place; needs no widgets."""
+    from IPython.display import HTML, display
+
+    began = time.perf_counter()
+
+    def bar(done: float) -> HTML:
+        elapsed = time.perf_counter() - began
+        left = f", {_clock(elapsed * (total - done) / done)} left" if done else ""
+        text = f"{escape(description)}: {done:.0f}/{total:.0f}, {_clock(elapsed)}{left}"
+        return HTML(f'<label>{text} <progress value="{done:.0f}" max="{total:.0f}"></progress></label>')
+
+    handle = display(bar(0), display_id=True)
+    return lambda done: handle.update(bar(done))
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes}:{seconds:02d}"

@@ -16,6 +16,7 @@ from plackett.features import check_features
 from plackett.inference.em import EM
 from plackett.model.race import Array
 from plackett.posterior import mean_probabilities
+from plackett.progress import tracked
 
 
 def fit_features(features: Any, X: Any, y: Any, sample_weight: Array | None) -> Any:
@@ -59,7 +60,13 @@ def stratified_folds(W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n
 
 
 def cross_validated_losses(
-    em: EM, features: Any, X: Any, codes: npt.NDArray[np.intp], sample_weight: Array | None, engine: Engine
+    em: EM,
+    features: Any,
+    X: Any,
+    codes: npt.NDArray[np.intp],
+    sample_weight: Array | None,
+    engine: Engine,
+    progress: bool = False,
 ) -> tuple[Array, Array]:
     """The shapes of the path, decreasing, and the log-loss of each over all held-out rows."""
     shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
@@ -72,7 +79,7 @@ def cross_validated_losses(
         splitter = check_cv(em.cv, codes, classifier=True)
     n_classes = codes.max() + 1
     loss, weight = np.zeros(len(shapes)), 0.0
-    for train, test in splitter.split(X, codes):
+    for train, test in tracked(list(splitter.split(X, codes)), progress, "EM, cross-validation"):
         w_train = None if sample_weight is None else sample_weight[train]
         w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
         X_train = _safe_indexing(X, train)

@@ -21,6 +21,7 @@ from plackett.logit.rounds import run_rounds
 from plackett.model.race import Array
 from plackett.posterior import averaged, equal_tailed
 from plackett.progress import progress_bar
+from plackett.summary import Summarised
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
 
 SAMPLERS = ("holmes-held", "polya-gamma")
@@ -28,7 +29,7 @@ MOVES = ("all", "none")
 FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
 
 
-class SparseLogitClassifier(ClassifierMixin, BaseEstimator):
+class SparseLogitClassifier(Summarised, ClassifierMixin, BaseEstimator):
     """Sparse Bayesian multinomial logit (Appendix A): Pr(Y=k|x) ∝ exp(intercept_k + x·coef_k), 0 for the last class.
 
     Each coefficient of a standardised covariate has a Laplace prior with rate √θ, θ ~ Gam(c, d) or fixed.

@@ -1,0 +1,99 @@
+"""What a part of the reproduction says: tables, figures and paragraphs, before they become HTML, Markdown and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plackett.paper.values import Spread
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    """The key of a value in each row, its heading, and how numbers are written."""
+
+    key: str
+    heading: str
+    spec: str = ".3f"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of raw values; `name` is the name of its JSON file."""
+
+    name: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[dict[str, Any]]
+
+    def texts(self) -> list[list[str]]:
+        """The rows as a reader sees them."""
+        return [[written(row.get(column.key), column.spec) for column in self.columns] for row in self.rows]
+
+    def numeric(self, column: Column) -> bool:
+        """Whether a column holds numbers (or nothing)."""
+        return not any(isinstance(row.get(column.key), str) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A matplotlib figure; `name` is the name of its files, `alt` says in words what it shows."""
+
+    name: str
+    caption: str
+    alt: str
+    drawn: Any
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part: its name, title, what came out in a sentence or two, and paragraphs, tables and figures in order."""
+
+    name: str
+    title: str
+    outcome: str
+    blocks: Sequence[str | Table | Figure] = field(default_factory=tuple)
+
+
+def written(value: Any, spec: str = ".3f") -> str:
+    """A value as a reader sees it; a Spread as mean (deviation).
+
+    Examples
+    --------
+    >>> from plackett.paper.document import written
+    >>> written(None), written(0.1234), written(-0.04, "+.1f"), written(1000)
+    ('–', '0.123', '0.0', '1,000')
+    """
+    if value is None:
+        return MISSING
+    if isinstance(value, Spread):
+        return f"{written(value.mean, spec)} ({written(value.sd, spec)})"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not math.isfinite(value):
+        return MISSING
+    text = f"{value:,}" if isinstance(value, int) else format(value, spec)
+    negative = text.startswith("-") and text.strip("-0.,") != ""
+    return f"−{text[1:]}" if negative else text.removeprefix("-")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: a Spread as an object, an infinite number as null."""
+    if isinstance(value, Spread):
+        return {"mean": plain(value.mean), "sd": plain(value.sd)}
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a row, with "and" before the last."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

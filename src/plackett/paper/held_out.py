@@ -1,0 +1,115 @@
+"""Split, fit, predict what was held out, score: the task behind Table 2, Figure 3, colon and sushi."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from plackett.paper.methods import METHODS, Method
+from plackett.paper.runs import Results, Task
+
+SEED = 2012
+MEASURES = {"error": "Error", "log_loss": "Log-loss", "brier": "Brier score"}
+NOMINAL = {"sushi": ("pref15", "region15", "pref_now", "region_now")}
+
+
+@lru_cache(maxsize=4)
+def table(name: str) -> tuple[Any, Any]:
+    """Covariates as numbers, and labels; colon's intensities as logarithms, sushi's nominal columns one-hot."""
+    import pandas as pd
+
+    from plackett import datasets
+
+    bunch = datasets.load(name)
+    X = pd.get_dummies(bunch.X, columns=list(NOMINAL.get(name, ())), dtype=float).to_numpy(dtype=np.float64)
+    return (np.log(X) if name == "colon" else X), np.asarray(bunch.y)
+
+
+def split(y: Any, train: float | int, replication: int) -> tuple[Any, Any]:
+    """Rows for training (a share or a number of them) and the others, the classes in proportion in both."""
+    from sklearn.model_selection import train_test_split
+
+    inside, outside = train_test_split(np.arange(len(y)), train_size=train, stratify=y, random_state=SEED + replication)
+    return inside, outside
+
+
+def scores(probability: Any, truth: Any, classes: Any) -> dict[str, float]:
+    """Error, log-loss and Brier score Σ_k (p_k − 1{y = k})², means over rows."""
+    own, rows = np.searchsorted(classes, truth), np.arange(len(truth))
+    hit = np.zeros_like(probability)
+    hit[rows, own] = 1.0
+    return {
+        "error": float(np.mean(np.argmax(probability, axis=1) != own)),
+        "log_loss": float(-np.log(np.maximum(probability[rows, own], np.finfo(float).eps)).mean()),
+        "brier": float(((probability - hit) ** 2).sum(axis=1).mean()),
+    }
+
+
+def evaluate(
+    dataset: str, train: float | int, replication: int, method: str, settings: Mapping[str, Any], seed: int
+) -> dict[str, Any]:
+    """One fit on a training part and its scores on the rest.
+
+    For two classes the held-out probabilities of the second are kept too, with the truth: a ROC curve needs them. For
+    samplers the worst R-hat and the smallest effective sample size are kept.
+    """
+    X, y = table(dataset)
+    inside, outside = split(y, train, replication)
+    classifier = METHODS[method].make(y[inside], seed, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about mixing: R-hat and ESS are kept below
+        started = time.process_time()
+        classifier.fit(X[inside], y[inside])
+        seconds = time.process_time() - started
+    probability = classifier.predict_proba(X[outside])
+    found: dict[str, Any] = scores(probability, y[outside], classifier.classes_)
+    found |= {"n_train": len(inside), "n_test": len(outside), "cpu_seconds": round(seconds, 4)}
+    if len(classifier.classes_) == 2:
+        found["probability"] = np.round(probability[:, 1], 6).tolist()
+        found["second"] = (y[outside] == classifier.classes_[1]).astype(int).tolist()
+    diagnostics = getattr(classifier, "diagnostics_", None)
+    if diagnostics is not None and np.isfinite(diagnostics.worst_rhat):
+        found |= {"rhat": float(diagnostics.worst_rhat), "ess": float(diagnostics.smallest_ess)}
+    return found
+
+
+Tasks = dict[tuple[str, int], Task]  # by method and replication
+
+
+def tasks(
+    dataset: str,
+    train: float | int,
+    replications: int,
+    methods: Sequence[Method],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> Tasks:
+    """A task for every method and replication; settings by the kind of the method."""
+    n = len(table(dataset)[1])
+    return {
+        (method.key, replication): Task(
+            f"{dataset}-{train}-{method.key}-{replication:02d}",
+            evaluate,
+            {
+                "dataset": dataset,
+                "train": train,
+                "replication": replication,
+                "method": method.key,
+                "settings": dict(settings.get(method.kind, {})),
+                "seed": SEED + replication,
+            },
+            turn=replication,
+        )
+        for method in methods
+        if method.largest is None or n <= method.largest
+        for replication in range(replications)
+    }
+
+
+def measured(tasks: Tasks, results: Results, method: str, measure: str) -> Any:
+    """One measure of a method over the replications, (replication,); empty if the method was not run."""
+    return np.array([results(task).get(measure, np.nan) for (key, _), task in tasks.items() if key == method])

@@ -1,0 +1,163 @@
+"""Tasks and the files that keep what they found: a finished task is never run again, whoever asks for it.
+
+A task is a function of JSON arguments, its seed among them. Its file bears its name and a digest of function and
+arguments, so that a change of settings is another task. Files are written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from plackett import __version__
+from plackett.progress import progress_bar
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work: `function(**arguments)`, a module-level function that returns a dict for JSON.
+
+    Tasks are run in order of `turn` (the replication), so that an interrupted run has a little of everything and the
+    time left is foreseeable.
+    """
+
+    name: str
+    function: Callable[..., dict[str, Any]]
+    arguments: Mapping[str, Any]
+    turn: int = 0
+
+    @property
+    def file(self) -> str:
+        """Name of the file that keeps the result."""
+        asked = json.dumps([self.path, dict(self.arguments)], sort_keys=True)
+        return f"{self.name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}.json"
+
+    @property
+    def path(self) -> str:
+        """Where the function lives."""
+        return f"{self.function.__module__}.{self.function.__name__}"
+
+
+class Results:
+    """What the finished tasks found, looked up by task."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.read: dict[str, dict[str, Any]] = {}
+
+    def record(self, task: Task) -> dict[str, Any]:
+        """The whole file of a task: arguments, result, seconds, versions and machine."""
+        if task.file not in self.read:
+            self.read[task.file] = json.loads((self.folder / task.file).read_text(encoding="utf-8"))
+        return self.read[task.file]
+
+    def __call__(self, task: Task) -> dict[str, Any]:
+        """What the task's function returned."""
+        result: dict[str, Any] = self.record(task)["result"]
+        return result
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it is there complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    os.replace(temporary, path)
+
+
+def perform(task: Task, folder: Path) -> None:
+    """Run a task, linear algebra in one thread since tasks run side by side, and keep what it found."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    started = time.perf_counter()
+    try:
+        with threadpool_limits(1):
+            result = task.function(**task.arguments)
+    except Exception as error:
+        raise RuntimeError(f"{task.name} failed: {type(error).__name__}: {error}") from error
+    record = {
+        "task": task.name,
+        "function": task.path,
+        "arguments": dict(task.arguments),
+        "result": result,
+        "seconds": round(time.perf_counter() - started, 3),
+        "made": {"when": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions(), "machine": machine()},
+    }
+    write_whole(folder / task.file, json.dumps(record, allow_nan=False))
+
+
+def run(
+    tasks: Iterable[Task],
+    folder: Path,
+    *,
+    first: Iterable[Task] = (),
+    jobs: int | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Results:
+    """Run the tasks that have no file yet, several at a time.
+
+    Parameters
+    ----------
+    tasks : tasks
+        What is asked for; the same task may be named more than once.
+    folder : path
+        Where files are kept.
+    first : tasks
+        Run before the others if there is anything to run, and not kept: they compile kernels.
+    jobs : int, optional
+        Processes; all cores by default.
+    force : bool
+        Run tasks that have a file as well.
+    progress : bool
+        Show a bar with the time left.
+    """
+    from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]
+
+    distinct = {task.file: task for task in tasks}
+    missing = [task for file, task in distinct.items() if force or not (folder / file).exists()]
+    missing.sort(key=lambda task: task.turn)
+    if missing:
+        parallel = Parallel(n_jobs=min(jobs or cpu_count(), len(missing)), return_as="generator_unordered")
+        for _ in parallel(delayed(task.function)(**task.arguments) for task in first):
+            pass
+        title = f"{len(missing)} of {len(distinct)} runs to do"
+        with progress_bar(progress, title, len(missing)) as report:
+            finished = parallel(delayed(perform)(task, folder) for task in missing)
+            for done, _ in enumerate(finished, start=1):
+                report(done)
+    return Results(folder)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    found = {"plackett": __version__, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "unknown"
+    return found
+
+
+def machine() -> str:
+    """Processor, cores and system, in words."""
+    cpu = platform.processor() or platform.machine()
+    listed = Path("/proc/cpuinfo")
+    if listed.exists():
+        for line in listed.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                cpu = line.partition(":")[2].strip()
+                break
+    return f"{cpu}, {os.cpu_count()} cores, {platform.system()}"

@@ -1,0 +1,68 @@
+"""Table 1: the data sets, as loaded, against the numbers that the paper gives."""
+
+from __future__ import annotations
+
+from plackett.paper.document import Column, Section, Table, listed
+from plackett.paper.plan import NAMES, Plan
+from plackett.paper.runs import Results, Task
+from plackett.paper.values import TABLE1
+from plackett.paper.verdicts import AGREES
+
+TITLE = "Table 1: the data"
+DATASETS = tuple(TABLE1)
+
+
+def describe(dataset: str) -> dict[str, object]:
+    """Covariates d, categories K, rows n, the size of each class, and the source."""
+    from plackett import datasets
+
+    bunch = datasets.load(dataset)
+    n, d = bunch.X.shape
+    counts = {str(label): int(count) for label, count in bunch.counts.items()}
+    return {"d": d, "K": len(counts), "n": n, "counts": counts, "source": bunch.source}
+
+
+def tasks(plan: Plan) -> list[Task]:
+    """One task a data set."""
+    return [Task(f"table1-{name}", describe, {"dataset": name}) for name in plan.sets(*DATASETS)]
+
+
+def section(plan: Plan, results: Results) -> Section:
+    """The table, and whether every number agrees."""
+    rows = []
+    for name, task in zip(plan.sets(*DATASETS), tasks(plan), strict=True):
+        found = results(task)
+        ours = (found["d"], found["K"], found["n"])
+        rows.append(
+            {
+                "name": NAMES[name],
+                "paper": ", ".join(f"{value:,}" for value in TABLE1[name]),
+                "d": ours[0],
+                "K": ours[1],
+                "n": ours[2],
+                "largest": 1 - max(found["counts"].values()) / found["n"],
+                "verdict": AGREES if ours == TABLE1[name] else "differs",
+                "source": found["source"],
+            }
+        )
+    columns = [
+        Column("name", "Data set"),
+        Column("paper", "Paper: d, K, n"),
+        Column("d", "d"),
+        Column("K", "K"),
+        Column("n", "n"),
+        Column("largest", "Error of always answering the largest class"),
+        Column("verdict", "Verdict"),
+        Column("source", "Source"),
+    ]
+    differing = [row["name"] for row in rows if row["verdict"] != AGREES]
+    outcome = (
+        f"{listed(differing)} differ from the paper's description."
+        if differing
+        else f"All {len(rows)} data sets have the covariates, categories and rows that the paper gives."
+    )
+    blocks = (
+        Table("table1", "Covariates d, categories K and data points n.", columns, rows),
+        "The paper speaks of five data sets and lists six.",
+    )
+    return Section("table1", TITLE, outcome, blocks)

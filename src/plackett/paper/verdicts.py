@@ -1,0 +1,72 @@
+"""Our number against the paper's: the difference in standard errors, and a verdict in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plackett.paper.values import Spread
+
+AGREES, BETTER, WORSE = "agrees", "better", "worse"
+IMPOSSIBLE = "the paper's value cannot be an error rate"
+BOUND = 2.0  # standard errors within which two numbers agree
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our mean and deviation, the difference from the paper's in standard errors of the difference, and a verdict."""
+
+    ours: Spread
+    n: int
+    z: float
+    verdict: str
+
+
+def spread(values: Any) -> Spread:
+    """Mean and standard deviation of replications."""
+    values = np.asarray(values, dtype=float)
+    return Spread(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0)
+
+
+def difference(ours: Spread, n: int, paper: Spread, n_paper: int) -> float:
+    """(ours − paper) / √(sd²/n + sd_paper²/n_paper)."""
+    error = math.sqrt(ours.sd**2 / n + paper.sd**2 / n_paper)
+    gap = ours.mean - paper.mean
+    if error == 0:
+        return 0.0 if gap == 0 else math.copysign(math.inf, gap)
+    return gap / error
+
+
+def compare(values: Any, paper: Spread, n_paper: int, ceiling: float | None = None) -> Comparison:
+    """Compare errors over replications with the paper's mean and deviation.
+
+    Parameters
+    ----------
+    values : array
+        Our error in each replication.
+    paper : Spread
+        The paper's.
+    n_paper : int
+        Replications behind it.
+    ceiling : float, optional
+        The error of always answering the largest class. A value of the paper that lies above it by more than `BOUND`
+        of the paper's own standard errors is not taken for an error rate.
+    """
+    ours, n = spread(values), len(values)
+    z = difference(ours, n, paper, n_paper)
+    if ceiling is not None and paper.mean - BOUND * paper.sd / math.sqrt(n_paper) > ceiling:
+        return Comparison(ours, n, z, IMPOSSIBLE)
+    return Comparison(ours, n, z, AGREES if abs(z) <= BOUND else BETTER if z < 0 else WORSE)
+
+
+def paired(ours: Any, other: Any) -> tuple[float, float]:
+    """Mean of ours − other over the same splits, and that mean in its standard errors (0 if all are equal)."""
+    gap = np.asarray(ours, dtype=float) - np.asarray(other, dtype=float)
+    mean = float(gap.mean())
+    error = float(gap.std(ddof=1) / math.sqrt(len(gap))) if len(gap) > 1 else 0.0
+    if error == 0:
+        return mean, 0.0 if mean == 0 else math.copysign(math.inf, mean)
+    return mean, mean / error

@@ -1,0 +1,506 @@
+"""The command line: what it promises an analyst who has a table and no wish to read Python."""
+
+import contextlib
+import io
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from plackett import PlackettLuceClassifier, load
+from plackett.cli import app
+
+FAST = ["--inference", "em", "--shape", "1"]
+RUNNER = CliRunner()
+
+
+def people(n=120, seed=0):
+    """A table with numbers, texts, codes, an identifier, missing values and a constant; three classes."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, size=n).astype(float)
+    home = rng.choice(["farm", "town", "city"], size=n)
+    sex = rng.choice(["f", "m"], size=n)
+    y = np.where(age + 10 * (home == "farm") > 60, "bus", np.where(sex == "m", "car", "train"))
+    age[5:15] = np.nan
+    frame = pd.DataFrame({"age": age, "home": home, "sex": sex, "code": rng.integers(1, 4, size=n), "planet": "Earth"})
+    return frame.assign(home=frame.home.mask(np.arange(n) == 7), mode=y)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the table in several forms and a model fitted to it."""
+    folder = tmp_path_factory.mktemp("cli")
+    table = people()
+    table.to_csv(folder / "people.csv", index=False)
+    table.assign(id=[f"p{i}" for i in range(len(table))]).to_csv(folder / "named.csv", index=False)
+    assert plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--out", folder / "m.plk").exit_code == 0
+    return folder
+
+
+def plackett(*arguments, stdin=None):
+    """Run a command in this process."""
+    return RUNNER.invoke(app, [str(a) for a in arguments], input=stdin, prog_name="plackett")
+
+
+def mistake(*arguments, stdin=None):
+    """The one line that a mistake gives."""
+    result = plackett(*arguments, stdin=stdin)
+    assert result.exit_code == 1, result.output
+    assert result.stdout == "" and "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if "note:" not in line]
+    assert len(lines) == 1 and lines[0].startswith("plackett: ")
+    return lines[0]
+
+
+def covariates(clf, frame):
+    """The notes that go with them are tested by themselves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clf.table_.covariates(frame)
+
+
+def probabilities(text):
+    return pd.read_csv(io.StringIO(text))
+
+
+# Fitting and predicting
+
+
+def test_fit_says_what_it_did_and_predict_gives_the_probabilities_of_the_library(folder):
+    result = plackett("predict", folder / "m.plk", folder / "people.csv")
+    assert result.exit_code == 0
+    table = probabilities(result.stdout)
+    assert list(table) == ["predicted", "p_bus", "p_car", "p_train"] and len(table) == 120
+    clf = load(folder / "m.plk")
+    X = covariates(clf, pd.read_csv(folder / "people.csv"))
+    np.testing.assert_allclose(table.iloc[:, 1:], clf.predict_proba(X), rtol=1e-5)
+    np.testing.assert_array_equal(table["predicted"], clf.predict(X))
+
+
+def test_columns_in_another_order_and_further_ones(folder):
+    frame = pd.read_csv(folder / "people.csv")
+    turned = frame[frame.columns[::-1]].drop(columns=["mode", "planet"]).assign(more="x").to_csv(index=False)
+    first = plackett("predict", folder / "m.plk", folder / "people.csv").stdout
+    assert plackett("predict", folder / "m.plk", "-", stdin=turned).stdout == first
+
+
+@pytest.mark.parametrize("kind", ["tsv", "semicolon", "gz", "parquet", "stdin", "bom"])
+def test_formats_are_recognised(folder, tmp_path, kind):
+    frame = pd.read_csv(folder / "people.csv")
+    path, stdin = tmp_path / "table", None
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "stdin":
+        path, stdin = "-", frame.to_csv(index=False)
+    elif kind == "gz":
+        frame.to_csv(path, index=False, compression="gzip")
+    else:
+        separator = {"tsv": "\t", "semicolon": ";", "bom": ","}[kind]
+        frame.to_csv(path, index=False, sep=separator, encoding="utf-8-sig" if kind == "bom" else "utf-8")
+    result = plackett("predict", folder / "m.plk", path, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == plackett("predict", folder / "m.plk", folder / "people.csv").stdout
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.csv.gz", "p.parquet"])
+def test_outputs_by_name(folder, tmp_path, name):
+    out = tmp_path / name
+    assert plackett("predict", folder / "m.plk", folder / "people.csv", "--out", out).exit_code == 0
+    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+    table = read(out, **({"sep": "\t"} if name.endswith("tsv") else {}))
+    expected = probabilities(plackett("predict", folder / "m.plk", folder / "people.csv").stdout)
+    pd.testing.assert_frame_equal(table, expected, check_dtype=False)
+
+
+def test_a_model_through_pipes(folder):
+    frame = (folder / "people.csv").read_text()
+    fitted = plackett("fit", "-", "--target", "mode", *FAST, "--out", "-", stdin=frame)
+    assert fitted.exit_code == 0 and "3 classes" in fitted.stderr
+    shown = plackett("show", "-", stdin=fitted.stdout_bytes)
+    assert shown.exit_code == 0 and "exp(-age)" in shown.stdout
+    assert load(io.BytesIO(fitted.stdout_bytes)).classes_.tolist() == ["bus", "car", "train"]
+    both = plackett("predict", "-", "-")
+    assert both.exit_code == 2 and "both" in both.stderr
+
+
+def test_intervals_and_kept_columns(folder, tmp_path):
+    model = tmp_path / "v.plk"
+    settings = ["--inference", "variational", "--shape", "0.5", "--drop", "id"]
+    assert plackett("fit", folder / "named.csv", "--target", "mode", *settings, "--out", model).exit_code == 0
+    result = plackett("predict", model, folder / "named.csv", "--interval", "0.8", "--keep", "id")
+    table = probabilities(result.stdout)
+    assert list(table)[:5] == ["id", "predicted", "p_bus", "p_bus_lower", "p_bus_upper"]
+    assert table["id"].tolist() == [f"p{i}" for i in range(120)]
+    assert (table["p_car_lower"] < table["p_car"]).all() and (table["p_car"] < table["p_car_upper"]).all()
+    clf = load(model)
+    lower, _ = clf.predict_interval(covariates(clf, pd.read_csv(folder / "named.csv")), 0.8)
+    np.testing.assert_allclose(table["p_bus_lower"], lower[:, 0], rtol=1e-5)
+
+
+def test_held_out_rows_are_kept_from_the_fit_and_scored(folder, tmp_path):
+    model = tmp_path / "t.plk"
+    result = plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--test", "0.25", "--out", model)
+    assert result.exit_code == 0
+    clf, frame = load(model), pd.read_csv(folder / "people.csv")
+    X, y = covariates(clf, frame), frame["mode"].to_numpy()
+    held = clf.table_.held_out(X, y)
+    shares = pd.Series(held).groupby(y).mean()
+    assert (abs(shares - 0.25) < 0.02).all() and sum(clf.table_.counts.values()) == (~held).sum()
+    again = PlackettLuceClassifier("em", shape=1.0).fit(X[~held], y[~held])
+    np.testing.assert_allclose(clf.predict_proba(X), again.predict_proba(X), rtol=1e-9)
+    error = np.mean(clf.predict(X[held]) != y[held])
+    own = clf.predict_proba(X[held])[np.arange(held.sum()), np.searchsorted(clf.classes_, y[held])]
+    assert f"held out, {held.sum()} rows: error {error:.3f}, log-loss {-np.log(own).mean():.3f}" in result.stdout
+    assert f"{held.sum()} rows: error {error:.3f}" in plackett("predict", model, folder / "people.csv").stderr
+    other = frame[:50]
+    assert clf.table_.held_out(covariates(clf, other), y[:50]).all()
+
+
+def test_same_seed_same_file(folder, tmp_path):
+    settings = ["--target", "mode", "--inference", "variational", "--shape", "0.5", "--drop", "home", "--test", "0.3"]
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        plackett("fit", folder / "people.csv", *settings, "--seed", seed, "--out", tmp_path / name)
+    a, b, c = (load(tmp_path / name).weights_ for name in "abc")
+    assert (a == b).all() and (a != c).any()
+
+
+def test_labels_keep_their_kind(folder, tmp_path):
+    for values, kind in (([1, 2] * 30, int), (["01", "x"] * 30, str), ([True, False] * 30, bool)):
+        table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60), "y": values}).to_csv(index=False)
+        result = plackett("fit", "-", "--target", "y", *FAST, "--out", "-", stdin=table)
+        assert result.exit_code == 0, result.stderr
+        classes = load(io.BytesIO(result.stdout_bytes)).classes_.tolist()
+        assert classes == sorted(set(values)) and all(type(c) is kind for c in classes)
+
+
+# The table
+
+
+def test_encoding_of_the_columns(folder):
+    clf = load(folder / "m.plk")
+    frame = pd.read_csv(folder / "people.csv")
+    X = covariates(clf, frame)
+    homes = ["home=city", "home=farm", "home=town"]
+    assert list(X) == ["age", "age is missing", *homes, "home is missing", "sex=m", "code"]
+    np.testing.assert_array_equal(X["age"], frame["age"].fillna(frame["age"].median()))
+    np.testing.assert_array_equal(X["age is missing"], frame["age"].isna())
+    np.testing.assert_array_equal(X["sex=m"], frame["sex"] == "m")
+    seen = frame["home"].notna()
+    for home in ("city", "farm", "town"):
+        np.testing.assert_array_equal(X.loc[seen, f"home={home}"], frame["home"][seen] == home)
+        assert X.loc[7, f"home={home}"] == (frame["home"] == home).sum() / seen.sum()
+
+
+def test_missing_values_are_filled_in_with_a_note_or_refused(folder, tmp_path):
+    out = tmp_path / "m.plk"
+    result = plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--out", out)
+    assert "note: column 'age' is missing in 10 of 120 rows: taken for the median" in result.stderr
+    arguments = ["fit", folder / "people.csv", "--target", "mode", *FAST, "--out", out, "--force", "--missing", "error"]
+    line = mistake(*arguments)
+    assert "column 'age' is missing in 10 of 120 rows" in line and "--drop age" in line and "--missing impute" in line
+    assert plackett(*arguments, "--drop", "age", "--drop", "home").exit_code == 0
+    gap = "age,home,sex,code\n30,,m,1\n"
+    assert "'home'" in mistake("predict", folder / "m.plk", "-", stdin=gap.replace("home", "hom"))
+    assert plackett("predict", folder / "m.plk", "-", stdin=gap).exit_code == 0
+    refused = plackett("predict", out, "-", stdin="sex,code\nm,\n")
+    assert refused.exit_code == 1 and "column 'code' is missing in 1 of 1 rows" in refused.stderr
+
+
+def test_rows_without_a_class_are_left_out(folder, tmp_path):
+    table = people()
+    table.loc[[3, 9], "mode"] = None
+    result = plackett("fit", "-", "--target", "mode", *FAST, "--out", tmp_path / "m", stdin=table.to_csv(index=False))
+    assert "the target 'mode' is missing in 2 of 120 rows: these rows are left out" in result.stderr
+    assert sum(load(tmp_path / "m").table_.counts.values()) == 118
+
+
+def test_a_level_that_was_not_seen_says_nothing(folder):
+    new = "age,home,sex,code\n30,igloo,m,1\n40,town,m,1\n"
+    result = plackett("predict", folder / "m.plk", "-", stdin=new)
+    assert result.exit_code == 0
+    assert "column 'home' has 1 value that did not occur in training, such as 'igloo'" in result.stderr
+    clf = load(folder / "m.plk")
+    with pytest.warns(UserWarning, match="did not occur"):
+        X = clf.table_.covariates(pd.read_csv(io.StringIO(new)))
+    Z = (X.to_numpy() - clf.features_.mean_) / clf.features_.scale_
+    homes = [list(X).index(f"home={home}") for home in ("city", "farm", "town")]
+    assert np.abs(Z[0, homes]).max() < 0.05 < np.abs(Z[1, homes]).min()
+
+
+def test_what_deserves_a_look_is_noted(tmp_path):
+    table = people().assign(row=range(1, 121))
+    table.loc[:3, "mode"] = "rickshaw"
+    result = plackett("fit", "-", "--target", "mode", *FAST, "--out", tmp_path / "m", stdin=table.to_csv(index=False))
+    assert "few rows of some classes (rickshaw: 4)" in result.stderr
+    assert "left out, being the same in every row: planet." in result.stderr
+    assert "column 'row' counts the rows: leave it out with --drop row" in result.stderr
+
+
+def test_codes_as_categories(folder, tmp_path):
+    settings = ["--target", "mode", *FAST, "--categorical", "code"]
+    assert plackett("fit", folder / "people.csv", *settings, "--out", tmp_path / "m").exit_code == 0
+    table = load(tmp_path / "m").table_
+    assert table.columns[-1].levels == ("1", "2", "3")
+    result = plackett("predict", tmp_path / "m", "-", stdin="age,home,sex,code\n30,town,m,1.0\n")
+    assert result.exit_code == 0 and "occur" not in result.stderr
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "table, options, words",
+    [
+        ("age,mood\n1,a\n2,b\n", ["--target", "moood"], "no target 'moood'; did you mean mood?"),
+        ("age,mood\n1,a\n2,b\n", ["--target", "zzz"], "no target 'zzz'; the table has age, mood."),
+        ("age,mood\n1,a\n2,b\n", ["--target", "mood", "--drop", "agee"], "no column 'agee'; did you mean age?"),
+        ("age,mood\n1,a\n2,a\n", ["--target", "mood"], "two classes or more, got 1 in 2 rows"),
+        ("age,mood\n1,a\n2,b\n3,c\n", ["--target", "mood"], "3 different values in 3 rows, such as 'a'"),
+        ("mood\na\nb\na\nb\n", ["--target", "mood"], "no column to predict 'mood' from"),
+        ("age,mood\n1,a,9\n2,b,9\n", ["--target", "mood"], "more fields than its first line has names"),
+        ("age,mood\n1,a\n2,b,9,9\n", ["--target", "mood"], "is not a table: .*line 3"),
+        ("age,mood\ninf,a\n2,b\n1,a\n0,b\n", ["--target", "mood"], "column 'age' is infinite in 1 of 4 rows"),
+        ("age,mood\n", ["--target", "mood"], "a header and no rows"),
+        ("", ["--target", "mood"], "standard input is empty"),
+        ("age,mood\n1,a\n2,b\n1,b\n2,a\n", ["--target", "mood", "--shape", "-1"], "shape must be a positive number"),
+        ("age,mood\n1,a\n2,b\n1,b\n2,a\n", ["--target", "mood", "--features", "cubic"], "features must be one of"),
+    ],
+)
+def test_one_line_for_a_mistake(tmp_path, table, options, words):
+    line = mistake("fit", "-", *FAST, *options, "--out", tmp_path / "m", stdin=table)
+    assert re.search(words, line), line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_that_are_no_covariates(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"y": ["a", "b"] * 30})
+    for column, words in (
+        (
+            [f"name {i}" for i in range(60)],
+            "60 different texts .* such as 'name 0'.*--drop x.*--categorical x",
+        ),
+        ([*rng.normal(size=58).astype(str), "low", "high"], "numbers in 58 of 60 rows.* such as 'low'.*--drop x"),
+    ):
+        text = table.assign(x=column).to_csv(index=False)
+        line = mistake("fit", "-", "--target", "y", *FAST, "--out", tmp_path / "m", stdin=text)
+        assert re.search(words, line), line
+    assert (
+        plackett(
+            "fit", "-", "--target", "y", *FAST, "--categorical", "x", "--out", tmp_path / "m", stdin=text
+        ).exit_code
+        == 0
+    )
+    table.assign(x=pd.date_range("2020-01-01", periods=60)).to_parquet(tmp_path / "dates")
+    assert "holds dates" in mistake("fit", tmp_path / "dates", "--target", "y", *FAST, "--out", tmp_path / "n")
+
+
+def test_files_that_are_no_tables(tmp_path):
+    for content, words in ((b"PK\x03\x04rest", "spreadsheet"), (b"a,y\n1,\xe9\n", "line 2 of .* is not UTF-8"),
+                           (b"PAR1 and no more", "not a whole Parquet file")):  # fmt: skip
+        (tmp_path / "t").write_bytes(content)
+        line = mistake("fit", tmp_path / "t", "--target", "y", "--out", tmp_path / "m")
+        assert re.search(words, line), line
+    assert "No such file" in mistake("fit", tmp_path / "none", "--target", "y", "--out", tmp_path / "m")
+
+
+def test_new_tables_that_do_not_fit_the_model(folder):
+    assert "no column 'age'" in mistake("predict", folder / "m.plk", "-", stdin="home,sex,code\ntown,m,1\n")
+    words = mistake("predict", folder / "m.plk", "-", stdin="age,home,sex,code\nold,town,m,1\n")
+    assert "column 'age' held numbers in training, and 1 of 1 rows hold something else, such as 'old'" in words
+
+
+def test_models_that_are_none(folder, tmp_path, iris):
+    assert "is not a whole plackett model file" in mistake("show", folder / "people.csv")
+    assert "No such file" in mistake("show", tmp_path / "none.plk")
+    PlackettLuceClassifier("em", shape=1).fit(*iris).save(tmp_path / "python.plk")
+    line = mistake("predict", tmp_path / "python.plk", folder / "people.csv")
+    assert "saved in Python" in line
+    assert plackett("show", tmp_path / "python.plk").exit_code == 0
+
+
+def test_advice_is_in_options(folder):
+    line = mistake("predict", folder / "m.plk", folder / "people.csv", "--interval", "0.9")
+    assert "Fit with --inference gibbs or --inference variational." in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit"],
+        ["fit", "x.csv", "--out", "m"],
+        ["fit", "x.csv", "--target", "y", "--out", "m", "--inference", "magic"],
+        ["fit", "x.csv", "--target", "y", "--out", "m", "--shape", "round"],
+        ["fit", "x.csv", "--target", "y", "--out", "m", "--inference", "em", "--draws", "10"],
+        ["fit", "x.csv", "--target", "y", "--out", "m", "--test", "2"],
+        ["predict", "m.plk", "x.csv", "--interval", "90"],
+        ["unknown"],
+    ],
+)
+def test_wrong_usage(arguments):
+    result = plackett(*arguments)
+    assert result.exit_code == 2 and "Usage: plackett" in result.stderr and result.stdout == ""
+
+
+# Output files
+
+
+def test_an_existing_file_is_kept_unless_forced(folder, tmp_path):
+    for command in (
+        ["fit", folder / "people.csv", "--target", "mode", *FAST],
+        ["predict", folder / "m.plk", folder / "people.csv"],
+        ["report", folder / "m.plk", folder / "people.csv"],
+        ["show", folder / "m.plk"],
+    ):
+        out = tmp_path / "old.csv"
+        out.write_text("old")
+        assert "exists; replace it with --force" in mistake(*command, "--out", out)
+        assert out.read_text() == "old"
+        if command[0] != "report":
+            assert plackett(*command, "--out", out, "--force").exit_code == 0
+            assert out.read_bytes() != b"old"
+
+
+def test_a_failed_write_leaves_the_old_file_whole(folder, tmp_path, monkeypatch):
+    out = tmp_path / "old.csv"
+    out.write_text("old")
+
+    def fail(handle):
+        raise OSError(28, "No space left on device", str(out))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    line = mistake("predict", folder / "m.plk", folder / "people.csv", "--out", out, "--force")
+    assert "No space left on device" in line
+    arguments = ["fit", folder / "people.csv", "--target", "mode", *FAST, "--out", out, "--force"]
+    assert plackett(*arguments).exit_code == 1
+    assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["old.csv"]
+
+
+def test_where_nothing_can_be_written(folder, tmp_path):
+    command = ["predict", folder / "m.plk", folder / "people.csv", "--out"]
+    assert "is a folder" in mistake(*command, tmp_path)
+    assert "there is no folder" in mistake(*command, tmp_path / "no" / "p.csv")
+    assert "must end in .csv, .tsv, .parquet" in mistake(*command, tmp_path / "p.xlsx")
+
+
+# Showing and reporting
+
+
+def test_show(folder, tmp_path):
+    result = plackett("show", folder / "m.plk", "--weights", "4")
+    clf = load(folder / "m.plk")
+    assert repr(clf) in result.stdout and "mode (bus:" in result.stdout
+    top = clf.summary().nlargest(4, "mean")
+    rows = [line for line in result.stdout.splitlines() if line.startswith("│")]
+    assert len(rows) == 4
+    for row, feature, mean in zip(rows, top["feature"], top["mean"], strict=True):
+        assert feature in row and f"{mean:.3g}" in row
+    everything = probabilities(plackett("show", folder / "m.plk", "--out", "-").stdout)
+    pd.testing.assert_frame_equal(everything, clf.summary(), check_dtype=False)
+
+
+def test_names_are_not_taken_for_markup(tmp_path):
+    table = people().rename(columns={"age": "[red]age[/red]"}).to_csv(index=False)
+    assert plackett("fit", "-", "--target", "mode", *FAST, "--out", tmp_path / "m", stdin=table).exit_code == 0
+    assert "exp(-[red]age[/red])" in plackett("show", tmp_path / "m", "--weights", "100").stdout
+
+
+def test_report_is_given_what_was_seen_and_what_was_not(folder, tmp_path, monkeypatch):
+    calls = []
+    fake = types.ModuleType("plackett.report")
+    fake.write_report = lambda *arguments, **options: calls.append((arguments, options))
+    monkeypatch.setitem(sys.modules, "plackett.report", fake)
+    model = tmp_path / "t.plk"
+    plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--test", "0.2", "--out", model)
+    frame = pd.read_csv(folder / "people.csv")
+    held = int(load(model).table_.held_out(covariates(load(model), frame), frame["mode"].to_numpy()).sum())
+
+    def reported(which, table, stdin=None):
+        result = plackett("report", which, table, "--out", tmp_path / "r.html", "--title", "T", stdin=stdin)
+        assert result.exit_code == 0, result.stderr
+        (clf, X, y, out), options = calls.pop()
+        assert out == str(tmp_path / "r.html") and options["title"] == "T" and y.name == "mode"
+        assert list(X) == list(clf.feature_names_in_) and len(X) == len(y)
+        test = options["test"]
+        return len(X), None if test is None else (len(test[0]), len(test[1])), result.stderr
+
+    assert reported(model, folder / "people.csv")[:2] == (120 - held, (held, held))
+    assert reported(model, "-", frame[:50].to_csv(index=False))[:2] == (50, (50, 50))
+    size, test, words = reported(folder / "m.plk", folder / "people.csv")
+    assert (size, test) == (120, None) and "fitted to these very rows" in words
+
+
+# As a process
+
+
+def start(folder, *arguments, **options):
+    command = [sys.executable, "-m", "plackett", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, **options)
+
+
+SLOW = ["--inference", "gibbs", "--shape", "1", "--draws", "1000000", "--chains", "1"]
+
+
+def test_silent_in_a_pipe(folder, tmp_path):
+    arguments = ["fit", "people.csv", "--target", "mode", "--shape", "1", "--draws", "500", "--chains", "1", "--drop"]
+    run = start(folder, *arguments, "age", "--out", tmp_path / "m", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = run.communicate()
+    assert run.returncode == 0 and b"3 classes" in out
+    assert all(line.startswith(b"plackett: ") for line in err.splitlines()) and b"left" not in err.replace(
+        b"left out", b""
+    )
+
+
+def test_progress_on_a_terminal_and_ctrl_c_keeps_the_draws(folder, tmp_path):
+    ours, theirs = pty.openpty()
+    out = tmp_path / "m.plk"
+    arguments = ["fit", "people.csv", "--target", "mode", *SLOW, "--out", out]
+    run = start(folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"})
+    os.close(theirs)
+    seen, interrupted = b"", False
+    with contextlib.suppress(OSError):  # the terminal is gone with the process
+        while chunk := os.read(ours, 4096):
+            seen = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", seen + chunk)
+            done = re.findall(rb"Gibbs, 1 chains \S+ (\d+)/1001000 \d:\d\d:\d\d left \d:\d\d:\d\d", seen)
+            if not interrupted and done and int(done[-1]) > 2000:  # more than tuning
+                run.send_signal(signal.SIGINT)
+                interrupted = True
+    os.close(ours)
+    assert run.wait() == 130 and b"note: interrupted: the " in seen
+    assert 0 < load(out).posterior_.shape.shape[1] < 1_000_000
+
+
+def test_ctrl_c_before_there_is_a_result_leaves_the_old_file(folder, tmp_path):
+    out = tmp_path / "m.plk"
+    out.write_text("old")
+    arguments = ["fit", "-", "--target", "mode", *FAST, "--out", out, "--force"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "plackett", *map(str, arguments)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    run.stdin.write(b"age,mode\n" + b"1,a\n" * 50_000)  # more than a pipe holds: it is being read
+    time.sleep(1)  # and now waited for
+    run.send_signal(signal.SIGINT)
+    err = run.stderr.read()
+    run.wait()
+    run.stdin.close()
+    run.stderr.close()
+    assert run.returncode == 130 and b"Traceback" not in err
+    assert out.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_reader_that_stops_early(folder):
+    run = start(folder, "show", "m.plk", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.close()
+    err = run.stderr.read()
+    run.stderr.close()
+    assert run.wait() == 1 and b"Traceback" not in err
