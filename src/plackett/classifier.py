@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,21 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from plackett.directions import LearnedDirections
+from plackett.directions.learning import SAMPLING, SHAPE
+from plackett.directions.posterior import DirectionDraws, DirectionPoint
+from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Problem
 from plackett.model.race import Array
-from plackett.posterior import Point, mean_probabilities, probability_interval
+from plackett.posterior import Point, averaged, chunks, equal_tailed
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
-FEATURES = {"exp": ExpFeatures}
+FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 
 
 class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
@@ -44,8 +49,9 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         (variational), cross-validated log-loss (EM).
     rate : float
         The prior's rate b. It has no effect on predictions.
-    features : "exp" or transformer
-        The feature map W; any transformer with non-negative output. "exp" is `ExpFeatures`.
+    features : "exp", "learned" or transformer
+        The feature map W; any transformer with non-negative output. "exp" is `ExpFeatures`; "learned" is
+        `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels.
     engine : {"auto", "numba", "numpy"}
         Where the passes over the rows run.
     random_state : int, RandomState or None
@@ -121,11 +127,11 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        features = self._make_features()
         inference = self._make_inference()
         shape = number_or_learn("shape", self.shape)
         rate = positive("rate", self.rate)
         engine = make_engine(self.engine)
-        features = self._make_features()
         X, y = self._validate(X, y)
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
@@ -134,22 +140,29 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         if weight is not None:
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-
-        self.features_ = fit_features(features, X, codes, weight)
-        W = transform(self.features_, X)
         cv_losses = None
-        if isinstance(inference, EM) and shape is None:
-            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
-            shape = float(shapes[np.argmin(losses)])
-            cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-        if isinstance(inference, Gibbs) and weight is not None:
-            repeats = weight.astype(np.intp)
-            W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
+
         seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        rows = engine.prepare(W, codes, weight, len(classes))
-        mirrors = getattr(self.features_, "mirrors_", None)
-        problem = Problem(rows, W, codes, mirrors, rate, seed, bool(self.progress), self.random_state is not None)
-        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
+        show, seeded = bool(self.progress), self.random_state is not None
+        if self._learned():
+            task = make_task(X, codes, weight, seed, show, seeded)
+            fit = features.learn(inference, task, SHAPE if shape is None else shape)
+            self.features_ = fit.posterior.gates(task.mean, task.scale).fit(X)
+            self._training = (X, codes)
+        else:
+            self.features_ = fit_features(features, X, codes, weight)
+            W = transform(self.features_, X)
+            if isinstance(inference, EM) and shape is None:
+                shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
+                shape = float(shapes[np.argmin(losses)])
+                cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+            if isinstance(inference, Gibbs) and weight is not None:
+                repeats = weight.astype(np.intp)
+                W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
+            rows = engine.prepare(W, codes, weight, len(classes))
+            mirrors = getattr(self.features_, "mirrors_", None)
+            fit = inference.fit(Problem(rows, W, codes, mirrors, rate, seed, show, seeded), shape)  # type: ignore[arg-type]
+            self._training = (W, codes)
 
         self.classes_ = classes
         self.posterior_ = fit.posterior
@@ -163,12 +176,11 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
             self.cv_log_loss_ = cv_losses
         for name, value in fit.extra.items():
             setattr(self, name, value)
-        self._training = (W, codes)
         return self
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""
-        return mean_probabilities(self._transform(X), self.posterior_.flat_draws())
+        return averaged(self._probabilities(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
@@ -191,13 +203,13 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         lower, upper : arrays (n, K)
         """
         check_is_fitted(self)
-        if isinstance(self.posterior_, Point):
+        if isinstance(self.posterior_, (Point, DirectionPoint)):
             raise ValueError(
                 "EM gives one estimate and no uncertainty, so there is no interval. Fit with inference='gibbs' or "
                 "inference='variational'."
             )
         prob = check_prob(prob)
-        return probability_interval(self._transform(X), self.posterior_.flat_draws(), prob)
+        return equal_tailed(self._probabilities(X), prob)
 
     def to_arviz(self, log_likelihood: bool = True) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
@@ -225,6 +237,14 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
             names = [f"feature{j}" for j in range(self.weights_.shape[1])]
         return np.asarray(names, dtype=object)
 
+    def _probabilities(self, X: Any) -> Iterator[Array]:
+        """Class probabilities (rows, S, K) of runs of rows under every draw."""
+        check_is_fitted(self)
+        if isinstance(self.posterior_, DirectionDraws):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+            return self.posterior_.probabilities(self.features_.chunks(X))
+        return chunks(self._transform(X), self.posterior_.flat_draws())
+
     def _transform(self, X: Any) -> npt.NDArray[np.floating]:
         check_is_fitted(self)
         if isinstance(self.features_, ExpFeatures):
@@ -238,12 +258,18 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
 
     def _make_inference(self) -> EM | Variational | Gibbs:
         if isinstance(self.inference, str) and self.inference in INFERENCES:
-            return INFERENCES[self.inference]()
+            fewer = SAMPLING if self.inference == "gibbs" and self._learned() else {}
+            return INFERENCES[self.inference](**fewer)
         if isinstance(self.inference, (EM, Variational, Gibbs)):
             return self.inference
         raise ValueError(
             f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
             f"got {self.inference!r} instead."
+        )
+
+    def _learned(self) -> bool:
+        return isinstance(self.features, LearnedDirections) or (
+            isinstance(self.features, str) and self.features == "learned"
         )
 
     def _make_features(self) -> Any:
@@ -253,16 +279,16 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
                     f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
                 )
             return FEATURES[self.features]()
-        if not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
+        if not self._learned() and not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
             raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
         return clone(self.features)
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        if isinstance(self.features, (str, ExpFeatures)):
+        if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
             checked, y = validate_data(self, X, y, dtype=np.float64)
-            X = _named(X, checked)
+            X = checked if self._learned() else _named(X, checked)
         else:
             validate_data(self, X, skip_check_array=True)
             y = column_or_1d(y, warn=True)
