@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Problem
+from plackett.inference.base import Fit, Problem
 from plackett.model.race import Array
 from plackett.posterior import Point, averaged, chunks, equal_tailed
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
@@ -130,8 +131,8 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         features = self._make_features()
         inference = self._make_inference()
         shape = number_or_learn("shape", self.shape)
-        rate = positive("rate", self.rate)
-        engine = make_engine(self.engine)
+        positive("rate", self.rate)
+        make_engine(self.engine)
         X, y = self._validate(X, y)
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
@@ -140,29 +141,8 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         if weight is not None:
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-        cv_losses = None
-
-        seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        show, seeded = bool(self.progress), self.random_state is not None
-        if self._learned():
-            task = make_task(X, codes, weight, seed, show, seeded)
-            fit = features.learn(inference, task, SHAPE if shape is None else shape)
-            self.features_ = fit.posterior.gates(task.mean, task.scale).fit(X)
-            self._training = (X, codes)
-        else:
-            self.features_ = fit_features(features, X, codes, weight)
-            W = transform(self.features_, X)
-            if isinstance(inference, EM) and shape is None:
-                shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
-                shape = float(shapes[np.argmin(losses)])
-                cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-            if isinstance(inference, Gibbs) and weight is not None:
-                repeats = weight.astype(np.intp)
-                W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
-            rows = engine.prepare(W, codes, weight, len(classes))
-            mirrors = getattr(self.features_, "mirrors_", None)
-            fit = inference.fit(Problem(rows, W, codes, mirrors, rate, seed, show, seeded), shape)  # type: ignore[arg-type]
-            self._training = (W, codes)
+        learn = self._learn_directions if self._learned() else self._learn_weights
+        fit = learn(features, inference, X, codes, weight, shape)
 
         self.classes_ = classes
         self.posterior_ = fit.posterior
@@ -172,15 +152,61 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = fit.n_iter
         for stale in ("diagnostics_", "cv_log_loss_"):
             self.__dict__.pop(stale, None)
-        if cv_losses is not None:
-            self.cv_log_loss_ = cv_losses
         for name, value in fit.extra.items():
             setattr(self, name, value)
         return self
 
+    def _learn_weights(
+        self,
+        features: Any,
+        inference: EM | Variational | Gibbs,
+        X: Any,
+        codes: npt.NDArray[np.intp],
+        weight: Array | None,
+        shape: float | None,
+    ) -> Fit:
+        """Weights of a feature map that does not know the labels."""
+        engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
+        self.features_ = fit_features(features, X, codes, weight)
+        W = transform(self.features_, X)
+        if isinstance(inference, EM) and shape is None:
+            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine)
+            shape = float(shapes[np.argmin(losses)])
+            extra = {"cv_log_loss_": dict(zip(shapes.tolist(), losses.tolist(), strict=True))}
+        if isinstance(inference, Gibbs) and weight is not None:
+            repeats = weight.astype(np.intp)
+            W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
+        rows = engine.prepare(W, codes, weight, n_classes)
+        mirrors = getattr(self.features_, "mirrors_", None)
+        self._training = (W, codes)
+        fit = inference.fit(Problem(rows, W, codes, mirrors, rate, *self._run_settings()), shape)  # type: ignore[arg-type]
+        return replace(fit, extra=fit.extra | extra)
+
+    def _learn_directions(
+        self,
+        features: LearnedDirections,
+        inference: EM | Variational | Gibbs,
+        X: Array,
+        codes: npt.NDArray[np.intp],
+        weight: Array | None,
+        shape: float | None,
+    ) -> Fit:
+        """Weights and directions together; the gates of the draws become the feature map."""
+        task = make_task(X, codes, weight, *self._run_settings())
+        fit = features.learn(inference, task, SHAPE if shape is None else shape)
+        self.features_ = fit.posterior.gates(task.mean, task.scale, task.rotation).fit(X)  # type: ignore[attr-defined]
+        self._training = (X, codes)
+        return fit
+
+    def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
+        """Seed, whether to show progress, and whether the user chose the seed."""
+        words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
+        return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
+
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""
-        return averaged(self._probabilities(X))
+        average = averaged(self._probabilities(X))
+        return self.posterior_.calibrated(average) if isinstance(self.posterior_, DirectionDraws) else average
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from plackett.diagnostics import PROBED, measures
-from plackett.directions.posterior import DirectionDraws
+from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
 
 TOLERATED = 0.02  # Monte-Carlo error of an averaged probability
@@ -34,22 +33,13 @@ class DirectionDiagnostics:
         return float(np.nanmin([self.probability_ess_bulk, self.probability_ess_tail]))
 
 
-def probed_probabilities(draws: DirectionDraws, Z: Array) -> Array:
-    """Class probabilities (chain, draw, row, K) of some rows, spread over the data."""
-    some = Z[np.linspace(0, len(Z) - 1, min(PROBED, len(Z))).astype(int)]
-    totals = logsumexp(draws.log_weights, axis=2)
-    gates = draws.directions @ some.T + totals[..., None]  # (chain, draw, M, row)
-    gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
-    votes = np.exp(draws.log_weights - totals[:, :, None])
-    return np.einsum("csmr,cskm->csrk", gates, votes)
-
-
 def diagnose(draws: DirectionDraws, Z: Array) -> DirectionDiagnostics | None:
     """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
     C, D = draws.log_weights.shape[:2]
     if D < 4:
         return None
-    probability = probed_probabilities(draws, Z)
+    some = Z[np.linspace(0, len(Z) - 1, min(PROBED, len(Z))).astype(int)]
+    probability = probabilities(draws, some)
     by_chain = probability.mean(axis=1)
     error = np.sqrt(by_chain.var(axis=0, ddof=1).mean() / C) if C > 1 else np.nan
     return DirectionDiagnostics(*measures(probability), float(error))

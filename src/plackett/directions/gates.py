@@ -17,7 +17,7 @@ FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate i
 
 
 class Gates(TransformerMixin, BaseEstimator):
-    """π_sj(x) = softmax_j(offset_sj + z·direction_sj) of S draws, z = (x − mean)/scale: S·M features.
+    """π_sj(x) = softmax_j(offset_sj + z·direction_sj) of S draws, z = (x − mean)/scale · rotation: S·M features.
 
     The map is what it was made with; fitting learns nothing. With the votes of the same draws as weights,
     Σ_sj π_sj(x) θ_sjk / S is the posterior average, so that a fitted model is handed on as
@@ -25,19 +25,22 @@ class Gates(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    directions : (S, M, d) array
-        β of each draw, for standardised covariates.
+    directions : (S, M, r) array
+        β of each draw, for the columns of z.
     offsets : (S, M) array
         ln Λ.
     mean, scale : (d,) arrays
         What covariates are standardised with; the scale of a constant one is infinite.
+    rotation : (d, r) array, optional
+        Where there are more covariates than rows: their principal axes.
     """
 
-    def __init__(self, directions: Array, offsets: Array, mean: Array, scale: Array):
+    def __init__(self, directions: Array, offsets: Array, mean: Array, scale: Array, rotation: Array | None = None):
         self.directions = directions
         self.offsets = offsets
         self.mean = mean
         self.scale = scale
+        self.rotation = rotation
 
     def fit(self, X: Any, y: Any = None) -> Gates:
         """Check the number of columns."""
@@ -56,7 +59,7 @@ class Gates(TransformerMixin, BaseEstimator):
 
     def chunks(self, X: Array) -> Iterator[Array]:
         """Gates (rows, S, M) of runs of rows."""
-        Z = standardise(X, self.mean, self.scale)
+        Z = standardise(X, self.mean, self.scale, self.rotation)
         flat = self.directions.reshape(-1, self.directions.shape[2]).T
         step = max(1, CHUNK // self.offsets.size)
         for start in range(0, len(Z), step):
@@ -81,8 +84,8 @@ class Gates(TransformerMixin, BaseEstimator):
         return True
 
 
-def standardise(X: Array, mean: Array, scale: Array) -> Array:
-    """(x − mean)/scale, clipped so that no score overflows."""
+def standardise(X: Array, mean: Array, scale: Array, rotation: Array | None = None) -> Array:
+    """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation."""
     with np.errstate(over="ignore"):
         Z: Array = np.clip((X - mean) / scale, -FARTHEST, FARTHEST)
-    return Z
+    return Z if rotation is None else Z @ rotation

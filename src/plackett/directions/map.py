@@ -7,6 +7,7 @@ penalty: the smaller σ, the stronger. The path goes from weak to strong penalti
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import PredefinedSplit, check_cv
 
 from plackett.compiled import call
-from plackett.directions.gates import Gates
 from plackett.directions.gradient import pack
-from plackett.directions.posterior import DirectionPoint
+from plackett.directions.posterior import DirectionPoint, probabilities
 from plackett.directions.prior import Prior, Target, log_density, make_target
 from plackett.directions.sampler import unpacked
 from plackett.directions.starts import start
@@ -73,13 +73,6 @@ def point(position: Array, prior: Prior, d: int) -> DirectionPoint:
     return DirectionPoint(**vars(unpacked(position[None, None], prior, d)))
 
 
-def probabilities(posterior: DirectionPoint, Z: Array) -> Array:
-    """(n, K) of standardised rows."""
-    d = Z.shape[1]
-    gates: Gates = posterior.gates(np.zeros(d), np.ones(d))
-    return np.concatenate([block.reshape(len(block), -1) for block in gates.chunks(Z)]) @ posterior.votes[0].T
-
-
 def cross_validated(em: EM, task: Task, settings: Any, shape: float) -> dict[tuple[int, float], float]:
     """Held-out log-loss by (components, σ)."""
     if isinstance(em.cv, (int, np.integer)):
@@ -93,12 +86,12 @@ def cross_validated(em: EM, task: Task, settings: Any, shape: float) -> dict[tup
         present, codes = np.unique(task.codes[train], return_inverse=True)
         if len(present) < 2:
             continue
-        fold = Task(task.Z[train], codes, task.weight[train], task.mean, task.scale, task.seed)
+        fold = replace(task, Z=task.Z[train], codes=codes, weight=task.weight[train])
         for m in choices:
             prior = settings.prior(len(present), shape, m)
             for scale, (position, *_) in zip(SCALES, path(fold, prior, em.max_iter, COARSE), strict=True):
                 probability = np.zeros((len(test), task.n_classes))
-                probability[:, present] = probabilities(point(position, prior, task.Z.shape[1]), task.Z[test])
+                probability[:, present] = probabilities(point(position, prior, task.Z.shape[1]), task.Z[test])[0, 0]
                 own = np.clip(probability[np.arange(len(test)), task.codes[test]], 1e-15, 1.0)
                 loss[m, scale] -= float(task.weight[test] @ np.log(own))
         weight += float(task.weight[test].sum())

@@ -13,6 +13,7 @@ from plackett.directions.gates import Gates
 from plackett.model.race import Array
 
 POOLED = 400  # draws that predictions are averaged over
+SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,15 @@ class DirectionDraws:
         s_f: how much each covariate matters, a priori of the order 1.
     mixture : (chain,) array
         Weights of the chains in predictions.
+    power : float
+        κ, to which averaged probabilities are raised.
     """
 
     directions: Array = field(repr=False)
     log_weights: Array = field(repr=False)
     scales: Array = field(repr=False)
     mixture: Array
+    power: float = 1.0
 
     def pooled(self, most: int = POOLED) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Chain and draw of at most so many draws that count alike: of each chain as many as its weight allows."""
@@ -45,10 +49,10 @@ class DirectionDraws:
         draw = np.concatenate([np.linspace(0, D - 1, n).round().astype(np.intp) if n else [] for n in count])
         return chain, draw.astype(np.intp)
 
-    def gates(self, mean: Array, scale: Array) -> Gates:
+    def gates(self, mean: Array, scale: Array, rotation: Array | None) -> Gates:
         """The feature map of the pooled draws."""
         some = self.pooled()
-        return Gates(self.directions[some], logsumexp(self.log_weights[some], axis=1), mean, scale)
+        return Gates(self.directions[some], logsumexp(self.log_weights[some], axis=1), mean, scale, rotation)
 
     @property
     def votes(self) -> Array:
@@ -62,6 +66,10 @@ class DirectionDraws:
         votes = self.votes.transpose(0, 2, 1)
         return (np.matmul(block.transpose(1, 0, 2), votes).transpose(1, 0, 2) for block in gates)
 
+    def calibrated(self, probability: Array) -> Array:
+        """p^κ/Σ_l p_l^κ over the last axis."""
+        return probability if self.power == 1 else sharpened(probability, self.power)
+
     @property
     def weights(self) -> Array:
         """(K, S·M): with the gates as features, these weights give the posterior average; they sum to 1."""
@@ -72,6 +80,22 @@ class DirectionDraws:
 
 class DirectionPoint(DirectionDraws):
     """The mode: one chain of one draw."""
+
+
+def sharpened(probability: Array, power: float) -> Array:
+    """p^κ/Σ_l p_l^κ over the last axis."""
+    log = power * np.log(np.maximum(probability, SMALLEST))
+    result: Array = np.exp(log - logsumexp(log, axis=-1, keepdims=True))
+    return result
+
+
+def probabilities(draws: DirectionDraws, Z: Array) -> Array:
+    """Class probabilities (chain, draw, row, K) of a few standardised rows under every draw."""
+    totals = logsumexp(draws.log_weights, axis=2)
+    gates = draws.directions @ Z.T + totals[..., None]  # (chain, draw, M, row)
+    gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
+    votes = np.exp(draws.log_weights - totals[:, :, None])
+    return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)
 
 
 def largest_remainders(shares: Array) -> npt.NDArray[np.intp]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.compiled import call
+from plackett.directions.calibration import power
 from plackett.directions.diagnostics import DirectionDiagnostics, advice, diagnose
 from plackett.directions.gradient import Panels, pack
 from plackett.directions.hmc import Walk, advance, begin, windows
@@ -109,6 +110,8 @@ def sample(settings: Gibbs, task: Task, prior: Prior, longest: int) -> Fit:
     if run.store.count == 0:
         raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
     posterior, found = run.posterior(), run.diagnose()
+    if word is None:
+        posterior = replace(posterior, power=power(task, prior, longest, settings.tune, settings.draws))
     word = word or advice(found, run.store.count, settings.target_ess)
     if word:
         warnings.warn(word, ConvergenceWarning, stacklevel=5)

@@ -12,13 +12,14 @@ from plackett.model.race import Array
 
 SCALES = 0.5  # σ_0 and σ_1 at the start
 FOREIGN = -4.0  # ln λ of a class that does not own the component
+MISSING = 0.5  # rows that a class without any is taken to have
 JITTER = 0.3  # deviation of what is added to v
 
 
 def centres(task: Task, owner: npt.NDArray[np.int64], means: Array, rng: np.random.Generator) -> Array:
     """(M, d): rows of each component's class far from each other; the class's mean where they run out."""
     found = means[owner]
-    for k in range(task.n_classes):
+    for k in np.unique(task.codes):
         mine = task.codes == k
         some = np.flatnonzero(owner == k)[: mine.sum()]
         seed, weight = int(rng.integers(2**31)), task.weight[mine]
@@ -31,7 +32,7 @@ def start(task: Task, prior: Prior, rng: np.random.Generator) -> Array:
     (K, M), d = prior.shape.shape, task.Z.shape[1]
     q = np.zeros(size(prior, d))
     u, v, t, _, log_sigma = parts(q, K, M, d)
-    total = np.bincount(task.codes, weights=task.weight)
+    total = np.maximum(np.bincount(task.codes, weights=task.weight, minlength=K), MISSING)
     means = np.zeros((K, d))
     np.add.at(means, task.codes, task.Z * (task.weight / total[task.codes])[:, None])
     log_sigma[:] = np.log(SCALES)
