@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_feature_names_in,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -21,6 +22,7 @@ from sklearn.utils.validation import (
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import SAMPLING, SHAPE
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
+from plackett.directions.summary import Portrait, relevance
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
@@ -78,7 +80,10 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
     diagnostics_ : Diagnostics
         Gibbs only: R-hat and effective sample sizes.
     cv_log_loss_ : dict
-        EM with ``shape="learn"`` only: held-out log-loss by shape.
+        EM with ``shape="learn"`` only: held-out log-loss by shape. Learned directions: by components of a class and
+        scale.
+    relevance_ : (d,) array
+        Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates.
     n_iter_ : int
         Passes over the data (EM, variational) or sweeps of each chain (Gibbs).
 
@@ -150,7 +155,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         self.shape_ = fit.shape
         self.trace_ = fit.trace
         self.n_iter_ = fit.n_iter
-        for stale in ("diagnostics_", "cv_log_loss_"):
+        for stale in ("diagnostics_", "cv_log_loss_", "relevance_"):
             self.__dict__.pop(stale, None)
         for name, value in fit.extra.items():
             setattr(self, name, value)
@@ -196,7 +201,7 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
         fit = features.learn(inference, task, SHAPE if shape is None else shape)
         self.features_ = fit.posterior.gates(task.mean, task.scale, task.rotation).fit(X)  # type: ignore[attr-defined]
         self._training = (X, codes)
-        return fit
+        return replace(fit, extra=fit.extra | {"relevance_": relevance(self.features_, X)})
 
     def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
         """Seed, whether to show progress, and whether the user chose the seed."""
@@ -205,8 +210,12 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""
-        average = averaged(self._probabilities(X))
-        return self.posterior_.calibrated(average) if isinstance(self.posterior_, DirectionDraws) else average
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, DirectionDraws):
+            return averaged(self._probabilities(X))
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
+        return scores / scores.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
@@ -235,7 +244,48 @@ class PlackettLuceClassifier(ClassifierMixin, BaseEstimator):
                 "inference='variational'."
             )
         prob = check_prob(prob)
-        return equal_tailed(self._probabilities(X), prob)
+        lower, upper = equal_tailed(self._probabilities(X), prob)
+        if isinstance(self.posterior_, DirectionDraws):  # the prediction may lean on a mode, which is no draw
+            probability = self.predict_proba(X)
+            return np.minimum(lower, probability), np.maximum(upper, probability)
+        return lower, upper
+
+    def summary(self) -> Any:
+        """A data frame to read: the weights by feature and class, or the components of learned directions.
+
+        Components have no identity from draw to draw: those of the draw that predicts most like the average are
+        shown, by their share of the gates, with the classes that they vote for and their directions.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        if isinstance(self.posterior_, DirectionDraws):
+            return self._portrait().components(self.classes_, self._covariates())
+        return pd.DataFrame(self.weights_.T, index=self._feature_names(), columns=self.classes_)
+
+    def explain(self, x: Any) -> Any:
+        """Why one row is predicted as it is, by learned components: their gates, votes, and what opens them.
+
+        Parameters
+        ----------
+        x : array or data frame (1, d)
+            One row.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, DirectionDraws):
+            raise ValueError("explain names components, which learned directions have: fit with features='learned'.")
+        row = validate_data(self, x, dtype=np.float64, reset=False)
+        if len(row) != 1:
+            raise ValueError(f"explain takes one row, got {len(row)}: use X[[i]], or X.iloc[[i]] for a data frame.")
+        return self._portrait().explanation(row[0], self.classes_, self._covariates())
+
+    def _portrait(self) -> Portrait:
+        if not hasattr(self, "_training"):
+            raise ValueError("a model file does not hold the training rows, over which shares of the gates are taken.")
+        return Portrait(self.posterior_, self.features_, self._training[0])
+
+    def _covariates(self) -> npt.NDArray[np.object_]:
+        return np.asarray(_check_feature_names_in(self), dtype=object)
 
     def to_arviz(self, log_likelihood: bool = True) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.

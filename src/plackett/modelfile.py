@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from plackett.classifier import PlackettLuceClassifier
 from plackett.diagnostics import Diagnostics
+from plackett.directions import Gates, LearnedDirections
+from plackett.directions.diagnostics import DirectionDiagnostics
+from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
@@ -26,10 +29,14 @@ from plackett.priors import Gamma, LogUniform
 FORMAT = "plackett-model"
 VERSION = 1
 MODELS: dict[str, Any] = {cls.__name__: cls for cls in (PlackettLuceClassifier, SparseLogitClassifier)}
-SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures)}
+SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
-    for cls in (Point, Gammas, Draws, Diagnostics, LogitDraws, LogitDiagnostics, Measures, LogUniform, Gamma)
+    for cls in (
+        *(Point, Gammas, Draws, Diagnostics, LogUniform, Gamma),
+        *(DirectionDraws, DirectionPoint, DirectionDiagnostics),
+        *(LogitDraws, LogitDiagnostics, Measures),
+    )
 }
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from plackett.model.race import Array
 
 CHUNK = 1 << 22  # gates held at a time
+FLOOR = 1e-12  # a shut gate, so that products of gates do not underflow
 FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
 
 
@@ -48,12 +49,12 @@ class Gates(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Gates (n, S·M); those of one draw sum to 1."""
+        """Gates (n, S·M), none below FLOOR; those of one draw sum to 1."""
         X = self._checked(X)
         gates = np.empty((len(X), self.offsets.size))
         start = 0
         for block in self.chunks(X):
-            gates[start : start + len(block)] = block.reshape(len(block), -1)
+            gates[start : start + len(block)] = np.maximum(block, FLOOR).reshape(len(block), -1)
             start += len(block)
         return gates
 

@@ -39,7 +39,7 @@ class LearnedDirections(BaseEstimator):
     """
 
     def __init__(
-        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 1.0, leapfrogs: int = 24
+        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 24
     ):
         self.components = components
         self.own_shape = own_shape
@@ -53,7 +53,7 @@ class LearnedDirections(BaseEstimator):
 
         self.check()
         if isinstance(inference, Gibbs):
-            return sample(inference, task, self.prior(task.n_classes, shape), self.leapfrogs)
+            return sample(inference, task, self, shape)
         if isinstance(inference, EM):
             return climb(inference, task, self, shape)
         raise ValueError(

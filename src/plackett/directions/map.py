@@ -11,15 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import PredefinedSplit, check_cv
 
 from plackett.compiled import call
 from plackett.directions.gradient import pack
+from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionPoint, probabilities
 from plackett.directions.prior import Prior, Target, log_density, make_target
-from plackett.directions.sampler import unpacked
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
@@ -29,6 +30,8 @@ from plackett.selection import stratified_folds
 
 SCALES = (4.0, 2.0, 1.0, 0.5, 0.25, 0.12)  # σ, from weak to strong penalties
 COARSE = 1e-6  # tolerance within cross-validation
+
+Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
 
 def ascend(target: Target, position: Array, scale: float, max_iter: int, tol: float) -> tuple[Array, list[float], bool]:
@@ -73,38 +76,54 @@ def point(position: Array, prior: Prior, d: int) -> DirectionPoint:
     return DirectionPoint(**vars(unpacked(position[None, None], prior, d)))
 
 
-def cross_validated(em: EM, task: Task, settings: Any, shape: float) -> dict[tuple[int, float], float]:
-    """Held-out log-loss by (components, σ)."""
+def folds_of(em: EM, task: Task) -> Folds:
+    """Rows to train on and to test on."""
     if isinstance(em.cv, (int, np.integer)):
         splitter = check_cv(PredefinedSplit(stratified_folds(task.Z, task.codes, int(em.cv))))
     else:
         splitter = check_cv(em.cv, task.codes, classifier=True)
-    choices = sorted({1, settings.components})
-    loss = {(m, scale): 0.0 for m in choices for scale in SCALES}
-    weight = 0.0
-    for train, test in splitter.split(task.Z, task.codes):
+    return list(splitter.split(task.Z, task.codes))
+
+
+def held_out_modes(
+    task: Task, settings: Any, shape: float, components: list[int], folds: Folds, max_iter: int
+) -> dict[tuple[int, float], Array]:
+    """Probabilities (n, K) of held-out rows by (components, σ); NaN for rows that no mode could predict."""
+    found = {(m, scale): np.full((len(task.Z), task.n_classes), np.nan) for m in components for scale in SCALES}
+    for train, test in folds:
         present, codes = np.unique(task.codes[train], return_inverse=True)
         if len(present) < 2:
             continue
         fold = replace(task, Z=task.Z[train], codes=codes, weight=task.weight[train])
-        for m in choices:
+        for m in components:
             prior = settings.prior(len(present), shape, m)
-            for scale, (position, *_) in zip(SCALES, path(fold, prior, em.max_iter, COARSE), strict=True):
-                probability = np.zeros((len(test), task.n_classes))
-                probability[:, present] = probabilities(point(position, prior, task.Z.shape[1]), task.Z[test])[0, 0]
-                own = np.clip(probability[np.arange(len(test)), task.codes[test]], 1e-15, 1.0)
-                loss[m, scale] -= float(task.weight[test] @ np.log(own))
-        weight += float(task.weight[test].sum())
-    if weight == 0:
-        raise ValueError(f"no fold of EM(cv={em.cv!r}) has two classes to train on; give more rows or fewer folds.")
-    return {choice: value / weight for choice, value in loss.items()}
+            for scale, (position, *_) in zip(SCALES, path(fold, prior, max_iter, COARSE), strict=True):
+                found[m, scale][test] = 0.0
+                mode = point(position, prior, task.Z.shape[1])
+                found[m, scale][np.ix_(test, present)] = probabilities(mode, task.Z[test])[0, 0]
+    return found
+
+
+def best_choice(
+    found: dict[tuple[int, float], Array], task: Task
+) -> tuple[tuple[int, float], dict[tuple[int, float], float]]:
+    """The choice of the lowest held-out log-loss, and the losses."""
+    losses = {}
+    for choice, probability in found.items():
+        own = probability[np.arange(len(task.codes)), task.codes]
+        told = np.isfinite(own)
+        if not told.any():
+            raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
+        losses[choice] = float(-np.average(np.log(np.clip(own[told], 1e-15, 1.0)), weights=task.weight[told]))
+    return min(losses, key=lambda choice: losses[choice]), losses
 
 
 def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
     """The mode with the penalty and the number of components of the lowest held-out log-loss."""
     em._check()
-    losses = cross_validated(em, task, settings, shape)
-    m, scale = min(losses, key=lambda choice: losses[choice])
+    components = sorted({1, settings.components})
+    found = held_out_modes(task, settings, shape, components, folds_of(em, task), em.max_iter)
+    (m, scale), losses = best_choice(found, task)
     prior = settings.prior(task.n_classes, shape, m)
     climbs = path(task, prior, em.max_iter, em.tol)[: SCALES.index(scale) + 1]
     position, trace, converged = climbs[-1]

@@ -1,92 +1,95 @@
-"""What a fit of learned directions leaves behind: draws of (β, λ), and what is read from them."""
+"""What a fit of learned directions leaves behind: draws of (β, λ), a mode beside them, and their predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
 from plackett.directions.gates import Gates
 from plackett.model.race import Array
 
 POOLED = 400  # draws that predictions are averaged over
-SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
+SHUT = -1e3  # ln λ̄ of a component that is not there
 
 
 @dataclass(frozen=True)
 class DirectionDraws:
-    """Draws of a Markov chain, or a single point.
+    """Draws of a Markov chain.
 
     Attributes
     ----------
     directions : (chain, draw, M, d) array
-        β, for standardised covariates.
+        β, for standardised covariates or their principal axes.
     log_weights : (chain, draw, K, M) array
         ln λ̄, normalised so that logsumexp over class and component is 0.
     scales : (chain, draw, d) array
         s_f: how much each covariate matters, a priori of the order 1.
-    mixture : (chain,) array
-        Weights of the chains in predictions.
-    power : float
-        κ, to which averaged probabilities are raised.
+    mode_directions, mode_log_weights : (M, d), (K, M) arrays, optional
+        The mode that is stacked with the draws.
+    mode_weight : float
+        Its weight in predictions.
     """
 
     directions: Array = field(repr=False)
     log_weights: Array = field(repr=False)
     scales: Array = field(repr=False)
-    mixture: Array
-    power: float = 1.0
+    mode_directions: Array | None = field(default=None, repr=False)
+    mode_log_weights: Array | None = field(default=None, repr=False)
+    mode_weight: float = 0.0
 
-    def pooled(self, most: int = POOLED) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Chain and draw of at most so many draws that count alike: of each chain as many as its weight allows."""
+    def with_mode(self, mode: DirectionPoint, weight: float) -> DirectionDraws:
+        """The same draws with a mode of that weight; components that it lacks are shut."""
+        (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
+        few = mode.directions.shape[2]
+        directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
+        directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
+        return replace(self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight)
+
+    def _pooled(self) -> tuple[Array, Array, Array]:
+        """Directions (S, M, d), ln λ̄ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
         C, D = self.log_weights.shape[:2]
-        total = min(most, C * D)
-        count = np.minimum(largest_remainders(self.mixture * total), D)
-        chain = np.repeat(np.arange(C), count)
-        draw = np.concatenate([np.linspace(0, D - 1, n).round().astype(np.intp) if n else [] for n in count])
-        return chain, draw.astype(np.intp)
+        some = np.linspace(0, C * D - 1, min(POOLED, C * D)).round().astype(np.intp)
+        chain, draw = np.divmod(some, D)
+        directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
+        weights = np.full(len(some), (1 - self.mode_weight) / len(some))
+        if self.mode_directions is None or self.mode_log_weights is None:
+            return directions, log_weights, weights
+        return (
+            np.concatenate([directions, self.mode_directions[None]]),
+            np.concatenate([log_weights, self.mode_log_weights[None]]),
+            np.append(weights, self.mode_weight),
+        )
 
     def gates(self, mean: Array, scale: Array, rotation: Array | None) -> Gates:
-        """The feature map of the pooled draws."""
-        some = self.pooled()
-        return Gates(self.directions[some], logsumexp(self.log_weights[some], axis=1), mean, scale, rotation)
+        """The feature map of what predicts."""
+        directions, log_weights, _ = self._pooled()
+        return Gates(directions, logsumexp(log_weights, axis=1), mean, scale, rotation)
 
     @property
     def votes(self) -> Array:
-        """θ_jk = λ_kj/Λ_j of the pooled draws, (S, K, M)."""
-        log_weights = self.log_weights[self.pooled()]
+        """θ_jk = λ_kj/Λ_j of what predicts, (S, K, M)."""
+        log_weights = self._pooled()[1]
         votes: Array = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
         return votes
 
-    def probabilities(self, gates: Iterable[Array]) -> Iterator[Array]:
-        """Class probabilities (rows, S, K) from blocks (rows, S, M) of the gates of the pooled draws."""
-        votes = self.votes.transpose(0, 2, 1)
-        return (np.matmul(block.transpose(1, 0, 2), votes).transpose(1, 0, 2) for block in gates)
-
-    def calibrated(self, probability: Array) -> Array:
-        """p^κ/Σ_l p_l^κ over the last axis."""
-        return probability if self.power == 1 else sharpened(probability, self.power)
-
     @property
     def weights(self) -> Array:
-        """(K, S·M): with the gates as features, these weights give the posterior average; they sum to 1."""
-        votes = self.votes
+        """(K, S·M): with the gates as features, these weights give the predictions; they sum to 1."""
+        votes = self.votes * self._pooled()[2][:, None, None]
         S, K, M = votes.shape
-        return np.moveaxis(votes, 1, 0).reshape(K, S * M) / (S * M)
+        return np.moveaxis(votes, 1, 0).reshape(K, S * M) / M
+
+    def probabilities(self, gates: Iterable[Array]) -> Iterator[Array]:
+        """Class probabilities (rows, draws, K) from blocks (rows, S, M) of gates; the mode is no draw."""
+        votes = self.votes.transpose(0, 2, 1)[: len(self._pooled()[2]) - (self.mode_directions is not None)]
+        return (np.matmul(block.transpose(1, 0, 2)[: len(votes)], votes).transpose(1, 0, 2) for block in gates)
 
 
 class DirectionPoint(DirectionDraws):
-    """The mode: one chain of one draw."""
-
-
-def sharpened(probability: Array, power: float) -> Array:
-    """p^κ/Σ_l p_l^κ over the last axis."""
-    log = power * np.log(np.maximum(probability, SMALLEST))
-    result: Array = np.exp(log - logsumexp(log, axis=-1, keepdims=True))
-    return result
+    """The mode alone: one chain of one draw."""
 
 
 def probabilities(draws: DirectionDraws, Z: Array) -> Array:
@@ -96,11 +99,3 @@ def probabilities(draws: DirectionDraws, Z: Array) -> Array:
     gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
     votes = np.exp(draws.log_weights - totals[:, :, None])
     return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)
-
-
-def largest_remainders(shares: Array) -> npt.NDArray[np.intp]:
-    """Whole numbers near the shares, with the same sum."""
-    whole = np.floor(shares + 1e-9).astype(np.intp)
-    left = round(float(shares.sum())) - whole.sum()
-    whole[np.argsort(whole - shares, kind="stable")[:left]] += 1
-    return whole

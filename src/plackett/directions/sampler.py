@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.compiled import call
-from plackett.directions.calibration import power
 from plackett.directions.diagnostics import DirectionDiagnostics, advice, diagnose
 from plackett.directions.gradient import Panels, pack
 from plackett.directions.hmc import Walk, advance, begin, windows
+from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionDraws
-from plackett.directions.prior import Prior, directions, make_target, parts, size, weights_from
+from plackett.directions.prior import Prior, make_target, size
+from plackett.directions.stacking import stack
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
@@ -22,7 +24,6 @@ from plackett.inference.checkpoint import Journal, fingerprint
 from plackett.inference.gibbs import Gibbs, Run
 from plackett.inference.store import Store
 from plackett.model.race import Array
-from plackett.posterior import normalised
 
 
 @dataclass
@@ -86,23 +87,10 @@ class DirectionRun(Run):
         return self.found[1]
 
 
-def unpacked(positions: Array, prior: Prior, d: int) -> DirectionDraws:
-    """Draws from positions (chain, draw, D)."""
-    (K, M), (C, D) = prior.shape.shape, positions.shape[:2]
-    beta, log_weights, scales = np.empty((C, D, M, d)), np.empty((C, D, K, M)), np.empty((C, D, d))
-    for c in range(C):
-        for s in range(D):
-            u, v, t, log_s, log_sigma = parts(positions[c, s], K, M, d)
-            weights_from(t, prior.shape, log_weights[c, s])
-            directions(u, v, log_s, log_sigma, prior.owner, beta[c, s])
-            scales[c, s] = np.exp(log_s)
-    return DirectionDraws(beta, normalised(log_weights), scales, np.full(C, 1 / C))
-
-
-def sample(settings: Gibbs, task: Task, prior: Prior, longest: int) -> Fit:
-    """The posterior of directions and weights."""
+def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> Fit:
+    """The posterior of directions and weights, with a mode stacked beside it; a run cut short goes without."""
     settings._check()
-    run = DirectionRun(settings, task, prior, longest)
+    run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs)
     try:
         word = run.go()
     finally:
@@ -111,13 +99,13 @@ def sample(settings: Gibbs, task: Task, prior: Prior, longest: int) -> Fit:
         raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
     posterior, found = run.posterior(), run.diagnose()
     if word is None:
-        posterior = replace(posterior, power=power(task, prior, longest, settings.tune, settings.draws))
+        posterior = stack(posterior, task, learned, shape, settings.tune, settings.draws)
     word = word or advice(found, run.store.count, settings.target_ess)
     if word:
         warnings.warn(word, ConvergenceWarning, stacklevel=5)
     return Fit(
         posterior,  # type: ignore[arg-type]
-        shape=float(prior.shape.min()),
+        shape=shape,
         trace=run.store.filled().value,
         n_iter=settings.tune + run.store.iterations,
         extra={"diagnostics_": found},
