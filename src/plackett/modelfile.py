@@ -229,11 +229,14 @@ def _check(classifier: Any) -> None:
     weights = classifier.weights_ if isinstance(classifier, PlackettLuceClassifier) else classifier.coef_
     classes, posterior = classifier.classes_, classifier.posterior_
     draws = next((getattr(posterior, name) for name in ("log_weights", "coef") if hasattr(posterior, name)), weights)
+    expected = draws.shape[-2:]
+    if isinstance(posterior, DirectionDraws):
+        expected = (draws.shape[-2], classifier.features_.offsets.size)
     right = (
         classes.ndim == 1
         and weights.ndim == 2
         and len(weights) == len(classes) >= 2
-        and draws.shape[-2:] == weights.shape
+        and weights.shape == expected
         and np.isfinite(weights).all()
     )
     if not right:
