@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +12,30 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_feature_names_in,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
     validate_data,
 )
 
+from plackett.directions import LearnedDirections
+from plackett.directions.learning import SAMPLING, SHAPE
+from plackett.directions.posterior import DirectionDraws, DirectionPoint
+from plackett.directions.summary import Portrait, relevance
+from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Problem
+from plackett.inference.base import Fit, Problem
 from plackett.model.race import Array
-from plackett.posterior import Point, mean_probabilities, probability_interval
+from plackett.posterior import Point, averaged, chunks, equal_tailed
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
 from plackett.summary import Summarised
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
-FEATURES = {"exp": ExpFeatures}
+FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 
 
 class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
@@ -45,8 +53,9 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         (variational), cross-validated log-loss (EM).
     rate : float
         The prior's rate b. It has no effect on predictions.
-    features : "exp" or transformer
-        The feature map W; any transformer with non-negative output. "exp" is `ExpFeatures`.
+    features : "exp", "learned" or transformer
+        The feature map W; any transformer with non-negative output. "exp" is `ExpFeatures`; "learned" is
+        `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels.
     engine : {"auto", "numba", "numpy"}
         Where the passes over the rows run.
     random_state : int, RandomState or None
@@ -72,7 +81,10 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
     diagnostics_ : Diagnostics
         Gibbs only: R-hat and effective sample sizes.
     cv_log_loss_ : dict
-        EM with ``shape="learn"`` only: held-out log-loss by shape.
+        EM with ``shape="learn"`` only: held-out log-loss by shape. Learned directions: by components of a class and
+        scale.
+    relevance_ : (d,) array
+        Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates.
     n_iter_ : int
         Passes over the data (EM, variational) or sweeps of each chain (Gibbs).
 
@@ -122,11 +134,11 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        features = self._make_features()
         inference = self._make_inference()
         shape = number_or_learn("shape", self.shape)
-        rate = positive("rate", self.rate)
-        engine = make_engine(self.engine)
-        features = self._make_features()
+        positive("rate", self.rate)
+        make_engine(self.engine)
         X, y = self._validate(X, y)
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
@@ -135,22 +147,8 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         if weight is not None:
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-
-        self.features_ = fit_features(features, X, codes, weight)
-        W = transform(self.features_, X)
-        cv_losses = None
-        if isinstance(inference, EM) and shape is None:
-            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
-            shape = float(shapes[np.argmin(losses)])
-            cv_losses = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-        if isinstance(inference, Gibbs) and weight is not None:
-            repeats = weight.astype(np.intp)
-            W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
-        seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        rows = engine.prepare(W, codes, weight, len(classes))
-        mirrors = getattr(self.features_, "mirrors_", None)
-        problem = Problem(rows, W, codes, mirrors, rate, seed, bool(self.progress), self.random_state is not None)
-        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
+        learn = self._learn_directions if self._learned() else self._learn_weights
+        fit = learn(features, inference, X, codes, weight, shape)
 
         self.classes_ = classes
         self.posterior_ = fit.posterior
@@ -158,18 +156,67 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         self.shape_ = fit.shape
         self.trace_ = fit.trace
         self.n_iter_ = fit.n_iter
-        for stale in ("diagnostics_", "cv_log_loss_"):
+        for stale in ("diagnostics_", "cv_log_loss_", "relevance_"):
             self.__dict__.pop(stale, None)
-        if cv_losses is not None:
-            self.cv_log_loss_ = cv_losses
         for name, value in fit.extra.items():
             setattr(self, name, value)
-        self._training = (W, codes)
         return self
+
+    def _learn_weights(
+        self,
+        features: Any,
+        inference: EM | Variational | Gibbs,
+        X: Any,
+        codes: npt.NDArray[np.intp],
+        weight: Array | None,
+        shape: float | None,
+    ) -> Fit:
+        """Weights of a feature map that does not know the labels."""
+        engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
+        self.features_ = fit_features(features, X, codes, weight)
+        W = transform(self.features_, X)
+        if isinstance(inference, EM) and shape is None:
+            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
+            shape = float(shapes[np.argmin(losses)])
+            extra = {"cv_log_loss_": dict(zip(shapes.tolist(), losses.tolist(), strict=True))}
+        if isinstance(inference, Gibbs) and weight is not None:
+            repeats = weight.astype(np.intp)
+            W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
+        rows = engine.prepare(W, codes, weight, n_classes)
+        mirrors = getattr(self.features_, "mirrors_", None)
+        self._training = (W, codes)
+        fit = inference.fit(Problem(rows, W, codes, mirrors, rate, *self._run_settings()), shape)  # type: ignore[arg-type]
+        return replace(fit, extra=fit.extra | extra)
+
+    def _learn_directions(
+        self,
+        features: LearnedDirections,
+        inference: EM | Variational | Gibbs,
+        X: Array,
+        codes: npt.NDArray[np.intp],
+        weight: Array | None,
+        shape: float | None,
+    ) -> Fit:
+        """Weights and directions together; the gates of the draws become the feature map."""
+        task = make_task(X, codes, weight, *self._run_settings())
+        fit = features.learn(inference, task, SHAPE if shape is None else shape)
+        self.features_ = fit.posterior.gates(task.mean, task.scale, task.rotation).fit(X)  # type: ignore[attr-defined]
+        self._training = (X, codes)
+        return replace(fit, extra=fit.extra | {"relevance_": relevance(self.features_, X)})
+
+    def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
+        """Seed, whether to show progress, and whether the user chose the seed."""
+        words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
+        return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""
-        return mean_probabilities(self._transform(X), self.posterior_.flat_draws())
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, DirectionDraws):
+            return averaged(self._probabilities(X))
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
+        return scores / scores.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
@@ -192,13 +239,57 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         lower, upper : arrays (n, K)
         """
         check_is_fitted(self)
-        if isinstance(self.posterior_, Point):
+        if isinstance(self.posterior_, (Point, DirectionPoint)):
             raise ValueError(
                 "EM gives one estimate and no uncertainty, so there is no interval. Fit with inference='gibbs' or "
                 "inference='variational'."
             )
         prob = check_prob(prob)
-        return probability_interval(self._transform(X), self.posterior_.flat_draws(), prob)
+        lower, upper = equal_tailed(self._probabilities(X), prob)
+        if isinstance(self.posterior_, DirectionDraws):  # the prediction may lean on a mode, which is no draw
+            probability = self.predict_proba(X)
+            return np.minimum(lower, probability), np.maximum(upper, probability)
+        return lower, upper
+
+    def summary(self, prob: float = 0.9) -> Any:
+        """A data frame to read: each weight with its uncertainty, or the components of learned directions.
+
+        Components have no identity from draw to draw: those of the draw that predicts most like the average are
+        shown, by their share of the gates, with the classes that they vote for and their directions.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval of a weight holds, equal tails.
+        """
+        check_is_fitted(self)
+        if isinstance(self.posterior_, DirectionDraws):
+            return self._portrait().components(self.classes_, self._covariates())
+        return super().summary(prob)
+
+    def explain(self, x: Any) -> Any:
+        """Why one row is predicted as it is, by learned components: their gates, votes, and what opens them.
+
+        Parameters
+        ----------
+        x : array or data frame (1, d)
+            One row.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, DirectionDraws):
+            raise ValueError("explain names components, which learned directions have: fit with features='learned'.")
+        row = validate_data(self, x, dtype=np.float64, reset=False)
+        if len(row) != 1:
+            raise ValueError(f"explain takes one row, got {len(row)}: use X[[i]], or X.iloc[[i]] for a data frame.")
+        return self._portrait().explanation(row[0], self.classes_, self._covariates())
+
+    def _portrait(self) -> Portrait:
+        if not hasattr(self, "_training"):
+            raise ValueError("a model file does not hold the training rows, over which shares of the gates are taken.")
+        return Portrait(self.posterior_, self.features_, self._training[0])
+
+    def _covariates(self) -> npt.NDArray[np.object_]:
+        return np.asarray(_check_feature_names_in(self), dtype=object)
 
     def to_arviz(self, log_likelihood: bool = True) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
@@ -226,6 +317,14 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
             names = [f"feature{j}" for j in range(self.weights_.shape[1])]
         return np.asarray(names, dtype=object)
 
+    def _probabilities(self, X: Any) -> Iterator[Array]:
+        """Class probabilities (rows, S, K) of runs of rows under every draw."""
+        check_is_fitted(self)
+        if isinstance(self.posterior_, DirectionDraws):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+            return self.posterior_.probabilities(self.features_.chunks(X))
+        return chunks(self._transform(X), self.posterior_.flat_draws())
+
     def _transform(self, X: Any) -> npt.NDArray[np.floating]:
         check_is_fitted(self)
         if isinstance(self.features_, ExpFeatures):
@@ -239,12 +338,18 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
 
     def _make_inference(self) -> EM | Variational | Gibbs:
         if isinstance(self.inference, str) and self.inference in INFERENCES:
-            return INFERENCES[self.inference]()
+            fewer = SAMPLING if self.inference == "gibbs" and self._learned() else {}
+            return INFERENCES[self.inference](**fewer)
         if isinstance(self.inference, (EM, Variational, Gibbs)):
             return self.inference
         raise ValueError(
             f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
             f"got {self.inference!r} instead."
+        )
+
+    def _learned(self) -> bool:
+        return isinstance(self.features, LearnedDirections) or (
+            isinstance(self.features, str) and self.features == "learned"
         )
 
     def _make_features(self) -> Any:
@@ -254,16 +359,16 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
                     f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
                 )
             return FEATURES[self.features]()
-        if not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
+        if not self._learned() and not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
             raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
         return clone(self.features)
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        if isinstance(self.features, (str, ExpFeatures)):
+        if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
             checked, y = validate_data(self, X, y, dtype=np.float64)
-            X = _named(X, checked)
+            X = checked if self._learned() else _named(X, checked)
         else:
             validate_data(self, X, skip_check_array=True)
             y = column_or_1d(y, warn=True)

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.directions.gates import standardise
+from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
-from plackett.posterior import Draws, chunks
+from plackett.posterior import CHUNK, Draws, chunks
 
 
 def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
     """Draws of a Gibbs fit in ArviZ's form."""
     posterior = classifier.posterior_
+    if type(posterior) is DirectionDraws:
+        return directions_to_arviz(classifier, log_likelihood)
     if not isinstance(posterior, Draws):
         raise ValueError("to_arviz needs draws of a Markov chain; fit with inference='gibbs'.")
     variables = {
@@ -37,6 +41,33 @@ def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
         start = stop
     with np.errstate(divide="ignore"):
         pointwise = np.log(own).T.reshape(*posterior.shape.shape, len(codes))
+    return assemble(variables, classifier.trace_, dims, coords, pointwise, classifier.classes_[codes])
+
+
+def directions_to_arviz(classifier: Any, log_likelihood: bool) -> Any:
+    """Draws of learned directions: for the columns that they are sampled on, covariates or principal axes."""
+    posterior, gates = classifier.posterior_, classifier.features_
+    variables = {
+        "direction": posterior.directions,
+        "log_weight": posterior.log_weights,
+        "scale": posterior.scales,
+    }
+    dims = {"direction": ["component", "column"], "log_weight": ["class", "component"], "scale": ["column"]}
+    n_components, n_columns = posterior.directions.shape[2:]
+    columns = classifier._covariates() if gates.rotation is None else np.arange(n_columns)
+    coords = {"class": classifier.classes_, "component": np.arange(n_components), "column": columns}
+    if not log_likelihood:
+        return assemble(variables, classifier.trace_, dims, coords)
+    if not hasattr(classifier, "_training"):
+        raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
+    X, codes = classifier._training
+    Z = standardise(X, gates.mean, gates.scale, gates.rotation)
+    step = max(1, CHUNK // (posterior.log_weights[..., 0, :].size))
+    own = [
+        np.take_along_axis(probabilities(posterior, Z[i : i + step]), codes[None, None, i : i + step, None], axis=3)
+        for i in range(0, len(Z), step)
+    ]
+    pointwise = np.log(np.concatenate(own, axis=2)[..., 0])
     return assemble(variables, classifier.trace_, dims, coords, pointwise, classifier.classes_[codes])
 
 

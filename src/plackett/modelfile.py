@@ -14,6 +14,9 @@ import numpy.typing as npt
 
 from plackett.classifier import PlackettLuceClassifier
 from plackett.diagnostics import Diagnostics
+from plackett.directions import Gates, LearnedDirections
+from plackett.directions.diagnostics import DirectionDiagnostics
+from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.features import ExpFeatures
 from plackett.files import whole_file
 from plackett.inference import EM, Gibbs, Variational
@@ -26,11 +29,12 @@ from plackett.table import Category, Number, Table
 FORMAT = "plackett-model"
 VERSION = 1
 MODELS: dict[str, Any] = {cls.__name__: cls for cls in (PlackettLuceClassifier, SparseLogitClassifier)}
-SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures)}
+SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Point, Gammas, Draws, Diagnostics, LogUniform, Gamma),
+        *(DirectionDraws, DirectionPoint, DirectionDiagnostics),
         *(LogitDraws, LogitDiagnostics, Measures),
         *(Table, Number, Category),
     )
@@ -225,11 +229,14 @@ def _check(classifier: Any) -> None:
     weights = classifier.weights_ if isinstance(classifier, PlackettLuceClassifier) else classifier.coef_
     classes, posterior = classifier.classes_, classifier.posterior_
     draws = next((getattr(posterior, name) for name in ("log_weights", "coef") if hasattr(posterior, name)), weights)
+    expected = draws.shape[-2:]
+    if isinstance(posterior, DirectionDraws):
+        expected = (draws.shape[-2], classifier.features_.offsets.size)
     right = (
         classes.ndim == 1
         and weights.ndim == 2
         and len(weights) == len(classes) >= 2
-        and draws.shape[-2:] == weights.shape
+        and weights.shape == expected
         and np.isfinite(weights).all()
     )
     if not right:

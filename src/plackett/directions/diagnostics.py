@@ -1,0 +1,62 @@
+"""Do predictions agree between chains? Components have no identity across chains, so nothing else is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plackett.diagnostics import PROBED, measures
+from plackett.directions.posterior import DirectionDraws, probabilities
+from plackett.model.race import Array
+
+TOLERATED = 0.02  # Monte-Carlo error of an averaged probability
+
+
+@dataclass(frozen=True)
+class DirectionDiagnostics:
+    """R-hat, bulk and tail ESS of class probabilities (row, K) of some rows, and the error of their averages."""
+
+    probability_rhat: Array
+    probability_ess_bulk: Array
+    probability_ess_tail: Array
+    monte_carlo_error: float
+
+    @property
+    def worst_rhat(self) -> float:
+        """The largest R-hat; NaN (a constant) does not count."""
+        return float(np.nanmax(self.probability_rhat))
+
+    @property
+    def smallest_ess(self) -> float:
+        """The smallest bulk or tail ESS."""
+        return float(np.nanmin([self.probability_ess_bulk, self.probability_ess_tail]))
+
+
+def diagnose(draws: DirectionDraws, Z: Array) -> DirectionDiagnostics | None:
+    """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
+    C, D = draws.log_weights.shape[:2]
+    if D < 4:
+        return None
+    some = Z[np.linspace(0, len(Z) - 1, min(PROBED, len(Z))).astype(int)]
+    probability = probabilities(draws, some)
+    by_chain = probability.mean(axis=1)
+    error = np.sqrt(by_chain.var(axis=0, ddof=1).mean() / C) if C > 1 else np.nan
+    return DirectionDiagnostics(*measures(probability), float(error))
+
+
+def advice(found: DirectionDiagnostics | None, n_draws: int, target: float | None) -> str | None:
+    """A sentence for the user when predictions are not settled: what is wrong, by how much, and what to do."""
+    if found is None:
+        return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=300) or more."
+    if target is not None and found.smallest_ess < target:
+        return (
+            f"the smallest effective sample size of a probability is {found.smallest_ess:.0f}, not {target:g}. "
+            "Raise Gibbs(max_draws=...) or Gibbs(max_seconds=...)."
+        )
+    if found.monte_carlo_error > TOLERATED:
+        return (
+            f"averaged probabilities differ between chains, by a standard error of {found.monte_carlo_error:.3f} "
+            f"(R-hat up to {found.worst_rhat:.2f}). Try Gibbs(chains=8), or more draws a chain."
+        )
+    return None

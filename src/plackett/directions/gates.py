@@ -1,0 +1,92 @@
+"""The gates of learned directions as a plain non-negative feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from plackett.model.race import Array
+
+CHUNK = 1 << 22  # gates held at a time
+FLOOR = 1e-12  # a shut gate, so that products of gates do not underflow
+FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
+
+
+class Gates(TransformerMixin, BaseEstimator):
+    """π_sj(x) = softmax_j(offset_sj + z·direction_sj) of S draws, z = (x − mean)/scale · rotation: S·M features.
+
+    The map is what it was made with; fitting learns nothing. With the votes of the same draws as weights,
+    Σ_sj π_sj(x) θ_sjk / S is the posterior average, so that a fitted model is handed on as
+    ``PlackettLuceClassifier(inference, features=clf.features_)``.
+
+    Parameters
+    ----------
+    directions : (S, M, r) array
+        β of each draw, for the columns of z.
+    offsets : (S, M) array
+        ln Λ.
+    mean, scale : (d,) arrays
+        What covariates are standardised with; the scale of a constant one is infinite.
+    rotation : (d, r) array, optional
+        Where there are more covariates than rows: their principal axes.
+    """
+
+    def __init__(self, directions: Array, offsets: Array, mean: Array, scale: Array, rotation: Array | None = None):
+        self.directions = directions
+        self.offsets = offsets
+        self.mean = mean
+        self.scale = scale
+        self.rotation = rotation
+
+    def fit(self, X: Any, y: Any = None) -> Gates:
+        """Check the number of columns."""
+        self._checked(X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Gates (n, S·M), none below FLOOR; those of one draw sum to 1."""
+        X = self._checked(X)
+        gates = np.empty((len(X), self.offsets.size))
+        start = 0
+        for block in self.chunks(X):
+            gates[start : start + len(block)] = np.maximum(block, FLOOR).reshape(len(block), -1)
+            start += len(block)
+        return gates
+
+    def chunks(self, X: Array) -> Iterator[Array]:
+        """Gates (rows, S, M) of runs of rows."""
+        Z = standardise(X, self.mean, self.scale, self.rotation)
+        flat = self.directions.reshape(-1, self.directions.shape[2]).T
+        step = max(1, CHUNK // self.offsets.size)
+        for start in range(0, len(Z), step):
+            score = (Z[start : start + step] @ flat).reshape(-1, *self.offsets.shape) + self.offsets
+            score -= score.max(axis=2, keepdims=True)
+            np.exp(score, out=score)
+            score /= score.sum(axis=2, keepdims=True)
+            yield score
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Draw and component of each gate."""
+        S, M = self.offsets.shape
+        return np.array([f"gate{s}_{j}" for s in range(S) for j in range(M)], dtype=object)
+
+    def _checked(self, X: Any, reset: bool = False) -> Array:
+        X = validate_data(self, X, dtype=np.float64, reset=reset)
+        if X.shape[1] != len(self.mean):
+            raise ValueError(f"the directions are for {len(self.mean)} columns, got {X.shape[1]} instead.")
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def standardise(X: Array, mean: Array, scale: Array, rotation: Array | None = None) -> Array:
+    """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation."""
+    with np.errstate(over="ignore"):
+        Z: Array = np.clip((X - mean) / scale, -FARTHEST, FARTHEST)
+    return Z if rotation is None else Z @ rotation

@@ -1,0 +1,78 @@
+"""Learned directions: W_j(x) = exp(x·β_j) with β learned from the labels, and how each inference learns them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from plackett.directions.task import Task
+from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.base import Fit, check_count
+from plackett.validation import positive
+
+SAMPLING = {"draws": 300, "tune": 300, "chains": 4}  # of inference="gibbs"
+SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
+
+
+class LearnedDirections(BaseEstimator):
+    """Settings of ``features="learned"``: W_j(x) = exp(x·β_j), Pr(k|x) = Σ_j softmax_j(x·β_j + ln Λ_j) θ_jk.
+
+    Parameters
+    ----------
+    components : int
+        Components that each class owns.
+    own_shape : float
+        Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
+    covariate_spread : float
+        Deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
+    leapfrogs : int
+        The longest trajectory of the sampler, in steps.
+
+    Examples
+    --------
+    >>> from plackett import PlackettLuceClassifier
+    >>> from plackett.directions import LearnedDirections
+    >>> PlackettLuceClassifier(features=LearnedDirections(components=2))
+    PlackettLuceClassifier(features=LearnedDirections(components=2))
+    """
+
+    def __init__(
+        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 24
+    ):
+        self.components = components
+        self.own_shape = own_shape
+        self.covariate_spread = covariate_spread
+        self.leapfrogs = leapfrogs
+
+    def learn(self, inference: EM | Variational | Gibbs, task: Task, shape: float) -> Fit:
+        """Draws of directions and weights, or their mode."""
+        from plackett.directions.map import climb
+        from plackett.directions.sampler import sample
+
+        self.check()
+        if isinstance(inference, Gibbs):
+            return sample(inference, task, self, shape)
+        if isinstance(inference, EM):
+            return climb(inference, task, self, shape)
+        raise ValueError(
+            "there is no variational approximation for learned directions: their posterior has many modes. Use "
+            "inference='gibbs', or inference='em' for a fast fit."
+        )
+
+    def prior(self, n_classes: int, shape: float, components: int | None = None) -> Any:
+        """The prior for so many classes; `shape` is that of a weight for a class that does not own the component."""
+        from plackett.directions.prior import Prior
+
+        owner = np.repeat(np.arange(n_classes), components or self.components)
+        shapes = np.full((n_classes, len(owner)), shape)
+        shapes[owner, np.arange(len(owner))] = self.own_shape
+        return Prior(owner, shapes, float(self.covariate_spread), np.array([-1.0, -1.0]), np.array([0.5, 1.0]))
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        check_count("LearnedDirections(components)", self.components)
+        check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
+        positive("LearnedDirections(own_shape)", self.own_shape)
+        positive("LearnedDirections(covariate_spread)", self.covariate_spread)

@@ -1,0 +1,142 @@
+"""Maximum a posteriori directions: L-BFGS along a path of penalties, the penalty and the components cross-validated.
+
+At given scales σ_0 = σ_1 = σ and s = 1 the mode in (u, v, ln λ) is a penalised likelihood, −½(|u|² + |v|²) being the
+penalty: the smaller σ, the stronger. The path goes from weak to strong penalties, each climb from the last mode.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import PredefinedSplit, check_cv
+
+from plackett.compiled import call
+from plackett.directions.gradient import pack
+from plackett.directions.positions import unpacked
+from plackett.directions.posterior import DirectionPoint, probabilities
+from plackett.directions.prior import Prior, Target, log_density, make_target
+from plackett.directions.starts import start
+from plackett.directions.task import Task
+from plackett.inference.base import Fit
+from plackett.inference.em import EM
+from plackett.model.race import Array
+from plackett.selection import stratified_folds
+
+SCALES = (4.0, 2.0, 1.0, 0.5, 0.25, 0.12)  # σ, from weak to strong penalties
+COARSE = 1e-6  # tolerance within cross-validation
+
+Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
+
+
+def ascend(target: Target, position: Array, scale: float, max_iter: int, tol: float) -> tuple[Array, list[float], bool]:
+    """The mode at a given σ from a position, the objective of each iteration, and whether it converged."""
+    d = target.beta.shape[1]
+    free = len(position) - d - 2
+    position = position.copy()
+    position[free:] = 0.0
+    position[-2:] = np.log(scale)
+    gradient, trace = np.empty_like(position), []
+    n = target.panels.weight.sum()
+
+    def objective(x: Array) -> tuple[float, Array]:
+        position[:free] = x
+        return -call(log_density, position, gradient, target) / n, -gradient[:free] / n
+
+    found = minimize(
+        objective,
+        position[:free],
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: trace.append(-n * intermediate_result.fun),
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": tol, "gtol": tol, "maxcor": 20},
+    )
+    position[:free] = found.x
+    return position, trace, bool(found.success)
+
+
+def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
+    """Modes at the scales of the path."""
+    target = make_target(pack(task.Z, task.codes, task.weight), prior)
+    position = start(task, prior, np.random.default_rng(0))
+    climbs = []
+    for scale in SCALES:
+        climbs.append(ascend(target, position, scale, max_iter, tol))
+        position = climbs[-1][0]
+    return climbs
+
+
+def point(position: Array, prior: Prior, d: int) -> DirectionPoint:
+    """A position as the posterior of a fit."""
+    return DirectionPoint(**vars(unpacked(position[None, None], prior, d)))
+
+
+def folds_of(em: EM, task: Task) -> Folds:
+    """Rows to train on and to test on."""
+    if isinstance(em.cv, (int, np.integer)):
+        splitter = check_cv(PredefinedSplit(stratified_folds(task.Z, task.codes, int(em.cv))))
+    else:
+        splitter = check_cv(em.cv, task.codes, classifier=True)
+    return list(splitter.split(task.Z, task.codes))
+
+
+def held_out_modes(
+    task: Task, settings: Any, shape: float, components: list[int], folds: Folds, max_iter: int
+) -> dict[tuple[int, float], Array]:
+    """Probabilities (n, K) of held-out rows by (components, σ); NaN for rows that no mode could predict."""
+    found = {(m, scale): np.full((len(task.Z), task.n_classes), np.nan) for m in components for scale in SCALES}
+    for train, test in folds:
+        present, codes = np.unique(task.codes[train], return_inverse=True)
+        if len(present) < 2:
+            continue
+        fold = replace(task, Z=task.Z[train], codes=codes, weight=task.weight[train])
+        for m in components:
+            prior = settings.prior(len(present), shape, m)
+            for scale, (position, *_) in zip(SCALES, path(fold, prior, max_iter, COARSE), strict=True):
+                found[m, scale][test] = 0.0
+                mode = point(position, prior, task.Z.shape[1])
+                found[m, scale][np.ix_(test, present)] = probabilities(mode, task.Z[test])[0, 0]
+    return found
+
+
+def best_choice(
+    found: dict[tuple[int, float], Array], task: Task
+) -> tuple[tuple[int, float], dict[tuple[int, float], float]]:
+    """The choice of the lowest held-out log-loss, and the losses."""
+    losses = {}
+    for choice, probability in found.items():
+        own = probability[np.arange(len(task.codes)), task.codes]
+        told = np.isfinite(own)
+        if not told.any():
+            raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
+        losses[choice] = float(-np.average(np.log(np.clip(own[told], 1e-15, 1.0)), weights=task.weight[told]))
+    return min(losses, key=lambda choice: losses[choice]), losses
+
+
+def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
+    """The mode with the penalty and the number of components of the lowest held-out log-loss."""
+    em._check()
+    components = sorted({1, settings.components})
+    found = held_out_modes(task, settings, shape, components, folds_of(em, task), em.max_iter)
+    (m, scale), losses = best_choice(found, task)
+    prior = settings.prior(task.n_classes, shape, m)
+    climbs = path(task, prior, em.max_iter, em.tol)[: SCALES.index(scale) + 1]
+    position, trace, converged = climbs[-1]
+    if not converged:
+        warnings.warn(
+            f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...) or EM(tol=...).",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return Fit(
+        point(position, prior, task.Z.shape[1]),  # type: ignore[arg-type]
+        shape=shape,
+        trace=np.array(trace),
+        n_iter=sum(len(steps) for _, steps, _ in climbs),
+        extra={"cv_log_loss_": losses},
+    )

@@ -1,0 +1,66 @@
+"""What every inference on directions is given: distinct rows, standardised, and their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.directions.gates import standardise
+from plackett.features import mean_and_scale
+from plackett.model.race import Array
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows z = (x − mean)/scale in lexicographic order by class; equal rows are one, with the sum of their weights.
+
+    So nothing depends on the order of the rows, and a weight of 2 is two rows, to the last bit.
+    """
+
+    Z: Array
+    codes: npt.NDArray[np.intp]
+    weight: Array
+    mean: Array
+    scale: Array
+    rotation: Array | None  # (d, r): principal axes, where covariates are more than rows
+    seed: np.random.SeedSequence
+    progress: bool = False
+    seeded: bool = True  # whether the user chose the seed
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return int(self.codes.max()) + 1
+
+
+def make_task(
+    X: Array,
+    codes: npt.NDArray[np.intp],
+    weight: Array | None,
+    seed: np.random.SeedSequence,
+    progress: bool = False,
+    seeded: bool = True,
+) -> Task:
+    """Merge equal rows and standardise."""
+    rows, place = np.unique(np.column_stack([codes, X]), axis=0, return_inverse=True)
+    merged: Array = np.bincount(place.ravel(), weights=np.ones(len(X)) if weight is None else weight).astype(np.float64)
+    mean, scale = mean_and_scale(rows[:, 1:], merged)
+    Z = standardise(rows[:, 1:], mean, scale)
+    rotation = principal_axes(Z) if Z.shape[1] > len(Z) else None
+    if rotation is not None:
+        Z = Z @ rotation
+    return Task(Z, rows[:, 0].astype(np.intp), merged, mean, scale, rotation, seed, progress, seeded)
+
+
+def principal_axes(Z: Array) -> Array:
+    """(d, r) orthogonal columns that span the rows, of a length that gives z a mean variance of 1.
+
+    The likelihood sees β through Zβ alone and the prior of equal scales is the same on all axes: nothing is lost.
+    """
+    _, size, axes = np.linalg.svd(Z, full_matrices=False)
+    kept = size > 1e-10 * size.max()
+    length = np.sqrt(len(Z) * kept.sum() / (size**2).sum())
+    rotation: Array = axes[kept].T * length
+    return rotation

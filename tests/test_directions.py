@@ -1,0 +1,270 @@
+"""Learned directions: gradients, special cases, EM, and the classifier's verbs."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
+from plackett.directions import LearnedDirections, reference
+from plackett.directions import gradient as compiled
+from plackett.directions.prior import inverse_weights, log_density, make_target, size, weights_from
+from plackett.directions.stacking import best_weight
+from plackett.directions.task import make_task, principal_axes
+from plackett.features import ExpFeatures
+from plackett.inference.checkpoint import CheckpointError
+from plackett.inference.gibbs import Run
+
+SHORT = Gibbs(draws=40, tune=40, chains=2)
+
+
+def problem(n=50, d=5, K=3, M=6, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate([np.arange(K), rng.integers(K, size=n - K)])
+    return rng.normal(size=(n, d)), codes, rng.uniform(0.5, 2, n), rng.normal(size=(M, d)), 3 * rng.normal(size=(K, M))
+
+
+def compiled_likelihood(X, codes, weight, beta, log_weights):
+    K, M = log_weights.shape
+    room = compiled.make_room(M, X.shape[1], K)
+    votes, totals = np.empty((K, M)), np.empty(M)
+    panels = compiled.pack(X, codes, weight)
+    value = compiled.log_likelihood(panels, beta, log_weights, votes, totals, room)
+    return value, room.directions, room.wins - room.gates * votes
+
+
+@pytest.mark.parametrize(("n", "d", "K", "M"), [(50, 5, 3, 6), (100, 1, 2, 2), (70, 8, 5, 3)])
+def test_compiled_pass_equals_reference(n, d, K, M):
+    args = problem(n, d, K, M)
+    for got, expected in zip(compiled_likelihood(*args), reference.log_likelihood(*args), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_compiled_exp_is_exact():
+    x = -np.linspace(0, 600, 5001)
+    np.testing.assert_allclose([compiled.exp(v) for v in x], np.exp(x), rtol=5e-16)
+
+
+def test_far_scores_stay_finite():
+    X, codes, weight, beta, log_weights = problem()
+    value, directions, weights = compiled_likelihood(X * 1e3, codes, weight, beta, log_weights)
+    assert np.isfinite(value) and np.isfinite(directions).all() and np.isfinite(weights).all()
+
+
+def test_gradient_of_the_posterior_by_finite_differences():
+    X, codes, weight, *_ = problem()
+    task = make_task(X, codes, weight, np.random.SeedSequence(0))
+    prior = LearnedDirections(components=2).prior(3, 0.02)
+    target = make_target(compiled.pack(task.Z, task.codes, task.weight), prior)
+    q = np.random.default_rng(1).normal(size=size(prior, 5))
+    gradient, other = np.empty_like(q), np.empty_like(q)
+    log_density(q, gradient, target)
+    numeric = [
+        (log_density(q + step, other, target) - log_density(q - step, other, target)) / 2e-5
+        for step in 1e-5 * np.eye(len(q))
+    ]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+
+
+def test_weights_and_their_coordinates_are_inverse():
+    log_weights, shape = np.array([[-60, -3, 0.5], [-1, 2, 5.0]]), np.array([[0.02, 0.05, 0.02], [0.3, 1.0, 2.5]])
+    back = np.empty((2, 3))
+    weights_from(inverse_weights(log_weights, shape), shape, back)
+    np.testing.assert_allclose(back, log_weights, rtol=1e-12)
+
+
+def test_one_component_for_each_class_is_multinomial_logit(iris):
+    X, y = StandardScaler().fit_transform(iris[0]), iris[1]
+    C = 0.5
+
+    def objective(x):
+        coef, intercept = x[:12].reshape(3, 4), x[12:]
+        log_weights = np.where(np.eye(3) > 0, intercept, -90.0)
+        value, to_beta, to_weights = compiled_likelihood(X, y, np.ones(len(y)), coef, log_weights)
+        return -C * value + 0.5 * (coef**2).sum(), np.append(-C * to_beta + coef, -C * np.diag(to_weights))
+
+    found = minimize(objective, np.zeros(15), jac=True, options={"gtol": 1e-9})
+    logit = LogisticRegression(C=C, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(found.x[:12].reshape(3, 4), logit.coef_, atol=1e-6)
+
+
+def test_unit_directions_are_the_papers_features():
+    X, codes, _, _, _ = problem(d=3)
+    W = ExpFeatures(standardize=False).fit_transform(X)
+    beta = np.vstack([np.eye(3), -np.eye(3), np.zeros(3)])
+    log_weights = np.random.default_rng(0).normal(size=(3, 7))
+    scores = W @ np.exp(log_weights).T
+    expected = np.log(scores[np.arange(50), codes] / scores.sum(axis=1)).sum()
+    assert compiled_likelihood(X, codes, np.ones(50), beta, log_weights)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_em_with_poisson_steps_never_falls_and_ends_where_the_gradient_is_zero():
+    X, codes, weight, beta, log_weights = problem(n=60, d=2, K=3, M=4, seed=2)
+    values = []
+    for _ in range(300):
+        values.append(reference.em_objective(X, codes, weight, beta, log_weights, 1.0, 1.0))
+        beta, log_weights = reference.em_step(X, codes, weight, beta, log_weights, 1.0, 1.0)
+    assert np.diff(values).min() > -1e-10
+    _, to_beta, to_weights = reference.log_likelihood(X, codes, weight, beta, log_weights)
+    np.testing.assert_allclose(to_beta - beta, 0, atol=1e-3)
+    np.testing.assert_allclose(to_weights + 1.0 - np.exp(log_weights), 0, atol=1e-3)
+
+
+@pytest.mark.parametrize("inference", ["em", SHORT])
+def test_classifier_learns_and_is_its_own_feature_map(iris, quiet, inference):
+    X, y = iris
+    clf = PlackettLuceClassifier(inference, features="learned", random_state=0).fit(X[::2], y[::2])
+    probability = clf.predict_proba(X[1::2])
+    assert clf.score(X[1::2], y[1::2]) > 0.9
+    W = clf.features_.transform(X[1::2])
+    scores = W @ clf.weights_.T
+    np.testing.assert_allclose(scores / scores.sum(axis=1, keepdims=True), probability, atol=1e-10)
+    assert clf.weights_.sum() == pytest.approx(1)
+
+
+def test_intervals_hold_the_average(iris, quiet):
+    X, y = iris
+    clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X, y)
+    lower, upper = clf.predict_interval(X, prob=0.98)
+    probability = clf.predict_proba(X)
+    assert (lower <= probability).all() and (probability <= upper).all()
+    assert ((upper - lower).max(axis=1) > 0.01).mean() > 0.5
+    with pytest.raises(ValueError, match="no interval"):
+        PlackettLuceClassifier("em", features="learned").fit(X, y).predict_interval(X)
+
+
+def test_nothing_depends_on_threads_or_on_the_order_of_rows(iris, quiet, monkeypatch):
+    X, y = iris
+    order = np.random.default_rng(0).permutation(len(y))
+    fit = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit
+    first = fit(X, y).predict_proba(X)
+    monkeypatch.setattr("plackett.engines.numba.cores", lambda: 1)
+    np.testing.assert_array_equal(fit(X[order], y[order]).predict_proba(X), first)
+    weight = np.where(np.arange(len(y)) < 50, 2, 1)
+    repeated = fit(np.vstack([X, X[:50]]), np.append(y, y[:50])).predict_proba(X)
+    np.testing.assert_array_equal(fit(X, y, sample_weight=weight).predict_proba(X), repeated)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X, np.array(["a", "b", "c"])[y])
+
+
+def test_relevance_finds_the_petals_and_forgets_noise(iris, quiet):
+    X, y = iris
+    noisy = np.column_stack([X, np.random.default_rng(0).normal(size=(len(y), 3))])
+    clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(noisy, y)
+    assert clf.relevance_.shape == (7,)
+    assert clf.relevance_[2:4].min() > 2 * clf.relevance_[4:].max()
+
+
+def test_summary_and_explanation_agree_with_each_other(fitted, iris):
+    X = iris[0]
+    table = fitted.summary()
+    assert table["share"].sum() == pytest.approx(1)
+    np.testing.assert_allclose(table[["vote a", "vote b", "vote c"]].sum(axis=1), 1)
+    np.testing.assert_allclose(table["share"] @ table[["x0", "x1", "x2", "x3"]], 0, atol=1e-9)
+    why = fitted.explain(X[[100]])
+    assert why["gate"].sum() == pytest.approx(1)
+    near = why[["adds to a", "adds to b", "adds to c"]].sum()
+    assert near.argmax() == 2 and near.sum() == pytest.approx(1)
+    assert why["votes for"].iloc[0] == "c"
+    with pytest.raises(ValueError, match="one row, got 2"):
+        fitted.explain(X[:2])
+
+
+def test_model_file_and_arviz(fitted, iris, tmp_path):
+    X = iris[0]
+    fitted.save(tmp_path / "model.plk")
+    same = load(tmp_path / "model.plk")
+    np.testing.assert_array_equal(same.predict_proba(X), fitted.predict_proba(X))
+    assert repr(same.features_.directions.shape) == repr(fitted.features_.directions.shape)
+    data = fitted.to_arviz()
+    assert data.posterior["direction"].dims == ("chain", "draw", "component", "column")
+    expected = np.log(np.concatenate(list(fitted._probabilities(X)))[:, 0, 0])
+    np.testing.assert_allclose(data.log_likelihood["y"][0, 0, :50], expected[:50], atol=1e-9)
+    with pytest.raises(ValueError, match="log_likelihood=False"):
+        same.to_arviz()
+
+
+@pytest.mark.parametrize("inference", [EM(tol=1e-6), Variational(tol=1e-4)])
+def test_a_fitted_model_is_a_feature_map_for_other_inferences(fitted, iris, inference):
+    X, y = iris
+    clf = PlackettLuceClassifier(inference, shape=0.9, features=fitted.features_).fit(X, y)
+    assert clf.score(X, y) > 0.95
+    assert clf.weights_.shape == fitted.weights_.shape
+
+
+def test_more_covariates_than_rows(quiet):
+    rng = np.random.default_rng(0)
+    y = np.arange(230) % 2
+    X = rng.normal(size=(230, 200))
+    X[:, :30] += y[:, None]
+    clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X[:30], y[:30])
+    assert clf.score(X[30:], y[30:]) > 0.85
+    assert clf.relevance_.shape == (200,)
+    assert clf.relevance_[:30].mean() > 1.5 * clf.relevance_[30:].mean()
+
+
+def test_principal_axes_keep_every_distance():
+    Z = np.random.default_rng(0).normal(size=(10, 40))
+    rotated = Z @ principal_axes(Z)
+    inner, outer = rotated @ rotated.T, Z @ Z.T
+    np.testing.assert_allclose(inner / inner[0, 0], outer / outer[0, 0], atol=1e-12)
+    assert (rotated**2).mean() == pytest.approx(1)
+
+
+def test_stacking_finds_the_better_of_two_predictions():
+    rng = np.random.default_rng(0)
+    right, wrong, ones = rng.uniform(0.5, 1, 500), rng.uniform(0, 0.5, 500), np.ones(500)
+    assert best_weight(right, wrong, ones) > 0.99
+    assert best_weight(wrong, right, ones) < 0.01
+    assert best_weight(right, right, ones) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_variational_says_what_to_use(iris):
+    with pytest.raises(ValueError, match="inference='gibbs'"):
+        PlackettLuceClassifier("variational", features="learned").fit(*iris)
+
+
+@pytest.mark.parametrize("setting", ["components", "own_shape", "covariate_spread", "leapfrogs"])
+def test_settings_are_checked(iris, setting):
+    with pytest.raises(ValueError, match=setting):
+        PlackettLuceClassifier(features=LearnedDirections(**{setting: -1})).fit(*iris)
+
+
+def test_a_killed_fit_goes_on_to_the_same_draws(iris, tmp_path, quiet, monkeypatch):
+    X, y = iris
+    path = tmp_path / "chains.ckp"
+    settings = {"draws": 12, "tune": 12, "chains": 2}
+
+    def fit(**more):
+        return PlackettLuceClassifier(Gibbs(**settings, **more), features="learned", random_state=3).fit(X, y)
+
+    whole = fit()
+    rounds, real = [], Run._round
+
+    def dies(self, pool, n):
+        if len(rounds) == 3:
+            raise RuntimeError("killed")
+        rounds.append(n)
+        return real(self, pool, min(n, 4))
+
+    monkeypatch.setattr(Run, "_round", dies)
+    with pytest.raises(RuntimeError, match="killed"):
+        fit(checkpoint=path)
+    monkeypatch.setattr(Run, "_round", real)
+    resumed = fit(checkpoint=path)
+    np.testing.assert_array_equal(resumed.posterior_.directions, whole.posterior_.directions)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    with pytest.raises(CheckpointError, match="another fit"):
+        PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), features="learned").fit(X[:-1], y[:-1])
