@@ -1,5 +1,6 @@
 """Each picture is held against the numbers it should show."""
 
+import warnings
 from itertools import combinations, product
 
 import matplotlib
@@ -58,6 +59,14 @@ def logit(iris):
 
 
 @pytest.fixture(scope="module")
+def learned(iris):
+    clf = PlackettLuceClassifier(Gibbs(draws=8, tune=8, chains=2), features="learned", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sixteen draws do not settle anything
+        return clf.fit(iris[0][::3], iris[1][::3])
+
+
+@pytest.fixture(scope="module")
 def many():
     """Thirty classes and twelve columns, some with names that make trouble."""
     rng = np.random.default_rng(0)
@@ -75,8 +84,13 @@ def pictures(clf, X, y):
     yield plots.race, (clf, X.iloc[0])
 
 
-def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gibbs, iris):
-    calls = [*pictures(variational, *iris), (plots.trace, (gibbs,)), (plots.rank, (gibbs,))]
+def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gibbs, learned, iris):
+    calls = [
+        *pictures(variational, *iris),
+        (plots.trace, (gibbs,)),
+        (plots.rank, (gibbs,)),
+        (plots.relevance, (learned,)),
+    ]
     calls.append((plots.path, (regularization_path(*iris, shapes=[1.0, 0.5]),)))
     assert {function.__name__ for function, _ in calls} == set(plots.__all__)
     for function, arguments in calls:
@@ -131,6 +145,23 @@ def test_coefficients_of_a_logit(logit):
     ax = plots.weights(logit, n=3)
     coefficients = np.sort(np.abs(logit.coef_ * logit.scale_), axis=None)[::-1]
     np.testing.assert_allclose([abs(line.get_xdata()[0]) for line in ax.lines[:3]], coefficients[:3])
+
+
+def test_learned_directions(learned, iris):
+    ax = plots.relevance(learned, n=3)
+    order = np.argsort(-learned.relevance_)[:3]
+    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], learned.relevance_[order])
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(iris[0].columns[order])
+    assert plots.trace(learned).get_title() == plots.rank(learned).get_title() == "log-likelihood"
+    assert len(plots.probabilities(learned, iris[0].iloc[0]).collections) == 1
+    for refused in (plots.weights, lambda clf: plots.race(clf, iris[0].iloc[0])):
+        with pytest.raises(ValueError, match="no identity"):
+            refused(learned)
+
+
+def test_relevance_belongs_to_learned_directions(em):
+    with pytest.raises(ValueError, match="features='learned'"):
+        plots.relevance(em)
 
 
 def test_path(iris):

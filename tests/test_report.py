@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -92,12 +93,20 @@ def test_rows_of_the_fit_are_not_passed_off_as_held_out(clf, iris, tmp_path):
 
 def test_the_weight_table_holds_the_weights(page, clf):
     rows = Tables(page).tables["Weights (27)"]
-    assert [re.sub("[▲▼]", "", head).strip() for head in rows[0]] == ["Feature", "Class", "Weight", "5 %", "95 %"]
+    assert [re.sub("[▲▼]", "", head).strip() for head in rows[0]] == [
+        "Feature",
+        "Class",
+        "Mean",
+        "SD",
+        "5%",
+        "95%",
+        "Active",
+    ]
     names = list(clf.features_.get_feature_names_out())
-    for feature, label, weight, low, high in rows[1:]:
+    for feature, label, weight, sd, low, high, _ in rows[1:]:
         k, j = list(clf.classes_).index(label), names.index(feature)
         draws = clf.posterior_.flat_draws()[:, k, j]
-        assert weight == number(clf.weights_[k, j])
+        assert weight == number(clf.weights_[k, j]) and sd == number(draws.std(ddof=1))
         assert (low, high) == tuple(number(q) for q in np.quantile(draws, [0.05, 0.95]))
 
 
@@ -143,6 +152,18 @@ def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
         logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
     page = report(logit, iris[0], iris[1], tmp_path)
     assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page
+
+
+def test_learned_directions_have_a_report(iris, tmp_path):
+    clf = PlackettLuceClassifier(Gibbs(draws=8, tune=8, chains=2), features="learned", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sixteen draws do not settle anything
+        clf.fit(iris[0][::2], iris[1][::2])
+    page = report(clf, iris[0][::2], iris[1][::2], tmp_path, test=iris[2:])
+    rows = Tables(page).tables["Relevance of columns"][1:]
+    order = np.argsort(-clf.relevance_)
+    assert [tuple(row) for row in rows] == [(iris[0].columns[f], number(clf.relevance_[f])) for f in order]
+    assert 'id="trace"' in page and 'id="race"' not in page
 
 
 def test_nothing_a_user_named_becomes_markup(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.directions.posterior import DirectionDraws
 from plackett.inference import EM
 from plackett.model.race import Array
 from plackett.validation import check_prob
@@ -106,11 +107,9 @@ def has_intervals(classifier: Any) -> bool:
     return not (hasattr(classifier, "weights_") and isinstance(classifier._make_inference(), EM))
 
 
-def weight_draws(classifier: Any) -> Array:
-    """Draws of λ̄ (S, K, p); where a posterior has none for these features, the estimate alone."""
-    posterior = classifier.posterior_
-    draws: Array = posterior.flat_draws() if hasattr(posterior, "flat_draws") else classifier.weights_[None]
-    return draws
+def is_race(classifier: Any) -> bool:
+    """Whether features compete under names of their own; learned components have none across draws."""
+    return hasattr(classifier, "weights_") and not isinstance(classifier.posterior_, DirectionDraws)
 
 
 def one_row(row: Any) -> Any:
@@ -137,7 +136,12 @@ def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
             f"only a Plackett–Luce model is a race between features; {type(classifier).__name__} is not one. "
             "Read its coef_ instead."
         )
-    return classifier._transform(X), weight_draws(classifier)
+    if not is_race(classifier):
+        raise ValueError(
+            "the components of learned directions have no identity from draw to draw, so none can be said to win. "
+            "The method explain of the classifier takes a row apart by the components of one draw."
+        )
+    return classifier._transform(X), classifier.posterior_.flat_draws()
 
 
 def _shares(features: npt.NDArray[np.floating], draws: Array) -> Array:

@@ -5,7 +5,7 @@ and dash. Where there are many classes or features the most telling ones are dra
 """
 
 from plackett.plots.chains import rank, trace
-from plackett.plots.estimates import path, weights
+from plackett.plots.estimates import path, relevance, weights
 from plackett.plots.prediction import calibration, decision_boundary, roc
 from plackett.plots.row import probabilities, race
 
@@ -16,6 +16,7 @@ __all__ = [
     "probabilities",
     "race",
     "rank",
+    "relevance",
     "roc",
     "trace",
     "weights",

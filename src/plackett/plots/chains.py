@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.directions.posterior import DirectionDraws
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
 from plackett.plots.estimates import weights_of
@@ -99,11 +100,14 @@ def _chains(classifier: Any, quantity: Any) -> tuple[str, Array]:
     check_is_fitted(classifier)
     posterior = classifier.posterior_
     if isinstance(posterior, Draws):
-        scalars = {"shape": ("ln a", np.log(posterior.shape))}
+        scalars: dict[str, tuple[str, Array]] = {"shape": ("ln a", np.log(posterior.shape))}
         table, names, kind = posterior.log_weights, classifier._feature_names(), "ln weight of "
     elif isinstance(posterior, LogitDraws):
         scalars = {"penalty": ("ln θ", np.log(posterior.penalty))}
         table, names, kind = posterior.coef, weights_of(classifier)[0], "coefficient of "
+    elif isinstance(posterior, DirectionDraws) and classifier.trace_.ndim == 2:
+        scalars, quantity = {}, quantity or "log-likelihood"
+        table, names, kind = posterior.log_weights, np.empty(0, dtype=object), ""
     else:
         raise ValueError("trace and rank plots need the chains of a sampler; fit with inference='gibbs'.")
     scalars["log-likelihood"] = ("log-likelihood", classifier.trace_)

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.explain import weight_draws
+from plackett.directions.posterior import DirectionDraws
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.plots.style import REST, axes, colour, dash, interval, marker, of, pair
+from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair
 
 
 def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
@@ -47,6 +47,35 @@ def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) 
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
     band = f", {100 * prob:g} % intervals" if len(draws) > 1 else ""
     ax.set(xlabel=f"{meaning}{band}", title=of("weights", len(places), centre.size))
+    return ax
+
+
+def relevance(classifier: Any, *, n: int = 15, ax: Any = None) -> Any:
+    """How much each column matters to learned directions.
+
+    Parameters
+    ----------
+    classifier : PlackettLuceClassifier
+        A model fitted with ``features="learned"``.
+    n : int
+        Columns drawn at the most: those that matter most.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(classifier)
+    if not hasattr(classifier, "relevance_"):
+        raise ValueError("only learned directions have a relevance of columns: fit with features='learned'.")
+    ax = axes(ax)
+    drawn = np.argsort(-classifier.relevance_, kind="stable")[:n]
+    names = classifier._covariates()
+    ax.barh(range(len(drawn)), classifier.relevance_[drawn], color=colour(0))
+    ax.set_yticks(range(len(drawn)), [label(names[f]) for f in drawn])
+    ax.invert_yaxis()
+    ax.set(xlabel="log-odds between gates by a standard deviation", title=of("columns", len(drawn), len(names)))
     return ax
 
 
@@ -90,4 +119,9 @@ def weights_of(classifier: Any) -> tuple[npt.NDArray[Any], Array, Array, str]:
         draws = posterior.coef.reshape(-1, *posterior.coef.shape[2:]) * scale
         names = getattr(classifier, "feature_names_in_", [f"x{j}" for j in range(len(scale))])
         return np.asarray(names, dtype=object), draws.mean(axis=0), draws, "log-odds per standard deviation"
-    return classifier._feature_names(), classifier.weights_, weight_draws(classifier), "weight"
+    if isinstance(posterior, DirectionDraws):
+        raise ValueError(
+            "the components of learned directions have no identity from draw to draw, so there are no weights to "
+            "compare. plots.relevance draws how much each column matters, and summary() lists the components."
+        )
+    return classifier._feature_names(), classifier.weights_, posterior.flat_draws(), "weight"

@@ -10,19 +10,19 @@ import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
 from plackett import plots
-from plackett.explain import explain, has_intervals
+from plackett.explain import explain, has_intervals, is_race
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.plots.estimates import weights_of
-from plackett.posterior import Draws
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
+from plackett.summary import largest
 
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
 CLASSES = 40  # classes of the confusion table
 COLUMNS = 200  # columns described
+HEADS = {"mean": "Mean", "sd": "SD", "active": "Active", "ess": "ESS", "rhat": "R-hat"}
 UNSURE = 10  # rows listed as uncertain
 
 
@@ -80,9 +80,11 @@ def model(classifier: Any) -> Section:
     good, why = words.trust(classifier)
     kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
     body = [paragraph(words.model(classifier)), paragraph(why, kind)]
-    if isinstance(classifier.posterior_, (Draws, LogitDraws)):
-        body.append(paragraph("Below, the quantity that mixes worst. Chains that agree overlap and have even ranks."))
-        alt = f"of the quantity with the smallest effective sample size, in {len(classifier.trace_)} chains. {why}"
+    if classifier.trace_.ndim == 2:
+        body.append(
+            paragraph("Chains that agree overlap and have even ranks; of weights, that which mixes worst is drawn.")
+        )
+        alt = f"of one quantity in {len(classifier.trace_)} chains. {why}"
         trace = figure(
             "trace", lambda ax: plots.trace(classifier, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
         )
@@ -95,21 +97,14 @@ def model(classifier: Any) -> Section:
 
 def weights(classifier: Any) -> Section:
     """Which features speak for which class: a figure and a table that can be sorted."""
-    names, centre, draws, meaning = weights_of(classifier)
-    order = np.argsort(-np.abs(centre), axis=None, kind="stable")
-    order = order[centre.ravel()[order] != 0]
-    shown = order[:WEIGHTS]
-    flat = draws.reshape(len(draws), -1)[:, shown]
-    lower, upper = np.quantile(flat, [(1 - PROB) / 2, (1 + PROB) / 2], axis=0)
-    uncertain = len(draws) > 1
-    columns = [Column("Feature"), Column("Class"), Column(meaning.capitalize(), True)]
-    rows: list[list[Any]] = []
-    for i, place in enumerate(shown):
-        k, j = np.unravel_index(place, centre.shape)
-        row = [names[j], classifier.classes_[k], centre[k, j]]
-        rows.append([*row, lower[i], upper[i]] if uncertain else row)
-    if uncertain:
-        columns += [Column(f"{50 - 50 * PROB:g} %", True), Column(f"{50 + 50 * PROB:g} %", True)]
+    if hasattr(classifier, "relevance_"):
+        return _relevance(classifier)
+    found = largest(classifier, WEIGHTS)
+    numbers = [name for name in found if name not in ("class", "feature")]
+    columns = [Column("Feature"), Column("Class"), *(Column(HEADS.get(name, name), True) for name in numbers)]
+    rows = [list(row) for row in zip(*(found[name] for name in ("feature", "class", *numbers)), strict=True)]
+    rows = [row for row in rows if row[2] != 0]
+    uncertain = has_intervals(classifier)
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
     if isinstance(classifier.posterior_, LogitDraws):
         reading = f"A coefficient moves the log-odds against the last class, {classifier.classes_[-1]}."
@@ -117,9 +112,9 @@ def weights(classifier: Any) -> Section:
         reading = (
             "A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. "
             "exp(x) is large where the standardised column x is high, exp(-x) where it is low, and 1 is the same "
-            "in every row."
+            "in every row. Active is the probability that a weight matters at all."
         )
-    left = f" The {len(shown)} largest of {centre.size} are listed." if len(shown) < centre.size else ""
+    left = f" The {WEIGHTS} largest are listed." if len(found["mean"]) == WEIGHTS else ""
     body = [
         paragraph(reading),
         figure(
@@ -127,12 +122,34 @@ def weights(classifier: Any) -> Section:
             lambda ax: plots.weights(classifier, n=12, prob=PROB, ax=ax),
             f"The largest weights. {best}.",
             f"The largest weights{f', with {100 * PROB:g} % intervals' if uncertain else ''}.",
-            0.9 + 0.25 * min(12, len(shown)),
+            0.9 + 0.25 * min(12, len(rows)),
         ),
         paragraph(f"Press a heading to sort by it.{left}"),
         table(f"Weights ({len(rows)})", columns, rows, sorted_by=2),
     ]
     return Section("weights", "Weights", "\n".join(body))
+
+
+def _relevance(classifier: Any) -> Section:
+    """Learned directions have no weights that could be named; columns matter to them more or less."""
+    order = np.argsort(-classifier.relevance_, kind="stable")[:WEIGHTS]
+    rows = [[classifier._covariates()[f], classifier.relevance_[f]] for f in order]
+    best = "; ".join(f"{name}: {number(value)}" for name, value in rows[:5])
+    body = [
+        paragraph(
+            "The model learned its features: exponentials of directions in the columns. How much a column matters is "
+            "by how much one standard deviation of it moves the log-odds between features, on average."
+        ),
+        figure(
+            "weights-figure",
+            lambda ax: plots.relevance(classifier, n=12, ax=ax),
+            f"The columns that matter most. {best}.",
+            "The columns that matter most.",
+            0.9 + 0.25 * min(12, len(rows)),
+        ),
+        table("Relevance of columns", [Column("Column"), Column("Relevance", True)], rows, sorted_by=1),
+    ]
+    return Section("weights", "Columns that matter", "\n".join(body))
 
 
 def predictions(classifier: Any, judged: Judged) -> Section:
@@ -241,7 +258,7 @@ def uncertain(classifier: Any, judged: Judged) -> Section:
             3,
         )
     ]
-    if not isinstance(classifier.posterior_, LogitDraws):
+    if is_race(classifier):
         why = explain(classifier, row).head(4)
         best = "; ".join(f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.itertuples(index=False, name=None))
         pictures.append(

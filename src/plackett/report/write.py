@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.files import whole_file
 from plackett.report import sections
 from plackett.report.markup import page, paragraph
 
@@ -80,7 +79,8 @@ def write_report(
     errors = np.mean(judged.predicted(classifier.classes_) != judged.y)
     which = "held-out rows" if judged.held_out else "rows of the fit itself"
     lead = paragraph(f"{errors:.1%} errors on {len(rows):,} {which}, {len(classifier.classes_)} classes.", "quiet")
-    _write_whole(Path(out_path), page(name, lead, parts))
+    with whole_file(out_path) as stream:
+        stream.write(page(name, lead, parts).encode())
 
 
 def _table(X: Any, y: Any) -> tuple[Any, Any]:
@@ -92,17 +92,3 @@ def _table(X: Any, y: Any) -> tuple[Any, Any]:
     if len(X) != len(y) or not len(X):
         raise ValueError(f"a report needs rows and as many labels, got {len(X)} rows and {len(y)} labels instead.")
     return X, y
-
-
-def _write_whole(target: Path, content: str) -> None:
-    """Replace the file once the new one is whole."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
