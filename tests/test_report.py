@@ -233,6 +233,24 @@ def test_a_failed_write_leaves_the_old_report(clf, iris, tmp_path, monkeypatch):
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["out.html"]
 
 
+def test_from_the_command_line(iris, tmp_path):
+    from typer.testing import CliRunner
+
+    from plackett.cli import app
+
+    table = pd.concat([iris[0].assign(species=iris[1]), iris[2].assign(species=iris[3])])
+    table.to_csv(tmp_path / "iris.csv", index=False)
+    run = CliRunner().invoke
+    fit = ["fit", "iris.csv", "--target", "species", "--inference", "em", "--shape", "1", "--test", "0.2", "--out", "m"]
+    make = ["report", "m", "iris.csv", "--out", "r.html", "--title", "From a file"]
+    for command in (fit, make):
+        result = run(app, [str(tmp_path / word) if word in ("iris.csv", "m", "r.html") else word for word in command])
+        assert result.exit_code == 0, result.output
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<h1>From a file</h1>" in page and "These rows were held out" in page
+    assert "<dd>120</dd>" in page and "<dt>Rows held out</dt><dd>30</dd>" in page
+
+
 def test_rows_and_labels_must_match(clf, iris, tmp_path):
     with pytest.raises(ValueError, match="75 rows and 74 labels"):
         report(clf, iris[0], iris[1][1:], tmp_path)
