@@ -126,7 +126,7 @@ def test_a_model_through_pipes(folder):
     frame = (folder / "people.csv").read_text()
     fitted = plackett("fit", "-", "--target", "mode", *FAST, "--out", "-", stdin=frame)
     assert fitted.exit_code == 0 and "3 classes" in fitted.stderr
-    shown = plackett("show", "-", stdin=fitted.stdout_bytes)
+    shown = plackett("show", "-", "--weights", "100", stdin=fitted.stdout_bytes)
     assert shown.exit_code == 0 and "exp(-age)" in shown.stdout
     assert load(io.BytesIO(fitted.stdout_bytes)).classes_.tolist() == ["bus", "car", "train"]
     both = plackett("predict", "-", "-")
