@@ -20,7 +20,7 @@ exclude_patterns = ["_build", "auto_examples/**.ipynb", "auto_examples/**.py", "
 suppress_warnings = ["config.cache"]
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -32,11 +32,12 @@ html_title = "plackett"
 html_static_path = ["_static"]
 html_css_files = ["plackett.css"]
 html_show_sourcelink = False
+html_sidebars = {"index": [], "start": [], "guide": [], "behind": [], "auto_examples/index": []}
 html_theme_options = {
     "navbar_align": "left",
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
 }
 
 warnings.filterwarnings("ignore", message=".*ArviZ is undergoing a major refactor.*", category=FutureWarning)
@@ -50,5 +51,6 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "backreferences_dir": None,
     "plot_gallery": "True",
+    "capture_repr": (),
     "abort_on_example_error": True,
 }

@@ -30,29 +30,30 @@ with np.errstate(divide="ignore"):
 races = race(np.repeat(W, 20_000, axis=0), log_weights, rng=0)
 
 # %%
-# On the left one race: every competitor with a chance, at its time of arrival. On the right how often each team won,
-# with the probability that the model gives it as a line.
+# On the left one race: the ten fastest competitors at their times of arrival. On the right how often each team won,
+# with the probability that the model gives it as a black line.
 
-rng = np.random.default_rng(5)
 rates = W * clf.weights_
-times = np.where(rates > 1e-3 * rates.max(), rng.exponential(size=rates.shape) / np.maximum(rates, 1e-300), np.nan)
 names = clf.features_.get_feature_names_out()
-colours = plots.style.PALETTE
+colours = dict(zip(clf.classes_, plots.style.PALETTE, strict=False))
+rng = np.random.default_rng(5)
+runners = []
+for place in np.argsort(-rates, axis=None)[:10]:
+    k, j = np.unravel_index(place, rates.shape)
+    runners.append((rng.exponential() / rates[k, j], clf.classes_[k], names[j]))
+runners.sort()
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), width_ratios=(2, 1), layout="constrained")
-runners = [(times[k, j], k, j) for k, j in np.argwhere(np.isfinite(times))]
-for place, (time, k, j) in enumerate(sorted(runners, reverse=True)):
-    left.plot([0, time], [place, place], color=colours[k], linewidth=1)
-    left.plot(time, place, "osD"[k], color=colours[k])
-    left.annotate(f"{clf.classes_[k]}: {names[j]}", (time, place), (6, -3), textcoords="offset points", fontsize=8)
-left.set(title=f"one race, won by {clf.classes_[min(runners)[1]]}", xlabel="time of arrival", yticks=[])
-left.set_xlim(0, 1.5 * max(runners)[0])
-left.axvline(min(runners)[0], color="grey", linestyle=":")
-share = np.bincount(races.winner, minlength=3) / len(races.winner)
-right.bar(clf.classes_, share, color=colours[:3])
-for k, probability in enumerate(clf.predict_proba(flower)[0]):
-    right.plot([k - 0.45, k + 0.45], [probability] * 2, color="black")
-right.set(title="20,000 races, and the model (lines)", ylabel="share won")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), width_ratios=(5, 2), layout="constrained")
+for place, (arrival, team, feature) in enumerate(runners):
+    left.plot([0, arrival], [place, place], color=colours[team], linewidth=3, solid_capstyle="butt")
+    left.annotate(f"{team}: {feature}", (arrival, place), (5, -4), textcoords="offset points")
+left.axvline(runners[0][0], color="grey", linestyle=":")
+left.invert_yaxis()
+left.set(title=f"one race, won by {runners[0][1]}", xlabel="time of arrival", yticks=[])
+left.set_xlim(0, 1.7 * runners[-1][0])
+right.bar(clf.classes_, np.bincount(races.winner) / len(races.winner), color=list(colours.values()))
+right.hlines(clf.predict_proba(flower)[0], [-0.45, 0.55, 1.55], [0.45, 1.45, 2.45], color="black")
+right.set(title="20,000 races", ylabel="share won")
 
 # %%
 # Or compute it

@@ -247,6 +247,15 @@ def test_probabilities_of_a_row(variational, em, iris):
     assert not plots.probabilities(em, row).collections
 
 
+def test_probabilities_of_any_classifier(iris):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = iris
+    other = LogisticRegression(max_iter=1000).fit(X, y)
+    ax = plots.probabilities(other, X.iloc[[80]])
+    assert len(ax.lines) == 3 and not ax.collections
+
+
 def test_bars_of_the_race_are_wins(variational, iris):
     row = iris[0].iloc[[80]]
     wins = win_probabilities(variational, row)[0]

@@ -178,6 +178,13 @@ def test_unknown_classes_count_as_errors(clf, iris, tmp_path):
         report(clf, iris[0], iris[1], tmp_path, test=(X, y.str.upper()))
 
 
+def test_rows_of_another_table_are_all_held_out(clf, iris, tmp_path):
+    X, y = iris[2:]
+    page = report(clf, X, y, tmp_path, test=(X, y))
+    assert "Rows, all held out" in page and "These rows were held out" in page
+    assert "<dt>Rows held out</dt>" not in page
+
+
 def test_one_class_only_has_no_roc(clf, iris, tmp_path):
     one = iris[3] == "setosa"
     page = report(clf, iris[0], iris[1], tmp_path, test=(iris[2][one], iris[3][one]))

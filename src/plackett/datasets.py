@@ -20,6 +20,8 @@ import numpy.typing as npt
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
+__all__ = ["load", "names"]
+
 FOLDER = "PLACKETT_DATA"
 
 

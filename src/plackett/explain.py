@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.inference import EM
 from plackett.model.race import Array
-from plackett.posterior import Point
 from plackett.validation import check_prob
 
 if TYPE_CHECKING:
@@ -91,12 +91,26 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
         "feature": np.tile(classifier._feature_names(), K),
         "probability": shares.mean(axis=0).ravel(),
     }
-    if not isinstance(classifier.posterior_, Point):
+    if len(shares) > 1:
         tail = (1 - prob) / 2
         lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
         columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
     table = pd.DataFrame(columns)
     return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+
+def has_intervals(classifier: Any) -> bool:
+    """Whether `predict_interval` has something to say; EM gives one estimate."""
+    if not hasattr(classifier, "predict_interval"):
+        return False
+    return not (hasattr(classifier, "weights_") and isinstance(classifier._make_inference(), EM))
+
+
+def weight_draws(classifier: Any) -> Array:
+    """Draws of λ̄ (S, K, p); where a posterior has none for these features, the estimate alone."""
+    posterior = classifier.posterior_
+    draws: Array = posterior.flat_draws() if hasattr(posterior, "flat_draws") else classifier.weights_[None]
+    return draws
 
 
 def one_row(row: Any) -> Any:
@@ -123,7 +137,7 @@ def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
             f"only a Plackett–Luce model is a race between features; {type(classifier).__name__} is not one. "
             "Read its coef_ instead."
         )
-    return classifier._transform(X), classifier.posterior_.flat_draws()
+    return classifier._transform(X), weight_draws(classifier)
 
 
 def _shares(features: npt.NDArray[np.floating], draws: Array) -> Array:

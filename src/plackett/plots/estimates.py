@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.explain import weight_draws
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
 from plackett.plots.style import REST, axes, colour, dash, interval, marker, of, pair
@@ -89,4 +90,4 @@ def weights_of(classifier: Any) -> tuple[npt.NDArray[Any], Array, Array, str]:
         draws = posterior.coef.reshape(-1, *posterior.coef.shape[2:]) * scale
         names = getattr(classifier, "feature_names_in_", [f"x{j}" for j in range(len(scale))])
         return np.asarray(names, dtype=object), draws.mean(axis=0), draws, "log-odds per standard deviation"
-    return classifier._feature_names(), classifier.weights_, posterior.flat_draws(), "weight"
+    return classifier._feature_names(), classifier.weights_, weight_draws(classifier), "weight"

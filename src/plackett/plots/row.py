@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.explain import one_row, win_probabilities
+from plackett.explain import has_intervals, one_row, win_probabilities
 from plackett.plots.style import PALETTE, REST, axes, colour, label, marker, of
-from plackett.posterior import Point
 
 
 def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
@@ -37,15 +36,15 @@ def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, 
     centre = classifier.predict_proba(row)[0]
     drawn = np.argsort(-centre, kind="stable")[:n]
     ax = axes(ax)
-    certain = isinstance(classifier.posterior_, Point)
-    if not certain:
+    uncertain = has_intervals(classifier)
+    if uncertain:
         (lower,), (upper,) = classifier.predict_interval(row, prob=prob)
         ax.hlines(range(len(drawn)), lower[drawn], upper[drawn], color=[colour(k) for k in drawn], linewidth=2)
     for y, k in enumerate(drawn):
         ax.plot(centre[k], y, marker(k), color=colour(k))
     ax.set_yticks(range(len(drawn)), [label(classifier.classes_[k]) for k in drawn])
     ax.invert_yaxis()
-    band = "" if certain else f", {100 * prob:g} % intervals"
+    band = f", {100 * prob:g} % intervals" if uncertain else ""
     ax.set(xlim=(-0.02, 1.02), xlabel=f"probability{band}", title=of("classes", len(drawn), len(centre)))
     return ax
 

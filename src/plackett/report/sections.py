@@ -10,11 +10,11 @@ import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
 from plackett import plots
-from plackett.explain import explain
+from plackett.explain import explain, has_intervals
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
 from plackett.plots.estimates import weights_of
-from plackett.posterior import Draws, Point
+from plackett.posterior import Draws
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
@@ -41,15 +41,17 @@ class Judged:
         return labels
 
 
-def data(X: Any, y: Any, held_out: int) -> Section:
-    """Rows, classes and columns."""
+def data(X: Any, y: Any, held_out: int, all_new: bool) -> Section:
+    """Rows, classes and columns; with `all_new` the rows themselves were held out, else so many others."""
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
     rows = [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))]
     left = f" The first {COLUMNS} of {X.shape[1]} columns are listed." if X.shape[1] > COLUMNS else ""
     numbers = [("Rows", f"{len(X):,}"), ("Columns", f"{X.shape[1]:,}"), ("Classes", f"{len(labels):,}")]
-    if held_out:
+    if all_new:
+        numbers[0] = ("Rows, all held out", f"{len(X):,}")
+    elif held_out:
         numbers.insert(1, ("Rows held out", f"{held_out:,}"))
     columns = [
         Column("Column"),
@@ -99,7 +101,7 @@ def weights(classifier: Any) -> Section:
     shown = order[:WEIGHTS]
     flat = draws.reshape(len(draws), -1)[:, shown]
     lower, upper = np.quantile(flat, [(1 - PROB) / 2, (1 + PROB) / 2], axis=0)
-    uncertain = not isinstance(classifier.posterior_, Point)
+    uncertain = len(draws) > 1
     columns = [Column("Feature"), Column("Class"), Column(meaning.capitalize(), True)]
     rows: list[list[Any]] = []
     for i, place in enumerate(shown):
@@ -262,7 +264,7 @@ def uncertain(classifier: Any, judged: Judged) -> Section:
 
 
 def _interval(classifier: Any, row: Any, k: int) -> str:
-    if isinstance(classifier.posterior_, Point):
+    if not has_intervals(classifier):
         return "–"
     (lower,), (upper,) = classifier.predict_interval(row, prob=PROB)
     return f"{number(lower[k])} to {number(upper[k])}"

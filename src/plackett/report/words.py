@@ -10,9 +10,10 @@ import numpy as np
 
 import plackett
 from plackett.diagnostics import shortcomings
+from plackett.inference import EM, Gibbs, Variational
 from plackett.logit.posterior import LogitDraws
-from plackett.posterior import Draws, Gammas, Point
 
+HOW = {EM: "EM (the mode)", Variational: "the variational approximation", Gibbs: "Gibbs sampling"}
 CITATION = """\
 C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.
 Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UAI), 84–92."""
@@ -20,9 +21,8 @@ Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UA
 
 def model(classifier: Any) -> str:
     """What was fitted, and how."""
-    posterior = classifier.posterior_
     K = len(classifier.classes_)
-    if isinstance(posterior, LogitDraws):
+    if isinstance(classifier.posterior_, LogitDraws):
         learned = "learned" if classifier.penalty == "learn" else "fixed"
         return (
             f"A sparse Bayesian multinomial logit of {K} classes on {classifier.n_features_in_} columns, sampled by "
@@ -30,7 +30,7 @@ def model(classifier: Any) -> str:
         )
     p = classifier.weights_.shape[1]
     learned = "learned from the data" if classifier.shape == "learn" else "fixed"
-    how = {Point: "EM (the mode)", Gammas: "the variational approximation", Draws: "Gibbs sampling"}[type(posterior)]
+    how = HOW[type(classifier._make_inference())]
     return (
         f"A Plackett–Luce regression of {K} classes on {p} non-negative features, fitted by {how}. The shape of the "
         f"prior is a = {classifier.shape_:.3g} ({learned}); the smaller it is, the fewer weights matter."
@@ -39,14 +39,14 @@ def model(classifier: Any) -> str:
 
 def trust(classifier: Any) -> tuple[bool | None, str]:
     """Whether the fit may be trusted (None: it cannot be told), and why."""
-    posterior = classifier.posterior_
-    if isinstance(posterior, Point):
+    inference = None if isinstance(classifier.posterior_, LogitDraws) else classifier._make_inference()
+    if isinstance(inference, EM):
         active = int((classifier.weights_ > 0).sum())
         return None, (
             f"{active} of {classifier.weights_.size} weights are not zero. EM gives one best estimate and no "
             "uncertainty: fit with inference='gibbs' for intervals."
         )
-    if isinstance(posterior, Gammas):
+    if isinstance(inference, Variational):
         return None, (
             f"The bound on the evidence reached {classifier.trace_[-1]:,.2f} after {classifier.n_iter_:,} passes over "
             "the data. Variational intervals tend to be too narrow: fit with inference='gibbs' for exact ones."

@@ -34,7 +34,7 @@ def write_report(
     classifier : PlackettLuceClassifier or SparseLogitClassifier
         A fitted model.
     X : DataFrame
-        The rows the model was fitted to.
+        The rows the model was fitted to; or others, which are then passed as `test` too.
     y : Series
         Their labels.
     out_path : path
@@ -61,6 +61,7 @@ def write_report(
     5
     """
     check_is_fitted(classifier)
+    all_new = test is not None and test[0] is X
     X, y = _table(X, y)
     rows, labels = (X, y) if test is None else _table(*test)
     if not np.isin(np.asarray(labels), classifier.classes_).any():
@@ -68,7 +69,7 @@ def write_report(
         raise ValueError(f"no label is a class of the model, which knows {known}; is this the right column?")
     judged = sections.Judged(rows, np.asarray(labels), classifier.predict_proba(rows), test is not None)
     parts = [
-        sections.data(X, y, 0 if test is None else len(rows)),
+        sections.data(X, y, 0 if test is None else len(rows), all_new),
         sections.model(classifier),
         sections.weights(classifier),
         sections.predictions(classifier, judged),
