@@ -126,7 +126,7 @@ def test_a_model_through_pipes(folder):
     frame = (folder / "people.csv").read_text()
     fitted = plackett("fit", "-", "--target", "mode", *FAST, "--out", "-", stdin=frame)
     assert fitted.exit_code == 0 and "3 classes" in fitted.stderr
-    shown = plackett("show", "-", stdin=fitted.stdout_bytes)
+    shown = plackett("show", "-", "--weights", "100", stdin=fitted.stdout_bytes)
     assert shown.exit_code == 0 and "exp(-age)" in shown.stdout
     assert load(io.BytesIO(fitted.stdout_bytes)).classes_.tolist() == ["bus", "car", "train"]
     both = plackett("predict", "-", "-")
@@ -162,8 +162,30 @@ def test_held_out_rows_are_kept_from_the_fit_and_scored(folder, tmp_path):
     own = clf.predict_proba(X[held])[np.arange(held.sum()), np.searchsorted(clf.classes_, y[held])]
     assert f"held out, {held.sum()} rows: error {error:.3f}, log-loss {-np.log(own).mean():.3f}" in result.stdout
     assert f"{held.sum()} rows: error {error:.3f}" in plackett("predict", model, folder / "people.csv").stderr
-    other = frame[:50]
-    assert clf.table_.held_out(covariates(clf, other), y[:50]).all()
+
+
+def test_rows_that_were_not_seen_are_recognised_in_any_table(folder, tmp_path):
+    frame = people(seed=1)
+    frame = pd.concat([frame, frame[:20], frame[:20]], ignore_index=True)
+    model = tmp_path / "t.plk"
+    arguments = ["fit", "-", "--target", "mode", *FAST, "--test", "0.3", "--out", model]
+    assert plackett(*arguments, stdin=frame.to_csv(index=False)).exit_code == 0
+    clf = load(model)
+    X, y = covariates(clf, frame), frame["mode"].to_numpy()
+    training, total = sum(clf.table_.counts.values()), len(frame)
+    assert clf.table_.held_out(X, y).sum() == total - training
+    order = np.random.default_rng(0).permutation(total)
+    assert clf.table_.held_out(X.iloc[order], y[order]).sum() == total - training
+    assert clf.table_.held_out(X + 0.5, y).all()
+    with pytest.warns(UserWarning, match=r"of 60 rows equal rows that the model was fitted to"):
+        assert clf.table_.held_out(X[:60], y[:60]).all()
+    assert clf.table_.held_out(X, np.char.add(y.astype(str), "s")).all()
+
+
+def test_classes_that_the_model_does_not_know_count_as_errors(folder):
+    new = "age,home,sex,code,mode\n30,town,m,1,4\n40,town,m,1,4\n"
+    result = plackett("predict", folder / "m.plk", "-", stdin=new)
+    assert result.exit_code == 0 and "2 rows: error 1.000, log-loss 34.539" in result.stderr
 
 
 def test_same_seed_same_file(folder, tmp_path):
@@ -399,7 +421,7 @@ def test_where_nothing_can_be_written(folder, tmp_path):
 def test_show(folder, tmp_path):
     result = plackett("show", folder / "m.plk", "--weights", "4")
     clf = load(folder / "m.plk")
-    assert repr(clf) in result.stdout and "mode (bus:" in result.stdout
+    assert repr(clf) in result.stdout and "mode in 120 rows (bus " in result.stdout
     top = clf.summary().nlargest(4, "mean")
     rows = [line for line in result.stdout.splitlines() if line.startswith("│")]
     assert len(rows) == 4
@@ -435,9 +457,10 @@ def test_report_is_given_what_was_seen_and_what_was_not(folder, tmp_path, monkey
         return len(X), None if test is None else (len(test[0]), len(test[1])), result.stderr
 
     assert reported(model, folder / "people.csv")[:2] == (120 - held, (held, held))
-    assert reported(model, "-", frame[:50].to_csv(index=False))[:2] == (50, (50, 50))
+    new = people(seed=1)[:50].to_csv(index=False)
+    assert reported(model, "-", new)[:2] == (50, (50, 50))
     size, test, words = reported(folder / "m.plk", folder / "people.csv")
-    assert (size, test) == (120, None) and "fitted to these very rows" in words
+    assert (size, test) == (120, None) and "fitted to all these rows" in words
 
 
 # As a process

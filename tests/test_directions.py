@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
 from plackett.directions import LearnedDirections, reference
 from plackett.directions import gradient as compiled
+from plackett.directions.posterior import sharpened
 from plackett.directions.prior import inverse_weights, log_density, make_target, size, weights_from
-from plackett.directions.stacking import best_weight
+from plackett.directions.stacking import best_mixture
 from plackett.directions.task import make_task, principal_axes
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
@@ -122,7 +123,7 @@ def test_classifier_learns_and_is_its_own_feature_map(iris, quiet, inference):
     assert clf.score(X[1::2], y[1::2]) > 0.9
     W = clf.features_.transform(X[1::2])
     scores = W @ clf.weights_.T
-    np.testing.assert_allclose(scores / scores.sum(axis=1, keepdims=True), probability, atol=1e-10)
+    np.testing.assert_allclose(sharpened(scores, clf.posterior_.power), probability, atol=1e-9)
     assert clf.weights_.sum() == pytest.approx(1)
 
 
@@ -223,12 +224,15 @@ def test_principal_axes_keep_every_distance():
     assert (rotated**2).mean() == pytest.approx(1)
 
 
-def test_stacking_finds_the_better_of_two_predictions():
+def test_stacking_finds_the_better_of_two_predictions_and_their_power():
     rng = np.random.default_rng(0)
-    right, wrong, ones = rng.uniform(0.5, 1, 500), rng.uniform(0, 0.5, 500), np.ones(500)
-    assert best_weight(right, wrong, ones) > 0.99
-    assert best_weight(wrong, right, ones) < 0.01
-    assert best_weight(right, right, ones) == pytest.approx(0.5, abs=1e-4)
+    truth, noise = rng.dirichlet(np.ones(3), size=4000), rng.dirichlet(np.ones(3), size=4000)
+    codes = (truth.cumsum(axis=1) < rng.uniform(size=(4000, 1))).sum(axis=1)
+    ones = np.ones(4000)
+    w, kappa = best_mixture(truth, noise, codes, ones)
+    assert w > 0.95 and kappa == pytest.approx(1, abs=0.1)
+    w, kappa = best_mixture(noise, sharpened(truth, 0.5), codes, ones)
+    assert w < 0.05 and kappa == pytest.approx(2, abs=0.2)
 
 
 def test_variational_says_what_to_use(iris):

@@ -193,6 +193,12 @@ def test_an_interrupted_write_leaves_the_old_file(iris, tmp_path, monkeypatch):
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_training_rows_are_not_in_the_file(iris, tmp_path, quiet):
+    PlackettLuceClassifier(Gibbs(draws=5, tune=5), shape=1.0, random_state=0).fit(*iris).save(tmp_path / "m.plk")
+    with pytest.raises(ValueError, match="does not hold the training rows"):
+        load(tmp_path / "m.plk").to_arviz()
+
+
 def test_the_logit_and_its_diagnostics_come_back(tmp_path, quiet):
     rng = np.random.default_rng(0)
     clf = SparseLogitClassifier(draws=20, tune=20, chains=2, random_state=0)

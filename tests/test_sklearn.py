@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from plackett.directions import LearnedDirections
 from plackett.features import ExpFeatures
 
 ESTIMATORS = [
@@ -28,12 +29,14 @@ ESTIMATORS = [
     PlackettLuceClassifier("variational"),
     PlackettLuceClassifier(Gibbs(draws=200, tune=200, chains=2)),
     PlackettLuceClassifier(Variational(), engine="numpy", shape=1.0),
+    PlackettLuceClassifier(EM(cv=2), features=LearnedDirections(components=1)),
+    PlackettLuceClassifier(Gibbs(draws=10, tune=10, chains=2), features=LearnedDirections(components=2, leapfrogs=4)),
     ExpFeatures(),
     ExpFeatures(scales=(0.5, 1), pair_sums=True, pair_differences=True),
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|draws a chain)")
+@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|draws a chain|L-BFGS)")
 @pytest.mark.filterwarnings("ignore:The least populated class")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):

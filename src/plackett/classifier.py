@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import SAMPLING, SHAPE
-from plackett.directions.posterior import DirectionDraws, DirectionPoint
+from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
 from plackett.directions.summary import Portrait, relevance
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
@@ -216,7 +216,7 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
             return averaged(self._probabilities(X))
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
-        return scores / scores.sum(axis=1, keepdims=True)
+        return sharpened(scores, self.posterior_.power)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""

@@ -74,10 +74,12 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a model to a table and write it to a file. Ctrl-C keeps the draws made so far."""
+    import numpy as np
+
     from plackett.classifier import PlackettLuceClassifier
     from plackett.modelfile import save
     from plackett.summary import describe
-    from plackett.table import Table, digest, labelled, labels, stratified
+    from plackett.table import Table, labelled, labels, row_marks, stratified
     from plackett.tablefile import read_table
 
     check_output(out, force)
@@ -96,7 +98,7 @@ def fit(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         clf.fit(X[~held], y[~held])
-    clf.table_ = replace(table, test=test, seed=seed, digest=digest(X, y))
+    clf.table_ = replace(table, test=test, seen=np.sort(row_marks(X[~held], y[~held])))
     words = [str(warning.message) for warning in caught]
 
     save(clf, sys.stdout.buffer if out == "-" else out)
@@ -149,7 +151,7 @@ def predict(
         y = labels(frame, target)
         held = clf.table_.held_out(X, y)
         if held.any():
-            note(f"the table has the column {target!r}; not seen in training, {_scores(clf, X[held], y[held])}")
+            note(f"the table has the column {target!r}; {_scores(clf, X[held], y[held])}")
 
 
 @app.command()
@@ -174,7 +176,7 @@ def report(
     answers = pd.Series(y, index=X.index, name=table.target)
     held = table.held_out(X, y)
     if not held.any():
-        note("the model was fitted to these very rows, so it errs less on them than on others; see fit --test.")
+        note("the model was fitted to all these rows, so it errs less on them than on others; see fit --test.")
     test = (X[held], answers[held]) if held.any() else None
     seen = held if held.all() else ~held
     import_module("plackett.report").write_report(clf, X[seen], answers[seen], out, title=title, test=test)
@@ -257,26 +259,27 @@ def _origin(table: Table) -> str:
     """What a model was fitted to, in a line."""
     from plackett.table import listed
 
-    counts = listed(f"{label}: {n}" for label, n in table.counts.items())
-    held = f", {table.test:.0%} of each class held out" if table.test else ""
-    return f"{table.target} ({counts} rows{held}) from {listed(column.name for column in table.columns)}"
+    counts = listed(f"{label} {n}" for label, n in table.counts.items())
+    held = f"; {table.test:.0%} of each class held out" if table.test else ""
+    names = listed(column.name for column in table.columns)
+    return f"{table.target} in {sum(table.counts.values())} rows ({counts}{held}) from {names}"
 
 
 def _scores(clf: Any, X: pd.DataFrame, y: Any) -> str:
     """Error, log-loss and Brier score, beside those of always giving the shares of the training rows."""
     import numpy as np
 
+    place = {label: k for k, label in enumerate(clf.classes_.tolist())}
+    codes = np.array([place.get(label, -1) for label in y.tolist()])  # −1: not a class of the model
+    truth = np.arange(len(place)) == codes[:, None]
     counts = np.array(list(clf.table_.counts.values()), dtype=float)
-    known = np.isin(y, clf.classes_)
-    own = np.searchsorted(clf.classes_, y[known])
     shares = np.tile(counts / counts.sum(), (len(y), 1))
 
     def measured(probability: Any) -> str:
-        truth = np.zeros_like(probability)
-        truth[np.flatnonzero(known), own] = 1.0
-        wrong = ~truth[np.arange(len(y)), np.argmax(probability, axis=1)].astype(bool)
+        error = np.mean(np.argmax(probability, axis=1) != codes)
         loss = -np.log(np.clip((truth * probability).sum(axis=1), 1e-15, 1)).mean()
-        return f"error {wrong.mean():.3f}, log-loss {loss:.3f}, Brier {((probability - truth) ** 2).sum(1).mean():.3f}"
+        brier = ((probability - truth) ** 2).sum(axis=1).mean()
+        return f"error {error:.3f}, log-loss {loss:.3f}, Brier {brier:.3f}"
 
     return f"{len(y)} rows: {measured(clf.predict_proba(X))} (by class shares alone: {measured(shares)})"
 

@@ -31,6 +31,8 @@ def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
     coords = {"class": classifier.classes_, "feature": classifier._feature_names()}
     if not log_likelihood:
         return assemble(variables, classifier.trace_, dims, coords)
+    if not hasattr(classifier, "_training"):
+        raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
     features, codes = classifier._training
     flat = posterior.flat_draws()
     own = np.empty((len(codes), len(flat)))

@@ -71,7 +71,7 @@ class Summarised:
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()  # type: ignore[misc]
-        return diagram + as_html(self) if hasattr(self, "posterior_") else diagram
+        return as_html(self) + diagram if hasattr(self, "posterior_") else diagram
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import warnings
+import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,10 +111,10 @@ class Table:
         What to do about missing values.
     counts : dict
         Rows of each class in training.
-    test, seed : float, int
-        Share of the rows that were held out of training, and what chose them.
-    digest : str
-        Tells whether a table is the one of the fit, held-out rows included.
+    test : float
+        Share of the rows that were held out of training.
+    seen : array of uint32
+        A checksum of each row of the training, sorted: they tell which rows of a table are new.
     """
 
     columns: tuple[Number | Category, ...]
@@ -122,8 +122,7 @@ class Table:
     missing: str
     counts: dict[Any, int]
     test: float = 0.0
-    seed: int = 0
-    digest: str = ""
+    seen: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32), repr=False)
 
     @classmethod
     def learn(
@@ -181,10 +180,27 @@ class Table:
         return pd.DataFrame(parts, index=frame.index, dtype=np.float64)
 
     def held_out(self, covariates: pd.DataFrame, y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which rows the model was not fitted to: all of them, unless the table is that of the fit."""
-        if digest(covariates, y) != self.digest:
-            return np.ones(len(y), dtype=bool)
-        return stratified(y, self.test, self.seed)
+        """Which rows the model was not fitted to: beside all rows of the training, the others; else every row.
+
+        In a table without all of them, rows that equal some are counted in a warning.
+        """
+        marks = row_marks(covariates, y)
+        order = np.argsort(marks, kind="stable")
+        ordered = marks[order]
+        copy = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
+        fitted = np.searchsorted(self.seen, ordered, side="right") - np.searchsorted(self.seen, ordered)
+        new = np.empty(len(marks), dtype=bool)
+        new[order] = copy >= fitted
+        known = int((~new).sum())
+        if known == len(self.seen):
+            return new
+        if known:
+            warnings.warn(
+                f"{known} of {len(new)} rows equal rows that the model was fitted to; on those it errs less than on "
+                "new ones.",
+                stacklevel=2,
+            )
+        return np.ones(len(new), dtype=bool)
 
     def _check_missing(self, column: Number | Category, absent: int, n_rows: int) -> None:
         if not absent:
@@ -243,10 +259,11 @@ def class_counts(y: npt.NDArray[Any]) -> dict[Any, int]:
     return counts
 
 
-def digest(covariates: pd.DataFrame, y: npt.NDArray[Any]) -> str:
-    """A fingerprint of covariates and classes."""
-    answers = "\n".join(map(str, y.tolist()))
-    return hashlib.sha256(covariates.to_numpy().tobytes() + answers.encode()).hexdigest()[:16]
+def row_marks(covariates: pd.DataFrame, y: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+    """A checksum of the covariates and class of each row."""
+    rows = np.ascontiguousarray(covariates.to_numpy()) + 0.0  # one zero, not two
+    marks = (zlib.crc32(row.tobytes() + str(label).encode()) for row, label in zip(rows, y.tolist(), strict=True))
+    return np.fromiter(marks, dtype=np.uint32, count=len(rows))
 
 
 def stratified(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bool_]:

@@ -62,7 +62,7 @@ def _delimited(content: bytes, name: str) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise TableError(

@@ -70,7 +70,8 @@ def make_room(n_components: int, n_columns: int, n_classes: int) -> Room:
     )
 
 
-@jit(fastmath={"contract"})  # said here, or else the flags of the caller hold: reassociation would undo the rounding
+# Flags of its own, or else those of the caller hold: reassociation would undo the rounding.
+@jit(fastmath={"contract"}, forceinline=True)
 def exp(x):
     """e^x for LOWEST ≤ x ≤ 0, without a branch or a call, so that it vectorises.
 
@@ -98,7 +99,7 @@ def exp(x):
     return s * np.int64(bits).view(np.float64)
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def scores_of(x, beta, score):
     """score = β x over one panel, four columns at a time."""
     M, d = beta.shape
@@ -116,7 +117,7 @@ def scores_of(x, beta, score):
                 score[j, r] += b0 * x[f, r]
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def add_products(x, residual, out):
     """out += residual xᵀ over one panel."""
     M, d = out.shape
@@ -141,7 +142,7 @@ def add_products(x, residual, out):
             out[j, f] += s0
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def gates_and_shares(score, own, lane, log_total, vote, weight):
     """Turn scores into w(ρ − π), in `score`, and wρ, in `own`; the panel's log-likelihood.
 
@@ -177,7 +178,7 @@ def gates_and_shares(score, own, lane, log_total, vote, weight):
     return value
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def log_likelihood(panels, beta, log_weights, votes, log_total, room):
     """ln p(Y|β, λ); its gradient is left in `room`: directions, and wins − gates∘λ/Λ in ln λ.
 

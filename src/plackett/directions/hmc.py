@@ -50,7 +50,7 @@ def windows(tune: int) -> npt.NDArray[np.int64]:
     return np.array(ends, dtype=np.int64)
 
 
-@jit
+@jit(forceinline=True)
 def adapt(walk, accepted, ends):
     """One step of dual averaging and of the running variances; a new mass where a window ends."""
     inverse_mass, mean, squares = walk.variance

@@ -12,7 +12,7 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, check_count
 from plackett.validation import positive
 
-SAMPLING = {"draws": 300, "tune": 300, "chains": 4}  # of inference="gibbs"
+SAMPLING = {"draws": 250, "tune": 250, "chains": 4}  # of inference="gibbs"
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
 

@@ -1,7 +1,8 @@
 """Maximum a posteriori directions: L-BFGS along a path of penalties, the penalty and the components cross-validated.
 
 At given scales σ_0 = σ_1 = σ and s = 1 the mode in (u, v, ln λ) is a penalised likelihood, −½(|u|² + |v|²) being the
-penalty: the smaller σ, the stronger. The path goes from weak to strong penalties, each climb from the last mode.
+penalty: the smaller σ, the stronger. The path goes from weak to strong penalties, each climb from the last mode. With
+one component for each class the weights for other classes are left out: that is multinomial logit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from plackett.compiled import call
 from plackett.directions.gradient import pack
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionPoint, probabilities
-from plackett.directions.prior import Prior, Target, log_density, make_target
+from plackett.directions.prior import Prior, Target, inverse_weights, log_density, make_target, parts
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
@@ -28,8 +29,9 @@ from plackett.inference.em import EM
 from plackett.model.race import Array
 from plackett.selection import stratified_folds
 
-SCALES = (4.0, 2.0, 1.0, 0.5, 0.25, 0.12)  # σ, from weak to strong penalties
+SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ, from weak to strong penalties
 COARSE = 1e-6  # tolerance within cross-validation
+SHUT = -50.0  # ln λ of a weight that is left out
 
 Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
@@ -41,12 +43,15 @@ def ascend(target: Target, position: Array, scale: float, max_iter: int, tol: fl
     position = position.copy()
     position[free:] = 0.0
     position[-2:] = np.log(scale)
+    held = pure_votes(position, target.prior, d)
     gradient, trace = np.empty_like(position), []
     n = target.panels.weight.sum()
 
     def objective(x: Array) -> tuple[float, Array]:
         position[:free] = x
-        return -call(log_density, position, gradient, target) / n, -gradient[:free] / n
+        value = call(log_density, position, gradient, target)
+        gradient[held] = 0.0
+        return -value / n, -gradient[:free] / n
 
     found = minimize(
         objective,
@@ -58,6 +63,17 @@ def ascend(target: Target, position: Array, scale: float, max_iter: int, tol: fl
     )
     position[:free] = found.x
     return position, trace, bool(found.success)
+
+
+def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
+    """Where the position is held: with one component for each class, at votes for that class alone."""
+    K, M = prior.shape.shape
+    held = np.zeros(len(position), dtype=bool)
+    if K == M:
+        foreign = parts(held, K, M, d)[2]
+        foreign[:] = np.arange(K)[:, None] != prior.owner
+        parts(position, K, M, d)[2][foreign] = inverse_weights(np.array(SHUT), prior.shape[foreign])
+    return held
 
 
 def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:

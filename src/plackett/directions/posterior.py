@@ -12,6 +12,7 @@ from plackett.directions.gates import Gates
 from plackett.model.race import Array
 
 POOLED = 400  # draws that predictions are averaged over
+SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
 SHUT = -1e3  # ln λ̄ of a component that is not there
 
 
@@ -31,6 +32,8 @@ class DirectionDraws:
         The mode that is stacked with the draws.
     mode_weight : float
         Its weight in predictions.
+    power : float
+        κ, to which predictions are raised at last.
     """
 
     directions: Array = field(repr=False)
@@ -39,14 +42,15 @@ class DirectionDraws:
     mode_directions: Array | None = field(default=None, repr=False)
     mode_log_weights: Array | None = field(default=None, repr=False)
     mode_weight: float = 0.0
+    power: float = 1.0
 
-    def with_mode(self, mode: DirectionPoint, weight: float) -> DirectionDraws:
-        """The same draws with a mode of that weight; components that it lacks are shut."""
+    def with_mode(self, mode: DirectionPoint, weight: float, power: float) -> DirectionDraws:
+        """The same draws with a mode of that weight, and κ; components that the mode lacks are shut."""
         (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
         few = mode.directions.shape[2]
         directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
         directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
-        return replace(self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight)
+        return replace(self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight, power=power)
 
     def _pooled(self) -> tuple[Array, Array, Array]:
         """Directions (S, M, d), ln λ̄ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
@@ -77,7 +81,7 @@ class DirectionDraws:
 
     @property
     def weights(self) -> Array:
-        """(K, S·M): with the gates as features, these weights give the predictions; they sum to 1."""
+        """(K, S·M): with the gates as features, these weights give the predictions before κ; they sum to 1."""
         votes = self.votes * self._pooled()[2][:, None, None]
         S, K, M = votes.shape
         return np.moveaxis(votes, 1, 0).reshape(K, S * M) / M
@@ -86,6 +90,13 @@ class DirectionDraws:
         """Class probabilities (rows, draws, K) from blocks (rows, S, M) of gates; the mode is no draw."""
         votes = self.votes.transpose(0, 2, 1)[: len(self._pooled()[2]) - (self.mode_directions is not None)]
         return (np.matmul(block.transpose(1, 0, 2)[: len(votes)], votes).transpose(1, 0, 2) for block in gates)
+
+
+def sharpened(probability: Array, power: float) -> Array:
+    """p^κ/Σ_l p_l^κ over the last axis."""
+    log = power * np.log(np.maximum(probability, SMALLEST))
+    result: Array = np.exp(log - logsumexp(log, axis=-1, keepdims=True))
+    return result
 
 
 class DirectionPoint(DirectionDraws):

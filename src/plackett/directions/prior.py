@@ -59,20 +59,20 @@ def size(prior: Prior, n_columns: int) -> int:
     return (K + M) * n_columns + K * M + n_columns + 2
 
 
-@jit
+@jit(forceinline=True)
 def parts(q, K, M, d):
     """Views of a position: u (K, d), v (M, d), t (K, M), ln s (d,), ln σ (2,)."""
     a, b, c = K * d, (K + M) * d, (K + M) * d + K * M
     return q[:a].reshape(K, d), q[a:b].reshape(M, d), q[b:c].reshape(K, M), q[c : c + d], q[c + d :]
 
 
-@jit
+@jit(forceinline=True)
 def softplus(x):
     """ln(1 + e^x)."""
     return max(x, 0.0) + np.log1p(np.exp(-abs(x)))
 
 
-@jit
+@jit(forceinline=True)
 def weights_from(t, shape, log_weights):
     """Fill ln λ = h(t)."""
     for k in range(t.shape[0]):
@@ -90,7 +90,7 @@ def inverse_weights(log_weights: Array, shape: Array) -> Array:
     return t
 
 
-@jit
+@jit(forceinline=True)
 def directions(u, v, log_s, log_sigma, owner, beta):
     """Fill β_jf = s_f (σ_0 u_kf + σ_1 v_jf)."""
     M, d = v.shape
@@ -101,7 +101,7 @@ def directions(u, v, log_s, log_sigma, owner, beta):
             beta[j, f] = s * (shared * u[owner[j], f] + single * v[j, f])
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def log_density(q, gradient, target):
     """Log-posterior of a position, up to a constant, and its gradient."""
     prior, room, beta, log_weights = target.prior, target.room, target.beta, target.log_weights

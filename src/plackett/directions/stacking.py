@@ -2,8 +2,8 @@
 
 An average over directions that few rows leave open can be too soft, where the mode is not. Short chains on all rows
 but a fold predict that fold, and so do modes with one component for each class along the path of penalties. The
-weight of the mode is the one under which the held-out labels are most probable (stacking: Yao, Vehtari, Simpson &
-Gelman 2018), with a Beta prior that keeps it from the ends.
+predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under which the held-out labels are most probable
+(stacking: Yao, Vehtari, Simpson & Gelman 2018), and w ~ Beta(1½, 1½), ln κ ~ N(0, 0.3²).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
 
 from plackett.directions.gradient import pack
 from plackett.directions.hmc import begin
 from plackett.directions.map import SCALES, best_choice, held_out_modes, path, point
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionDraws, probabilities
+from plackett.directions.posterior import DirectionDraws, probabilities, sharpened
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task
@@ -28,49 +29,55 @@ from plackett.model.race import Array
 from plackett.progress import progress_bar
 from plackett.selection import stratified_folds
 
-FOLDS, TUNE, DRAWS = 5, 120, 80
+FOLDS, CHAINS, TUNE, DRAWS = 5, 2, 100, 60
 FEWEST = 2 * FOLDS  # rows
+CAUTION, SPREAD = 1.5, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
-CAUTION = 2.0  # both parameters of the Beta prior
 
 
 def held_out_averages(task: Task, prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, n: int) -> Array:
-    """Probabilities (n, K) of each row by a short chain that has not seen its fold."""
+    """Probabilities (n, K) of each row by short chains that have not seen its fold."""
     from plackett.directions.sampler import HamiltonianSampler, Walker
     from plackett.engines.numba import cores
 
-    found = np.empty((len(fold), len(prior.shape)))
-    seeds = task.seed.spawn(FOLDS)
     d = task.Z.shape[1]
 
-    def predict(f: int) -> None:
+    def predict(job: tuple[int, np.random.SeedSequence]) -> tuple[int, Array]:
+        f, seed = job
         seen, left = fold != f, fold == f
         part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
         runner = HamiltonianSampler(pack(part.Z, part.codes, part.weight), prior, tune, longest)
-        rng = np.random.default_rng(seeds[f])
+        rng = np.random.default_rng(seed)
         chain = Walker(begin(start(part, prior, rng)), rng)
         for tuning, length in ((True, tune), (False, n)):
             positions, values = np.empty((length, 1, size(prior, d))), np.empty((2, length))
             runner.advance(chain, tuning, positions, *values)
-        found[left] = probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
+        return f, probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
 
+    jobs = list(zip(np.repeat(np.arange(FOLDS), CHAINS).tolist(), task.seed.spawn(FOLDS * CHAINS), strict=True))
+    found = np.zeros((len(fold), len(prior.shape)))
     with (
-        ThreadPoolExecutor(min(FOLDS, cores())) as pool,
-        progress_bar(task.progress, "stacking", FOLDS) as report,
+        ThreadPoolExecutor(min(len(jobs), cores())) as pool,
+        progress_bar(task.progress, "stacking", len(jobs)) as report,
     ):
-        for done, _ in enumerate(pool.map(predict, range(FOLDS)), 1):
+        for done, (f, probability) in enumerate(pool.map(predict, jobs), 1):
+            found[fold == f] += probability / CHAINS
             report(done)
     return found
 
 
-def best_weight(mode: Array, average: Array, weight: Array) -> float:
-    """The weight of the mode, from probabilities (n,) of held-out labels."""
+def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array) -> tuple[float, float]:
+    """(w, κ) from held-out probabilities (n, K)."""
+    rows = np.arange(len(codes))
 
-    def loss(w: float) -> float:
-        held_out = weight @ np.log(np.maximum(w * mode + (1 - w) * average, 1e-300))
-        return -float(held_out + (CAUTION - 1) * (np.log(w) + np.log1p(-w)))
+    def loss(x: Array) -> float:
+        w, kappa = expit(x[0]), np.exp(x[1])
+        mixed = sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]
+        prior = (CAUTION - 1) * (log_expit(x[0]) + log_expit(-x[0])) - 0.5 * (x[1] / SPREAD) ** 2
+        return -float(weight @ np.log(mixed) + prior)
 
-    return float(minimize_scalar(loss, bounds=(1e-6, 1 - 1e-6), method="bounded").x)
+    x = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6}).x
+    return float(expit(x[0])), float(np.exp(x[1]))
 
 
 def stack(draws: DirectionDraws, task: Task, settings: Any, shape: float, tune: int, n: int) -> DirectionDraws:
@@ -83,8 +90,9 @@ def stack(draws: DirectionDraws, task: Task, settings: Any, shape: float, tune: 
     folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(FOLDS)]
     modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS)
     (_, scale), _ = best_choice(modes, task)
-    rows = np.arange(len(task.Z)), task.codes
-    weight = best_weight(modes[1, scale][rows], average[rows], task.weight)
+    weight, power = best_mixture(
+        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight
+    )
     single = settings.prior(task.n_classes, shape, 1)
     position = path(task, single, ITERATIONS, TOLERANCE)[SCALES.index(scale)][0]
-    return draws.with_mode(point(position, single, task.Z.shape[1]), weight)
+    return draws.with_mode(point(position, single, task.Z.shape[1]), weight, power)

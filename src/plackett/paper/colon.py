@@ -16,7 +16,7 @@ from plackett.paper.verdicts import compare, paired, spread
 TITLE = "Colon cancer"
 DATASETS = ("colon",)
 PAPERS = {"plain": "gibbs", "logit": "logit"}  # our method and the paper's
-COLUMNS = (*PAPERS, "variational", "em", "largest", "l2", "l1", "forest")
+COLUMNS = (*PAPERS, "variational", "em", "learned", "largest", "l2", "l1", "forest")
 
 
 def work(plan: Plan) -> Tasks:
