@@ -196,7 +196,7 @@ def show(
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from plackett.summary import cells, largest
+    from plackett.summary import TEXT, cells, largest
     from plackett.tablefile import check_suffix, write_table
 
     if out is not None:
@@ -210,10 +210,12 @@ def show(
     if hasattr(clf, "table_"):
         typer.echo(f"  {_origin(clf.table_)}")
     found = largest(clf, weights)
-    grid = Grid(title=f"The {len(found['mean'])} largest weights", title_justify="left")
+    shown = cells(found)
+    kind = "most relevant covariates" if "relevance" in found else "largest weights"
+    grid = Grid(title=f"The {len(shown)} {kind}", title_justify="left")
     for name in found:
-        grid.add_column(Text(name), justify="left" if name in ("class", "feature") else "right")
-    for row in cells(found):
+        grid.add_column(Text(name), justify="left" if name in TEXT else "right")
+    for row in shown:
         grid.add_row(*map(Text, row))
     console = Console()
     if not console.is_terminal:
@@ -223,13 +225,15 @@ def show(
 
 def _inference(kind: Inference, **given: Any) -> Any:
     """The inference with the settings that were given, which only Gibbs has."""
-    from plackett.inference import EM, Gibbs, Variational
+    from plackett.inference import Gibbs
 
     settings = {name: value for name, value in given.items() if value is not None}
     if settings and kind is not Inference.gibbs:
         option = "--" + next(iter(settings)).replace("_", "-")
         raise typer.BadParameter(f"{option} belongs to --inference gibbs, not {kind}.")
-    return {Inference.gibbs: Gibbs, Inference.variational: Variational, Inference.em: EM}[kind](**settings)
+    if not settings:
+        return kind.value
+    return Gibbs(**settings)
 
 
 def _shape(text: str) -> float | str:

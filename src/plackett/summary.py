@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from plackett.diagnostics import shortcomings
+from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.model.race import Array
 from plackett.posterior import Draws, Gammas, Point
 from plackett.validation import check_prob
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ACTIVE = 0.1  # of the mean weight 1/(Kp); for the logit, of log-odds by a standard deviation of the covariate
 SHOWN = 10  # weights in the HTML
+TEXT = ("class", "feature", "covariate")  # columns that are names
 
 
 class Summarised:
@@ -147,6 +149,9 @@ def describe(classifier: Any) -> tuple[str, str]:
         size = f"{len(classifier.classes_)} classes, {classifier.n_features_in_} covariates"
         return f"{size}, penalty θ = {classifier.penalty_:.3g}", verdict(classifier)
     K, p = classifier.weights_.shape
+    if isinstance(classifier.posterior_, DirectionDraws):
+        M, d = classifier.posterior_.directions.shape[2], classifier.n_features_in_
+        return f"{K} classes, {M} learned directions of {d} covariates", verdict(classifier)
     learned = "" if classifier.shape != "learn" else " (learned)"
     return f"{K} classes × {p} features, shape a = {classifier.shape_:.3g}{learned}", verdict(classifier)
 
@@ -163,6 +168,8 @@ def verdict(classifier: Any) -> str:
     'EM: 3 of 27 weights are not zero; one estimate without uncertainty'
     """
     posterior = classifier.posterior_
+    if isinstance(posterior, DirectionDraws):
+        return _verdict_of_directions(classifier)
     if isinstance(posterior, Point):
         active = int((classifier.weights_ > 0).sum())
         return f"EM: {active} of {classifier.weights_.size} weights are not zero; one estimate without uncertainty"
@@ -179,8 +186,26 @@ def verdict(classifier: Any) -> str:
     return f"{size} agree: R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
 
 
+def _verdict_of_directions(classifier: Any) -> str:
+    if isinstance(classifier.posterior_, DirectionPoint):
+        return "EM: one estimate without uncertainty"
+    chains, draws = classifier.posterior_.log_weights.shape[:2]
+    size, found = f"{chains} chains of {draws:,} draws", classifier.diagnostics_
+    if found is None:
+        return f"{size}: too few to tell whether the chains agree"
+    error = f"averaged probabilities differ between chains by a standard error of {found.monte_carlo_error:.3f}"
+    return f"{size}: {error} (R-hat up to {found.worst_rhat:.2f})"
+
+
 def largest(classifier: Any, n: int) -> dict[str, npt.NDArray[Any]]:
-    """The rows of the summary with the largest weights (for the logit, coefficients), without empty columns."""
+    """The rows of the summary with the largest weights (for the logit, coefficients), without empty columns.
+
+    For learned directions, whose components have no identity, the most relevant covariates.
+    """
+    if isinstance(classifier.posterior_, DirectionDraws):
+        order = np.argsort(-classifier.relevance_, kind="stable")[:n]
+        names = np.asarray(_check_feature_names_in(classifier), dtype=object)
+        return {"covariate": names[order], "relevance": classifier.relevance_[order]}
     table = columns(classifier)
     order = np.argsort(-np.abs(table["mean"]), kind="stable")[:n]
     told = {name: column for name, column in table.items() if column.dtype != float or not np.isnan(column).all()}
@@ -194,7 +219,7 @@ def cells(table: dict[str, npt.NDArray[Any]]) -> list[list[str]]:
 
 
 def _cell(name: str, value: Any) -> str:
-    if name in ("class", "feature"):
+    if name in TEXT:
         return str(value)
     if np.isnan(value):
         return ""
@@ -206,10 +231,11 @@ def _cell(name: str, value: Any) -> str:
 def as_html(classifier: Any) -> str:
     """What `repr` says and the largest weights; names and labels are escaped."""
     table = largest(classifier, SHOWN)
+    title = "Most relevant covariates" if "relevance" in table else "Largest weights"
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells(table))
     lines = "<br>".join(escape(line) for line in describe(classifier))
     return (
-        f"<div><p>{lines}</p><details><summary>Largest weights</summary>"
+        f"<div><p>{lines}</p><details><summary>{title}</summary>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></details></div>"
     )
