@@ -22,7 +22,6 @@ PANELS = {
     "pairs": "PL-Gibbs, additional features",
     "learned": "PL learned",
 }
-PAPERS = 3  # panels that the paper has
 COLUMNS = ("petal_length", "petal_width")
 RESOLUTION = 160
 

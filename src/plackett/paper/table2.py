@@ -54,7 +54,7 @@ def section(plan: Plan, results: Results) -> Section:
             name = f"table2_{measure}_{round(100 * share)}"
             blocks.append(all_methods(name, title, measure, share, plan, groups, results))
     blocks += [mixing(plan, groups, results)]
-    return Section("table2", TITLE, outcome(plan, cells), blocks)
+    return Section("table2", TITLE, outcome(cells), blocks)
 
 
 def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def judged(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["key"] != "logit" and all(cell[v] != IMPOSSIBLE for v in verdicts)]
 
 
-def outcome(plan: Plan, cells: list[dict[str, Any]]) -> str:
+def outcome(cells: list[dict[str, Any]]) -> str:
     """How many of the cells hold."""
     counted = judged(cells)
     failing = [f"{cell['method']} on {cell['name']}" for cell in counted if not holds(cell)]
