@@ -164,7 +164,7 @@ def _read_ahead(values, panel, j):
         prefetch(values, start + lane)
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def expect_blocks(panels, first, last, own, total, wins, exposure, value):
     """Expected statistics, (10) and (18), of blocks first ≤ b < last into row b of the outputs."""
     p = panels.values.shape[1]
@@ -194,7 +194,7 @@ def expect_blocks(panels, first, last, own, total, wins, exposure, value):
                 exposure[b, j] += s
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def sample_blocks(panels, first, last, own, total, key, wins, exposure, value):
     """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs."""
     p = panels.values.shape[1]

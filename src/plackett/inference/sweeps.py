@@ -35,7 +35,7 @@ class Target(NamedTuple):
     table_step: float
 
 
-@jit
+@jit(forceinline=True)
 def log_gamma_draw(rng, shape):
     """ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
     if shape >= 1.0:
@@ -43,13 +43,13 @@ def log_gamma_draw(rng, shape):
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
-@jit
+@jit(forceinline=True)
 def log_add(x, y):
     """ln(e^x + e^y)."""
     return max(x, y) + math.log1p(math.exp(-abs(x - y)))
 
 
-@jit
+@jit(forceinline=True)
 def normalise(log_weights):
     """Shift ln λ so that Σ λ = 1, and return the ln Λ it had."""
     top = -np.inf
@@ -63,7 +63,7 @@ def normalise(log_weights):
     return log_mass
 
 
-@jit
+@jit(forceinline=True)
 def draw_weights(rng, state, wins, exposure, rate):
     """λ_kj ~ Gam(a + n_kj, b + s_j), equation (13); `exposure` is in units of Λ = 1."""
     log_weights, numbers = state
@@ -74,7 +74,7 @@ def draw_weights(rng, state, wins, exposure, rate):
     numbers[LOG_MASS] = normalise(log_weights)
 
 
-@jit
+@jit(forceinline=True)
 def log_prior(target, log_shape):
     """Log-density of ln a, from the table."""
     place = (log_shape - target.table_start) / target.table_step
@@ -91,13 +91,13 @@ def log_prior(target, log_shape):
     return left + part * (right - left)
 
 
-@jit
+@jit(forceinline=True)
 def log_dirichlet(shape, size, sum_log_weights):
     """Log-density of λ̄ ~ Dirichlet(a, …, a), without terms free of a."""
     return math.lgamma(shape * size) - size * math.lgamma(shape) + shape * sum_log_weights
 
 
-@jit
+@jit(forceinline=True)
 def draw_shape(rng, state, target, adapt):
     """Metropolis–Hastings on ln a given λ̄ (section 3.5), Λ integrated out; the step is adapted in tuning only.
 
@@ -118,14 +118,14 @@ def draw_shape(rng, state, target, adapt):
         numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
 
 
-@jit
+@jit(forceinline=True)
 def draw_mass(rng, state, rate):
     """Λ ~ Gam(Kpa, b): the likelihood does not know the scale (section 3.5, corrected)."""
     log_weights, numbers = state
     numbers[LOG_MASS] = log_gamma_draw(rng, log_weights.size * numbers[SHAPE]) - math.log(rate)
 
 
-@jit
+@jit(forceinline=True)
 def update(rng, state, wins, exposure, target, adapt):
     """All that follows a pass: (13), then a and Λ given λ̄."""
     draw_weights(rng, state, wins, exposure, target.rate)
@@ -152,7 +152,7 @@ def make_room(panels: Any, n_classes: int) -> Room:
     return Room(*(np.empty(size) for size in sizes))
 
 
-@jit
+@jit(forceinline=True)
 def race(panels, log_weights, key, room):
     """The sampled pass, (11) and (12), on one thread, from ln λ̄; fills wins and exposure, returns ln L."""
     K, p = log_weights.shape

@@ -174,7 +174,7 @@ def scale_peak(columns, chain, k, factor):
         rise(chain.peak[chain.theta.shape[0]], chain.peak[k])
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def cancelled(new, peak):
     """The number of rows in which a sum has cancelled."""
     bad = 0

@@ -73,7 +73,7 @@ def partner_kernel(W: npt.NDArray[np.floating], mirror: npt.NDArray[np.int64]) -
     return affinity
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def _log_product(x, y, d):
     """Σ ln(x + d y) of at most RUN rows, a multiple of 8, and whether some product left the range of doubles."""
     n = x.size // 4
@@ -108,7 +108,7 @@ def sum_log(x, y, d):
     return total
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def shift(out, x, y, d, peak):
     """out = x + d y; returns the number of rows that have cancelled."""
     bad = 0
@@ -119,7 +119,7 @@ def shift(out, x, y, d, peak):
     return bad
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def shift_two(out, x, y, d, z, e, peak):
     """out = x + d y + e z; returns the number of rows that have cancelled."""
     bad = 0
@@ -130,7 +130,7 @@ def shift_two(out, x, y, d, z, e, peak):
     return bad
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def replace(out, x, new, old, peak):
     """out = x + new − old; returns the number of rows that have cancelled."""
     bad = 0
@@ -141,28 +141,28 @@ def replace(out, x, new, old, peak):
     return bad
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def rise(peak, x):
     """peak = max(peak, x)."""
     for i in range(peak.size):
         peak[i] = max(peak[i], x[i])
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def add(x, y, d):
     """x += d y."""
     for i in range(x.size):
         x[i] += d * y[i]
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def add_four(out, w0, w1, w2, w3, d0, d1, d2, d3):
     """out += d0 w0 + d1 w1 + d2 w2 + d3 w3."""
     for i in range(out.size):
         out[i] += (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def copy(out, x):
     """out = x."""
     for i in range(out.size):
@@ -176,21 +176,21 @@ def copy_table(out, x):
         copy(out[k], x[k])
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def fill(out, value):
     """out = value."""
     for i in range(out.size):
         out[i] = value
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def scale(x, d):
     """x *= d."""
     for i in range(x.size):
         x[i] *= d
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def least(x):
     """The smallest of positive numbers; their bits are ordered as they are."""
     smallest = np.int64(0x7FF0000000000000)

@@ -60,7 +60,7 @@ def adapted_plan(columns: Columns, plan: Array, runs: Array, gains: Array, budge
     return plan / excess if excess > 1 else plan
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def movement(new, old, level):
     """Σ of squared changes of λ/(λ + level): how much a move changed which weights are active."""
     x, y = new.reshape(new.size), old.reshape(old.size)

@@ -101,7 +101,7 @@ def activity(weights, level, out):
     return total
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def saturate(out, x, level):
     """out = x/(x + level), its sum returned."""
     total = 0.0
