@@ -40,7 +40,7 @@ class LearnedDirections(BaseEstimator):
     """
 
     def __init__(
-        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 20
+        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 24
     ):
         self.components = components
         self.own_shape = own_shape
