@@ -272,3 +272,33 @@ def test_a_killed_fit_goes_on_to_the_same_draws(iris, tmp_path, quiet, monkeypat
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     with pytest.raises(CheckpointError, match="another fit"):
         PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), features="learned").fit(X[:-1], y[:-1])
+
+
+def test_an_interrupted_run_keeps_its_draws_and_is_not_stacked(iris, monkeypatch):
+    real = Run._round
+
+    def interrupted(self, pool, n):
+        real(self, pool, min(n, 8))
+        return self.store.count < 4
+
+    monkeypatch.setattr(Run, "_round", interrupted)
+    model = PlackettLuceClassifier(Gibbs(draws=100, tune=8, chains=2), features="learned", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="interrupted: the [0-9]+ draws"):
+        clf = model.fit(*iris)
+    assert 0 < clf.trace_.shape[1] < 100
+    assert clf.posterior_.mode_weight == 0 and clf.posterior_.power == 1
+
+
+def test_target_ess_goes_on_until_it_gives_up(iris):
+    settings = Gibbs(draws=10, tune=10, chains=2, target_ess=1e6, max_draws=30)
+    with pytest.warns(ConvergenceWarning, match="effective sample size of a probability"):
+        clf = PlackettLuceClassifier(settings, features="learned", random_state=0).fit(*iris)
+    assert clf.n_iter_ == 40
+
+
+def test_a_pass_reads_each_row_once():
+    for n in (320, 3200):
+        X, codes, *_ = problem(n=n, K=4)
+        panels = compiled.pack(X, codes, None)
+        assert panels.weight.sum() == n
+        assert len(panels.label) < n / compiled.LANES + 4

@@ -13,6 +13,7 @@ from plackett.inference.base import Fit, check_count
 from plackett.validation import positive
 
 SAMPLING = {"draws": 250, "tune": 250, "chains": 4}  # of inference="gibbs"
+SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
 
@@ -68,7 +69,7 @@ class LearnedDirections(BaseEstimator):
         owner = np.repeat(np.arange(n_classes), components or self.components)
         shapes = np.full((n_classes, len(owner)), shape)
         shapes[owner, np.arange(len(owner))] = self.own_shape
-        return Prior(owner, shapes, float(self.covariate_spread), np.array([-1.0, -1.0]), np.array([0.5, 1.0]))
+        return Prior(owner, shapes, float(self.covariate_spread), np.array(SCALE_CENTRE), np.array(SCALE_SPREAD))
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
