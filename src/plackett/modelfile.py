@@ -224,12 +224,12 @@ def _check(classifier: Any) -> None:
     """Refuse parts that do not fit together."""
     weights = classifier.weights_ if isinstance(classifier, PlackettLuceClassifier) else classifier.coef_
     classes, posterior = classifier.classes_, classifier.posterior_
-    draws = next((getattr(posterior, name) for name in ("log_weights", "coef") if hasattr(posterior, name)), weights)
+    draws = {Point: "weights", Gammas: "log_weights", Draws: "log_weights", LogitDraws: "coef"}.get(type(posterior))
     right = (
         classes.ndim == 1
         and weights.ndim == 2
         and len(weights) == len(classes) >= 2
-        and draws.shape[-2:] == weights.shape
+        and (draws is None or getattr(posterior, draws).shape[-2:] == weights.shape)
         and np.isfinite(weights).all()
     )
     if not right:
