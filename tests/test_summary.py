@@ -11,6 +11,7 @@ import sklearn
 from sklearn.base import clone
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.diagnostics import diagnose
 from plackett.posterior import Draws
 from plackett.progress import progress_bar
 from plackett.summary import verdict
@@ -120,10 +121,9 @@ def test_verdicts(gibbs):
         (rng.normal(size=(4, 500, 3, 5)), "4 chains of 500 draws agree: R-hat 1.00, smallest effective sample size 1,"),
         (rng.normal(size=(4, 500, 3, 5)) + np.arange(4)[:, None, None, None], "the chains have not mixed"),
     ):
-        from plackett.diagnostics import diagnose
-
         clf.posterior_ = Draws(weights, rng.gamma(1.0, size=(4, 500)))
         clf.diagnostics_ = diagnose(clf.posterior_, True, np.ones((1, 5)))
+        clf.trace_ = np.zeros((4, 500))
         assert words in verdict(clf)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from plackett.diagnostics import shortcomings
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.model.race import Array
-from plackett.posterior import Draws, Gammas, Point
+from plackett.posterior import Gammas, Point
 from plackett.validation import check_prob
 
 if TYPE_CHECKING:
@@ -167,15 +167,14 @@ def verdict(classifier: Any) -> str:
     >>> verdict(PlackettLuceClassifier("em", shape=0.5).fit(*load_iris(return_X_y=True)))
     'EM: 3 of 27 weights are not zero; one estimate without uncertainty'
     """
-    posterior = classifier.posterior_
-    if isinstance(posterior, DirectionDraws):
+    if isinstance(classifier.posterior_, DirectionDraws):
         return _verdict_of_directions(classifier)
-    if isinstance(posterior, Point):
+    if isinstance(classifier.posterior_, Gammas):
+        return f"variational: bound {classifier.trace_[-1]:.1f} after {classifier.n_iter_} passes; intervals are narrow"
+    if not hasattr(classifier, "diagnostics_"):
         active = int((classifier.weights_ > 0).sum())
         return f"EM: {active} of {classifier.weights_.size} weights are not zero; one estimate without uncertainty"
-    if isinstance(posterior, Gammas):
-        return f"variational: bound {classifier.trace_[-1]:.1f} after {classifier.n_iter_} passes; intervals are narrow"
-    chains, draws = posterior.shape.shape if isinstance(posterior, Draws) else posterior.penalty.shape
+    chains, draws = classifier.trace_.shape
     size = f"{chains} chains of {draws:,} draws"
     found = classifier.diagnostics_
     if found is None:
