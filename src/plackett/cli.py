@@ -7,7 +7,6 @@ import sys
 import warnings
 from dataclasses import replace
 from enum import StrEnum
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -165,6 +164,7 @@ def report(
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
     import pandas as pd
 
+    from plackett.report import write_report
     from plackett.table import labelled, labels
     from plackett.tablefile import read_table
 
@@ -179,7 +179,7 @@ def report(
         note("the model was fitted to all these rows, so it errs less on them than on others; see fit --test.")
     test = (X[held], answers[held]) if held.any() else None
     seen = held if held.all() else ~held
-    import_module("plackett.report").write_report(clf, X[seen], answers[seen], out, title=title, test=test)
+    write_report(clf, X[seen], answers[seen], out, title=title, test=test)
 
 
 @app.command()
