@@ -16,6 +16,7 @@ from plackett.directions.posterior import sharpened
 from plackett.directions.prior import inverse_weights, log_density, make_target, size, weights_from
 from plackett.directions.stacking import best_mixture
 from plackett.directions.task import make_task, principal_axes
+from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.gibbs import Run
@@ -174,13 +175,13 @@ def test_summary_and_explanation_agree_with_each_other(fitted, iris):
     assert table["share"].sum() == pytest.approx(1)
     np.testing.assert_allclose(table[["vote a", "vote b", "vote c"]].sum(axis=1), 1)
     np.testing.assert_allclose(table["share"] @ table[["x0", "x1", "x2", "x3"]], 0, atol=1e-9)
-    why = fitted.explain(X[[100]])
+    why = explain(fitted, X[100])
     assert why["gate"].sum() == pytest.approx(1)
     near = why[["adds to a", "adds to b", "adds to c"]].sum()
     assert near.argmax() == 2 and near.sum() == pytest.approx(1)
     assert why["votes for"].iloc[0] == "c"
-    with pytest.raises(ValueError, match="one row, got 2"):
-        fitted.explain(X[:2])
+    with pytest.raises(ValueError, match="expected one row, got shape"):
+        explain(fitted, X[:2])
 
 
 def test_model_file_and_arviz(fitted, iris, tmp_path):

@@ -267,22 +267,6 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
             return self._portrait().components(self.classes_, self._covariates())
         return super().summary(prob)
 
-    def explain(self, x: Any) -> Any:
-        """Why one row is predicted as it is, by learned components: their gates, votes, and what opens them.
-
-        Parameters
-        ----------
-        x : array or data frame (1, d)
-            One row.
-        """
-        check_is_fitted(self)
-        if not isinstance(self.posterior_, DirectionDraws):
-            raise ValueError("explain names components, which learned directions have: fit with features='learned'.")
-        row = validate_data(self, x, dtype=np.float64, reset=False)
-        if len(row) != 1:
-            raise ValueError(f"explain takes one row, got {len(row)}: use X[[i]], or X.iloc[[i]] for a data frame.")
-        return self._portrait().explanation(row[0], self.classes_, self._covariates())
-
     def _portrait(self) -> Portrait:
         if not hasattr(self, "_training"):
             raise ValueError("a model file does not hold the training rows, over which shares of the gates are taken.")

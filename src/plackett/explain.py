@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.directions.posterior import DirectionDraws
 from plackett.inference import EM
@@ -53,7 +53,7 @@ def win_probabilities(classifier: Any, X: Any) -> Array:
 
 
 def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
-    """Which competitor (feature) wins the race of one row for which team (class), and how surely.
+    """Why one row is predicted as it is: which competitor (feature) wins its race for which team (class), how surely.
 
     Parameters
     ----------
@@ -70,6 +70,10 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
         ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1.
         With draws to judge by (not EM) also ``lower`` and ``upper`` of an equal-tailed interval.
 
+        Learned directions have no named competitors. Of them, a row for each component of the draw that predicts most
+        like the average: its gate for the row, the class it votes for, what it adds to each class, and by how much
+        each covariate opens or shuts it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -84,6 +88,10 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     import pandas as pd
 
     prob = check_prob(prob)
+    check_is_fitted(classifier)
+    if isinstance(classifier.posterior_, DirectionDraws):
+        x = validate_data(classifier, one_row(row), dtype=np.float64, reset=False)[0]
+        return classifier._portrait().explanation(x, classifier.classes_, classifier._covariates())
     features, draws = _parts(classifier, one_row(row))
     shares = _shares(features[0], draws)
     K, p = shares.shape[1:]
@@ -139,7 +147,7 @@ def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
     if not is_race(classifier):
         raise ValueError(
             "the components of learned directions have no identity from draw to draw, so none can be said to win. "
-            "The method explain of the classifier takes a row apart by the components of one draw."
+            "plackett.explain.explain takes a row apart by the components of one draw."
         )
     return classifier._transform(X), classifier.posterior_.flat_draws()
 
