@@ -75,7 +75,7 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         The a that was used, or its estimate (Gibbs: geometric mean over the draws).
     trace_ : array
         EM: penalised log-likelihood per iteration since the last pruning; variational: bound per iteration;
-        Gibbs: log-likelihood (chain, draw).
+        Gibbs: log-likelihood (chain, draw); of learned directions the log-posterior, up to a constant.
     posterior_ : Point, Gammas or Draws
         What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics

@@ -110,7 +110,8 @@ def _chains(classifier: Any, quantity: Any) -> tuple[str, Array]:
         table, names, kind = posterior.log_weights, np.empty(0, dtype=object), ""
     else:
         raise ValueError("trace and rank plots need the chains of a sampler; fit with inference='gibbs'.")
-    scalars["log-likelihood"] = ("log-likelihood", classifier.trace_)
+    name = "log-posterior" if isinstance(classifier.posterior_, DirectionDraws) else "log-likelihood"
+    scalars["log-likelihood"] = (name, classifier.trace_)
     if quantity is None:
         quantity = _worst(classifier, next(iter(scalars)), names)
     if isinstance(quantity, str) and quantity in scalars:

@@ -10,6 +10,7 @@ import numpy as np
 
 import plackett
 from plackett.diagnostics import shortcomings
+from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit.posterior import LogitDraws
 
@@ -28,6 +29,13 @@ def model(classifier: Any) -> str:
             f"A sparse Bayesian multinomial logit of {K} classes on {classifier.n_features_in_} columns, sampled by "
             f"{classifier.sampler}. The penalty θ is {classifier.penalty_:.3g} ({learned})."
         )
+    if isinstance(classifier.posterior_, DirectionDraws):
+        M = classifier.posterior_.directions.shape[2]
+        how = "their mode" if isinstance(classifier.posterior_, DirectionPoint) else "Hamiltonian Monte Carlo"
+        return (
+            f"A Plackett–Luce regression of {K} classes whose features are learned: {M} exponentials of directions in "
+            f"{classifier.n_features_in_} columns, fitted by {how}."
+        )
     p = classifier.weights_.shape[1]
     learned = "learned from the data" if classifier.shape == "learn" else "fixed"
     how = HOW[type(classifier._make_inference())]
@@ -40,6 +48,8 @@ def model(classifier: Any) -> str:
 def trust(classifier: Any) -> tuple[bool | None, str]:
     """Whether the fit may be trusted (None: it cannot be told), and why."""
     inference = None if isinstance(classifier.posterior_, LogitDraws) else classifier._make_inference()
+    if isinstance(classifier.posterior_, DirectionPoint):
+        return None, "EM gives one best estimate and no uncertainty: fit with inference='gibbs' for intervals."
     if isinstance(inference, EM):
         active = int((classifier.weights_ > 0).sum())
         return None, (
