@@ -1,41 +1,22 @@
-"""The six sets of Table 1: two from scikit-learn, Lenses in code, three from the folder PLACKETT_DATA."""
+"""The six sets of Table 1 as arrays."""
 
-import itertools
-import os
-from pathlib import Path
-
-import numpy as np
-from sklearn.datasets import load_iris, load_wine
+from plackett import datasets
 
 NAMES = ("lenses", "iris", "wine", "heart", "pima", "german")
 
 
-def lenses():
-    """All 24 patients: age, prescription, astigmatism, tear rate."""
-    X = np.array(list(itertools.product((1, 2, 3), (1, 2), (1, 2), (1, 2))), dtype=float)
-    age, prescription, astigmatic, tears = X.T
-    soft = (tears == 2) & (astigmatic == 1) & ~((age == 3) & (prescription == 1))
-    hard = (tears == 2) & (astigmatic == 2) & ((prescription == 1) | (age == 1))
-    return X, np.where(hard, "hard", np.where(soft, "soft", "none"))
-
-
 def load(name):
-    """X, y of a set, or None (with a word) if its file is not at hand."""
-    if name == "lenses":
-        return lenses()
-    if name in ("iris", "wine"):
-        return {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
-    folder = os.environ.get("PLACKETT_DATA")
-    if not folder:
-        print(f"{name}: left out, set PLACKETT_DATA to the folder that holds {name}.csv")
-        return None
-    table = np.genfromtxt(Path(folder) / f"{name}.csv", delimiter=",", skip_header=1, dtype=str)
-    return table[:, :-1].astype(float), table[:, -1]
+    """X and y of a set."""
+    found = datasets.load(name)
+    return found.X.to_numpy(dtype=float), found.y
 
 
 def sets():
-    """Name, X and y of every set at hand."""
+    """Name, X and y of every set at hand; a word about each that is not."""
     for name in NAMES:
-        found = load(name)
-        if found is not None:
-            yield name, *found
+        try:
+            X, y = load(name)
+        except OSError as error:
+            print(f"left out: {error}")
+        else:
+            yield name, X, y

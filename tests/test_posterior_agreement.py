@@ -1,12 +1,9 @@
 """moves="exchange" against independent samplers of the same posterior, and simulation-based calibration."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from benchmarks.data import lenses
+from benchmarks.data import load
 from scipy.stats import chisquare
 
 from nuts import nuts_log_weights
@@ -30,25 +27,13 @@ def worst_difference(a, b):
     return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
 
 
-def load(name, request):
-    if name == "lenses":
-        return lenses()
-    if name != "heart":
-        return request.getfixturevalue(name)
-    folder = os.environ.get("PLACKETT_DATA")
-    if not folder:
-        pytest.fail("set PLACKETT_DATA to the folder that holds heart.csv")
-    table = np.genfromtxt(Path(folder) / "heart.csv", delimiter=",", skip_header=1, dtype=str)
-    return table[:, :-1].astype(float), table[:, -1]
-
-
 @pytest.mark.parametrize(
     ("data", "shape"),
     [("iris", 1.0), *[pytest.param(d, a, marks=slow) for d in ("wine", "heart") for a in (1.0, 0.3)],
      pytest.param("iris", 0.3, marks=slow)],
 )  # fmt: skip
-def test_means_agree_with_nuts(request, quiet, data, shape):
-    X, y = load(data, request)
+def test_means_agree_with_nuts(quiet, data, shape):
+    X, y = load(data)
     classes, codes = np.unique(y, return_inverse=True)
     nuts = nuts_log_weights(ExpFeatures().fit_transform(X), codes, len(classes), shape)
     fit = PlackettLuceClassifier(Gibbs(draws=3000, moves="exchange"), shape=shape, random_state=0).fit(X, y)
@@ -58,8 +43,8 @@ def test_means_agree_with_nuts(request, quiet, data, shape):
 
 
 @pytest.mark.parametrize(("data", "plain"), [("lenses", 10_000), pytest.param("iris", 150_000, marks=slow)])
-def test_means_agree_with_the_plain_sampler_when_a_is_learned(request, quiet, data, plain):
-    X, y = load(data, request)
+def test_means_agree_with_the_plain_sampler_when_a_is_learned(quiet, data, plain):
+    X, y = load(data)
     found = []
     for moves, draws in (("exchange", 4000), ("none", plain)):
         sampler = Gibbs(draws=draws, tune=2000, moves=moves, shape_prior=LogUniform(0.01, 3.0))
