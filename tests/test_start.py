@@ -4,6 +4,16 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+slow = pytest.mark.slow
+MODELS = {
+    "none": "PlackettLuceClassifier(Gibbs(draws=30, tune=30, moves='none'), random_state=0)",
+    "exchange": "PlackettLuceClassifier(Gibbs(draws=30, tune=30), random_state=0)",
+    "learned": "PlackettLuceClassifier(Gibbs(draws=30, tune=30), features='learned', random_state=0)",
+    "logit": "SparseLogitClassifier(draws=30, tune=30, random_state=0)",
+}
+
 
 def python(code, **environment):
     return subprocess.run(
@@ -51,3 +61,17 @@ def test_read_only_package_without_any_cache_folder(tmp_path):
         "",
         "plackett: compiling the kernels; this happens once, later runs load them from the cache\n",
     )
+
+
+@pytest.mark.parametrize("model", ["none", *[pytest.param(name, marks=slow) for name in list(MODELS)[1:]]])
+def test_draws_are_the_same_just_compiled_and_from_the_cache(tmp_path, model):
+    code = (
+        "import hashlib, warnings; warnings.simplefilter('ignore')\n"
+        "from plackett import *; from sklearn.datasets import load_iris\n"
+        f"clf = {MODELS[model]}.fit(*load_iris(return_X_y=True))\n"
+        "draws = getattr(clf.posterior_, 'coef' if hasattr(clf, 'coef_') else 'log_weights')\n"
+        "print(hashlib.sha256(draws.tobytes()).hexdigest())"
+    )
+    compiled, cached = (python(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout for _ in range(2))
+    assert any(tmp_path.rglob("*.nbc"))
+    assert compiled == cached

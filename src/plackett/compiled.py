@@ -14,7 +14,12 @@ FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """`numba.njit` that releases the interpreter lock and caches where a cache can be written."""
+    """`numba.njit` that releases the interpreter lock and caches where a cache can be written.
+
+    A function with FAST sums that other kernels call takes ``forceinline=True``. Each cached kernel holds its own copy
+    of what it calls; where copies are vectorised differently, one that was just compiled would round differently from
+    one that was loaded, and a seed give other draws the first time.
+    """
     if function is None:
         return lambda f: jit(f, **options)
     options = {"nogil": True, "error_model": "numpy", **options}

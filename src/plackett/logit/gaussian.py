@@ -11,7 +11,7 @@ import numpy as np
 from plackett.compiled import FAST, jit
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def dot(a, b):
     """a·b."""
     total = 0.0
@@ -20,7 +20,7 @@ def dot(a, b):
     return total
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def weighted_gram(rows, weight):
     """Σ_i weight_i a_i a_iᵀ over the columns a_i of `rows`, lower triangle only; four products share a read."""
     m, n = rows.shape
@@ -45,7 +45,7 @@ def weighted_gram(rows, weight):
     return gram
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def times(rows, a, b):
     """rows @ (a∘b)."""
     product, out = np.empty(a.size), np.empty(rows.shape[0])
@@ -56,7 +56,7 @@ def times(rows, a, b):
     return out
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def combine(rows, v, out):
     """v @ rows, into `out`."""
     for i in range(out.size):
@@ -67,7 +67,7 @@ def combine(rows, v, out):
             out[i] += factor * row[i]
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def cholesky(A):
     """The lower Cholesky factor in place of the lower triangle; the upper one is neither read nor written."""
     for j in range(A.shape[0]):
@@ -84,14 +84,14 @@ def cholesky(A):
                 )
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def solve_lower(L, b):
     """L⁻¹b in place."""
     for j in range(b.size):
         b[j] = (b[j] - dot(L[j, :j], b[:j])) / L[j, j]
 
 
-@jit(fastmath=FAST)
+@jit(fastmath=FAST, forceinline=True)
 def solve_upper(L, b):
     """L⁻ᵀb in place, by rows of L."""
     for j in range(b.size - 1, -1, -1):
