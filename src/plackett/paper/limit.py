@@ -84,7 +84,7 @@ def work(plan: Plan) -> dict[tuple[str, int], list[Task]]:
                     {"copies": copies, "shape": shape, "replication": replication, "seed": SEED + replication, **size},
                     turn=replication,
                 )
-                for replication in range(plan.pick(10, 2))
+                for replication in range(plan.pick(5, 2))
             ]
     return found
 
@@ -132,7 +132,7 @@ def section(plan: Plan, results: Results) -> Section:
         f"({written(gap, '+.3f')}, {written(z, '+.1f')} standard errors, paired)."
     )
     blocks = (
-        f"Heart, half for training, {plan.pick(10, 2)} splits, PL-Gibbs. To the 13 covariates come shuffled copies of "
+        f"Heart, half for training, {plan.pick(5, 2)} splits, PL-Gibbs. To the 13 covariates come shuffled copies of "
         f"them, which say nothing of the class. α = {ALPHA:g}. A weight is active if it is more than {ACTIVE:g} of its "
         "class. Section 5 notes that with a = α/p the normalised weights of a class tend to a Poisson–Dirichlet draw; "
         f"the prior number of active weights then tends to {limiting_active():.2f}; under a fixed a it grows with p.",

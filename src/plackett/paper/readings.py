@@ -32,7 +32,7 @@ SIGNS = {AGREES: "=", BETTER: "<", WORSE: ">", IMPOSSIBLE: ""}
 
 def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
     """Tasks by data set and share."""
-    replications = plan.pick(10, 2)
+    replications = plan.pick(5, 2)
     settings = {"sampler": plan.pick({"draws": 500, "tune": 500, "chains": 2}, plan.settings["sampler"])}
     return {
         (name, share): held_out.tasks(name, share, replications, methods(name), settings)
@@ -92,7 +92,7 @@ def section(plan: Plan, results: Results) -> Section:
     )
     blocks: list[str | Table] = [
         "The paper does not say how covariates were scaled, which share was used for training, or where the sampled a "
-        f"lay. Each reading below changes one thing; {plan.pick(10, 2)} splits each. Signs: = within two standard "
+        f"lay. Each reading below changes one thing; {plan.pick(5, 2)} splits each. Signs: = within two standard "
         "errors of the paper's PL-Gibbs, < better, > worse.",
         Table("readings", "Error of PL-Gibbs under other readings.", columns, rows),
     ]
