@@ -78,7 +78,7 @@ def section(plan: Plan, results: Results) -> Section:
     near = {
         name: [
             f"{READINGS[key]} ({round(100 * share)} % for training): {cell.ours.mean:.3f}"
-            for (other, share, key), cell in found.items()
+            for (other, share, key), cell in sorted(found.items(), key=lambda item: item[1].ours.mean)
             if other == name and cell.verdict in (AGREES, BETTER)
         ]
         for name in sets
@@ -99,5 +99,8 @@ def section(plan: Plan, results: Results) -> Section:
     for name in possible:
         if found[name, SHARES[0], "gibbs"].verdict == WORSE and near[name]:
             paper = TABLE2[name]["gibbs"].mean
-            blocks.append(f"What comes near the paper's {paper:.3f} on {NAMES[name]}: {'; '.join(near[name])}.")
+            blocks.append(
+                f"What comes nearest to the paper's {paper:.3f} on {NAMES[name]}: {'; '.join(near[name][:4])}. With "
+                "so few splits an = says little by itself, and the lowest of many readings is lower by chance too."
+            )
     return Section("readings", TITLE, outcome, blocks)
