@@ -152,7 +152,7 @@ def test_learned_directions(learned, iris):
     order = np.argsort(-learned.relevance_)[:3]
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], learned.relevance_[order])
     assert [text.get_text() for text in ax.get_yticklabels()] == list(iris[0].columns[order])
-    assert plots.trace(learned).get_title() == plots.rank(learned).get_title() == "log-likelihood"
+    assert plots.trace(learned).get_title() == plots.rank(learned).get_title() == "log-posterior"
     assert len(plots.probabilities(learned, iris[0].iloc[0]).collections) == 1
     for refused in (plots.weights, lambda clf: plots.race(clf, iris[0].iloc[0])):
         with pytest.raises(ValueError, match="no identity"):
