@@ -87,6 +87,18 @@ def test_fit_says_what_it_did_and_predict_gives_the_probabilities_of_the_library
     np.testing.assert_array_equal(table["predicted"], clf.predict(X))
 
 
+def test_learned_directions_are_fitted_shown_and_predict(folder, tmp_path):
+    fitted = ("--target", "mode", "--features", "learned", "--inference", "em", "--out", tmp_path / "d.plk")
+    done = plackett("fit", folder / "people.csv", *fitted)
+    assert done.exit_code == 0 and "learned directions" in done.stdout
+    shown = plackett("show", tmp_path / "d.plk").stdout
+    assert "most relevant covariates" in shown and "age" in shown
+    table = probabilities(plackett("predict", tmp_path / "d.plk", folder / "people.csv").stdout)
+    clf = load(tmp_path / "d.plk")
+    expected = clf.predict_proba(covariates(clf, pd.read_csv(folder / "people.csv")))
+    np.testing.assert_allclose(table.iloc[:, -3:], expected, rtol=5.1e-6)  # six digits are written
+
+
 def test_columns_in_another_order_and_further_ones(folder):
     frame = pd.read_csv(folder / "people.csv")
     turned = frame[frame.columns[::-1]].drop(columns=["mode", "planet"]).assign(more="x").to_csv(index=False)

@@ -184,6 +184,15 @@ def test_summary_and_explanation_agree_with_each_other(fitted, iris):
         explain(fitted, X[:2])
 
 
+def test_repr_and_html_speak_of_components_and_covariates(fitted, iris):
+    text, html = repr(fitted), fitted._repr_html_inner()
+    assert "3 classes, 12 learned directions of 4 covariates" in text
+    assert f"standard error of {fitted.diagnostics_.monte_carlo_error:.3f}" in text
+    assert "Most relevant covariates" in html and "<td>x2</td>" in html
+    mode = PlackettLuceClassifier("em", features="learned").fit(*iris)
+    assert repr(mode).endswith("EM: one estimate without uncertainty")
+
+
 def test_model_file_and_arviz(fitted, iris, tmp_path):
     X = iris[0]
     fitted.save(tmp_path / "model.plk")
