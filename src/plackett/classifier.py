@@ -33,12 +33,13 @@ from plackett.posterior import Point, averaged, chunks, equal_tailed
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
 from plackett.summary import Summarised
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.verbs import Verbs
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 
 
-class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
+class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     """Bayesian Plackett–Luce regression: Pr(Y=k|x) = W(x)·λ_k / Σ_l W(x)·λ_l.
 
     The features W are non-negative, the weights λ non-negative and sparse with a Gam(a, b) prior.
@@ -218,12 +219,6 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
         scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
         return sharpened(scores, self.posterior_.power)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
-        probability = self.predict_proba(X)
-        labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
-        return labels
-
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
         """Equal-tailed credible intervals of the class probabilities.
 
@@ -287,13 +282,6 @@ class PlackettLuceClassifier(Summarised, ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self)
         return to_arviz(self, log_likelihood=log_likelihood)
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
-        from plackett.modelfile import save
-
-        check_is_fitted(self)
-        save(self, path)
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
         names = feature_names(self.features_)

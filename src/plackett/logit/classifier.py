@@ -23,13 +23,14 @@ from plackett.posterior import averaged, equal_tailed
 from plackett.progress import progress_bar
 from plackett.summary import Summarised
 from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.verbs import Verbs
 
 SAMPLERS = ("holmes-held", "polya-gamma")
 MOVES = ("all", "none")
 FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
 
 
-class SparseLogitClassifier(Summarised, ClassifierMixin, BaseEstimator):
+class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     """Sparse Bayesian multinomial logit (Appendix A): Pr(Y=k|x) ∝ exp(intercept_k + x·coef_k), 0 for the last class.
 
     Each coefficient of a standardised covariate has a Laplace prior with rate √θ, θ ~ Gam(c, d) or fixed.
@@ -169,12 +170,6 @@ class SparseLogitClassifier(Summarised, ClassifierMixin, BaseEstimator):
         X = self._checked(X)
         return averaged(self.posterior_.probabilities(X))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
-        probability = self.predict_proba(X)
-        labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
-        return labels
-
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
         """Equal-tailed credible intervals of the class probabilities.
 
@@ -213,13 +208,6 @@ class SparseLogitClassifier(Summarised, ClassifierMixin, BaseEstimator):
             raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
         X, codes = self._training
         return assemble(variables, self.trace_, dims, coords, draws.pointwise(X, codes), self.classes_[codes])
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
-        from plackett.modelfile import save
-
-        check_is_fitted(self)
-        save(self, path)
 
     def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
         """The fixed θ, or None to learn it, and c and d."""

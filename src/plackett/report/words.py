@@ -10,9 +10,11 @@ import numpy as np
 
 import plackett
 from plackett.diagnostics import shortcomings
+from plackett.directions.diagnostics import TOLERATED
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit.posterior import LogitDraws
+from plackett.summary import verdict
 
 HOW = {EM: "EM (the mode)", Variational: "the variational approximation", Gibbs: "Gibbs sampling"}
 CITATION = """\
@@ -50,6 +52,9 @@ def trust(classifier: Any) -> tuple[bool | None, str]:
     inference = None if isinstance(classifier.posterior_, LogitDraws) else classifier._make_inference()
     if isinstance(classifier.posterior_, DirectionPoint):
         return None, "EM gives one best estimate and no uncertainty: fit with inference='gibbs' for intervals."
+    if isinstance(classifier.posterior_, DirectionDraws):
+        found = classifier.diagnostics_
+        return found is not None and found.monte_carlo_error <= TOLERATED, f"{verdict(classifier)}."
     if isinstance(inference, EM):
         active = int((classifier.weights_ > 0).sum())
         return None, (
