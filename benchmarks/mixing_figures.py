@@ -21,6 +21,7 @@ NUMBERS = FOLDER / "mixing.json"
 COLOURS = {"none": "#D55E00", "exchange": "#0072B2"}  # vermilion and blue of Okabe and Ito
 MARKERS = {"none": "o", "exchange": "D"}
 LABELS = {"none": 'moves="none"', "exchange": 'moves="exchange"'}
+TUNE = Gibbs().tune
 GLUCOSE = 1  # column of Pima
 FLOOR, THIN = -8.0, 8  # of the traces
 
@@ -84,7 +85,7 @@ def tell(numbers):
         print("\n| set | defaults: R-hat | defaults: smallest ESS | iterations to the target |\n|---|---|---|---|")
         for name, runs in numbers["defaults"].items():
             rhats, sizes = ([run[what] for run in runs] for what in ("rhat", "ess"))
-            needed = [run["iterations"] - 1000 for run in numbers["target"][name]]
+            needed = [run["iterations"] - TUNE for run in numbers["target"][name]]
             print(f"| {name.capitalize()} | {span(rhats, '.3f')} | {span(sizes, ',.0f')} | {span(needed, ',')} |")
 
 
@@ -147,7 +148,7 @@ def draw_target(plt, numbers):
     """Iterations that a set needs."""
     figure, panel = plt.subplots(figsize=(7, 3.2), layout="constrained")
     for place, runs in enumerate(numbers.values()):
-        needed = np.array([run["iterations"] - 1000 for run in runs])
+        needed = np.array([run["iterations"] - TUNE for run in runs])
         steps = np.linspace(-0.15, 0.15, len(needed))
         panel.plot(needed, place + steps, MARKERS["exchange"], color=COLOURS["exchange"], ms=6, mec="white", mew=0.6)
     panel.set_xscale("log", base=2)

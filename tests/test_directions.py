@@ -211,7 +211,8 @@ def test_model_file_and_arviz(fitted, iris, tmp_path):
 def test_a_fitted_model_is_a_feature_map_for_other_inferences(fitted, iris, inference):
     X, y = iris
     clf = PlackettLuceClassifier(inference, shape=0.9, features=fitted.features_).fit(X, y)
-    assert clf.score(X, y) > 0.95
+    plain = PlackettLuceClassifier(inference, shape=0.9, features="exp").fit(X, y)
+    assert clf.score(X, y) > plain.score(X, y) + 0.05
     assert clf.weights_.shape == fitted.weights_.shape
 
 

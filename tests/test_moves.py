@@ -8,25 +8,28 @@ import pytest
 from numba import njit
 
 from conftest import small_problem
-from geweke import double, geweke_iterations, geweke_move
+from geweke import double, geweke_iterations, geweke_move, past_of
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
 from plackett.inference.base import Problem
 from plackett.inference.moves.chain import keep, make_chain, metropolis, refresh, rescore
+from plackett.inference.moves.memory import nothing
 from plackett.inference.moves.mirror import log_chance, mirror
 from plackett.inference.moves.rows import lay_out, partner_kernel, sum_log
 from plackett.inference.moves.schedule import (
     COORDINATE,
+    LEAP,
     MIRROR,
     NAMES,
     REDRAW,
     SWAP,
     adapted_plan,
-    cost,
     first_plan,
     run_move,
+    sweep_work,
+    works,
 )
 from plackett.inference.moves.shape import redraw_inactive
 from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
@@ -54,16 +57,16 @@ def test_each_move_alone_passes_gewekes_test(K, shape, move, n):
 @pytest.mark.parametrize(("K", "shape"), [*MODELS, (2, SMALL), (3, SMALL)])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_whole_iteration_passes_gewekes_test(K, shape, n):
-    assert geweke_iterations(K, shape, np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6]), n=n).max() < 4.5
+    assert geweke_iterations(K, shape, np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6, 1.7, 1.3]), n=n).max() < 4.5
 
 
 def as_step(function, kind=None):
     """A double as the harness calls it."""
     if kind is not None:
-        return njit(lambda columns, chain, rng, target, move: function(columns, chain, rng, kind))
+        return njit(lambda columns, chain, rng, target, past, move, tries: int(function(columns, chain, rng, kind)))
     if function.py_func.__code__.co_argcount == 4:
-        return njit(lambda columns, chain, rng, target, move: function(columns, chain, rng, target))
-    return njit(lambda columns, chain, rng, target, move: function(columns, chain, rng))
+        return njit(lambda columns, chain, rng, target, past, move, tries: int(function(columns, chain, rng, target)))
+    return njit(lambda columns, chain, rng, target, past, move, tries: int(function(columns, chain, rng)))
 
 
 def without_jacobian():
@@ -176,9 +179,11 @@ def test_caches_equal_what_the_weights_say_after_any_moves(shape, n_classes):
     moved = np.zeros(len(NAMES))
     for seed in range(6):
         columns, chain = laid_out(shape, seed, n_classes=n_classes)
+        W = columns.W[:, exact_caches(columns, chain)[0]].T
+        past = past_of(W, n_classes, columns.mirror, True, 0.3 * shape, 3 * shape)
         for _ in range(100):
             move = int(rng.integers(len(NAMES)))
-            moved[move] += run_move(columns, chain, rng, target, move)
+            moved[move] += run_move(columns, chain, rng, target, past, move, 2)
             check_caches(columns, chain)
     assert (moved > 0).all()
 
@@ -258,19 +263,36 @@ def test_what_is_kept_does_not_depend_on_the_portions(seed):
 def test_the_plan_keeps_to_the_budget_and_is_a_function_of_counts():
     columns, _ = laid_out(0.3)
     rng = np.random.default_rng(0)
+    past = past_of(columns.W.T[columns.W.sum(axis=0) > 0], 3, columns.mirror, True, 0.1, 1.0)
+    work = works(columns, 3, past.whole.won.size)
     plan = first_plan(columns, 3)
     for budget in (0.1, 1.0, 5.0, 100.0):
         runs, gains = rng.integers(1, 1000, size=len(NAMES)).astype(float), rng.exponential(size=len(NAMES))
-        before = plan.copy(), runs.copy(), gains.copy()
-        adapted = adapted_plan(columns, plan, runs, gains, budget)
-        assert cost(columns, adapted) <= budget * (1 + 1e-12)
-        assert ((adapted > 0) == (plan > 0)).all()
-        np.testing.assert_array_equal(adapted, adapted_plan(columns, *before, budget))
-        np.testing.assert_allclose(adapted, adapted_plan(columns, plan, 7 * runs, 7 * gains, budget), rtol=1e-12)
+        gains[LEAP:] = 0.3 * runs[LEAP:]
+        before = runs.copy(), gains.copy()
+        adapted = adapted_plan(columns, 3, past, runs, gains, budget)
+        assert adapted @ work <= budget * sweep_work(columns, 3) * (1 + 1e-12)
+        assert ((adapted > 0) == (np.arange(len(NAMES)) >= LEAP) | (plan > 0)).all()
+        np.testing.assert_array_equal(adapted, adapted_plan(columns, 3, past, *before, budget))
+        np.testing.assert_allclose(adapted, adapted_plan(columns, 3, past, 7 * runs, 7 * gains, budget), rtol=1e-12)
     better = gains.copy()
     better[COORDINATE] *= 4
-    less, more = (adapted_plan(columns, plan, runs, g, 1e9) for g in (gains, better))
+    less, more = (adapted_plan(columns, 3, past, runs, g, 1e9) for g in (gains, better))
     assert more[COORDINATE] > less[COORDINATE] and more[MIRROR] <= less[MIRROR]
+
+
+def test_leaps_get_more_of_the_budget_the_more_are_accepted():
+    columns, _ = laid_out(0.3)
+    past = past_of(columns.W.T[columns.W.sum(axis=0) > 0], 3, columns.mirror, True, 0.1, 1.0)
+    runs, plans = np.full(len(NAMES), 100.0), []
+    for accepted in (0.0, 0.5, 3.0, 40.0):
+        gains = np.full(len(NAMES), 5.0)
+        gains[LEAP] = accepted
+        plans.append(adapted_plan(columns, 3, past, runs, gains, 5.0))
+    assert plans[0][LEAP] == plans[1][LEAP] == 0 < plans[2][LEAP] < plans[3][LEAP]
+    assert plans[0][COORDINATE] >= plans[2][COORDINATE] > plans[3][COORDINATE]
+    without = adapted_plan(columns, 3, nothing(columns.W.shape[0]), runs, gains, 5.0)
+    assert (without[LEAP:] == 0).all()
 
 
 def problem(W, codes, n_classes, mirrors=None, seed=0):
@@ -294,10 +316,13 @@ def test_a_map_without_mirrors_goes_without_mirror_moves():
     W, codes, _ = small_problem()
     sampler = chains.ExchangeSampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
-    sampler.advance(chain, True, np.empty((50, 3, 7)), np.empty(50), np.empty(50))
+    out = np.empty((50, 3, 7)), np.empty(50), np.empty(50)
+    sampler.advance(chain, True, *out)
+    sampler.adapt([chain], Portion(*(array[None] for array in out)), 0.5)
+    sampler.advance(chain, True, *out)
     mirrored = np.array([name in ("flip", "flip near", "mirror") for name in NAMES])
     assert (chain.runs[mirrored] == 0).all() and (chain.runs[~mirrored] > 0).all()
-    sampler.end_tuning([chain])
+    sampler.adapt([chain], Portion(*(array[None] for array in out)), 1.0)
     assert (sampler.plan[mirrored] == 0).all()
 
 

@@ -12,6 +12,7 @@ from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
 from plackett.inference.base import Problem
+from plackett.inference.store import Portion
 from plackett.inference.sweeps import Target
 from plackett.posterior import normalised
 from plackett.priors import Gamma, LogUniform, tabulate
@@ -74,8 +75,12 @@ def ranks(n_sets, K, prior, seed):
         problem = Problem(rows, W, codes, maker.mirrors_, 1.0, np.random.SeedSequence([seed, s]))
         sampler = chains.ExchangeSampler(problem, target, 5.0)
         chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
-        sampler.advance(chain, True, np.empty((TUNE, *theta.shape)), np.empty(TUNE), np.empty(TUNE))
-        sampler.end_tuning([chain])
+        half = TUNE // 2
+        seen = np.empty((TUNE, *theta.shape)), np.empty(TUNE), np.empty(TUNE)
+        sampler.advance(chain, True, *(array[:half] for array in seen))
+        sampler.adapt([chain], Portion(*(array[None, :half:4] for array in seen)), 0.5)
+        sampler.advance(chain, True, *(array[half:] for array in seen))
+        sampler.adapt([chain], Portion(*(array[None, ::4] for array in seen)), 1.0)
         draws, shapes = np.empty((DRAWS * APART, *theta.shape)), np.empty(DRAWS * APART)
         sampler.advance(chain, False, draws, shapes, np.empty(DRAWS * APART))
         draws, shapes = draws[APART - 1 :: APART], shapes[APART - 1 :: APART]

@@ -22,7 +22,7 @@ from plackett.directions.task import Task
 from plackett.inference.base import Fit
 from plackett.inference.checkpoint import Journal, fingerprint
 from plackett.inference.gibbs import Gibbs, Run
-from plackett.inference.store import Store
+from plackett.inference.store import Portion, Store
 from plackett.model.race import Array
 
 
@@ -52,7 +52,7 @@ class HamiltonianSampler:
         call(advance, chain.state, chain.rng, target, self.ends, self.longest, tuning, draws[:, 0], values)
         shapes[:] = np.nan
 
-    def end_tuning(self, chains: list[Walker]) -> None:
+    def adapt(self, chains: list[Walker], seen: Portion, done: float) -> None:
         """Step and mass are each chain's own."""
 
 
@@ -68,7 +68,7 @@ class DirectionRun(Run):
         self.chains = [Walker(begin(start(task, prior, rng)), rng) for rng in generators]  # type: ignore[misc]
         capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
         self.store = Store(settings.chains, capacity, (1, size(prior, d)))
-        self.tuned = 0
+        self._begin_tuning((1, size(prior, d)))
         self.found: tuple[int, DirectionDiagnostics | None] = (-1, None)  # type: ignore[assignment]
         self.journal: Journal | None = None
         if settings.checkpoint is not None:

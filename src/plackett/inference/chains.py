@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,8 +13,10 @@ from plackett.compiled import call
 from plackett.engines.numba import PanelRows, cores, pack
 from plackett.inference.base import Problem
 from plackett.inference.moves.chain import make_chain
+from plackett.inference.moves.memory import learn, nothing
 from plackett.inference.moves.rows import lay_out
 from plackett.inference.moves.schedule import NAMES, adapted_plan, first_plan, iterations
+from plackett.inference.store import Portion
 from plackett.inference.sweeps import State, Target, make_room, sweeps, sweeps_of_any_engine
 from plackett.model.race import Array
 from plackett.posterior import normalised
@@ -21,6 +24,9 @@ from plackett.simulate import prior_weights
 
 LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
 CANDIDATES, TEMPER, PROBED = 50, 0.1, 2000  # of a start: prior draws, power of the likelihood, rows looked at
+
+
+Begin = Callable[[np.random.Generator], State]
 
 
 @dataclass
@@ -33,9 +39,8 @@ class Chain:
     gains: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
 
 
-def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float) -> Chain:
-    """A dispersed start: one of fifty prior draws, chosen by a tenth power of its likelihood."""
-    rng = np.random.default_rng(seed)
+def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
+    """A dispersed state: one of fifty prior draws, chosen by a tenth power of its likelihood."""
     K = problem.rows.n_classes
     W, codes = problem.features, problem.codes
     if len(codes) > PROBED:
@@ -50,7 +55,13 @@ def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, l
         found.append((a, log_weights, float(np.log(np.maximum(own, 1e-300)).sum())))
     power = TEMPER * np.array([f[2] for f in found])
     a, log_weights, _ = found[rng.choice(CANDIDATES, p=np.exp(power - logsumexp(power)))]
-    return Chain(State(np.ascontiguousarray(log_weights), np.array([0.0, a, 0.0, 0.0])), rng)
+    return State(np.ascontiguousarray(log_weights), np.array([0.0, a, 0.0, 0.0]))
+
+
+def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float) -> Chain:
+    """A chain at a dispersed state."""
+    rng = np.random.default_rng(seed)
+    return Chain(begin(problem, shape, lower, upper, rng), rng)
 
 
 class Runner(Protocol):
@@ -62,8 +73,8 @@ class Runner(Protocol):
         """Fill the arrays with draws."""
         ...
 
-    def end_tuning(self, chains: list[Chain]) -> None:
-        """Freeze what tuning has adapted."""
+    def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
+        """Learn from tuning so far, of which this part is done; when all is, everything stays as it is."""
         ...
 
 
@@ -84,20 +95,21 @@ class PaperSampler:
             room = make_room(self.panels, self.rows.n_classes)
             call(sweeps, self.panels, chain.state, chain.rng, self.target, room, tuning, draws, shapes, values)
 
-    def end_tuning(self, chains: list[Chain]) -> None:
+    def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
         """The step of a is part of each chain's state."""
 
 
 class ExchangeSampler:
     """Sweeps and exact moves (`plackett.inference.moves`)."""
 
-    def __init__(self, problem: Problem, target: Target, budget: float):
+    def __init__(self, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
         K = problem.rows.n_classes
         packed = isinstance(problem.rows, PanelRows)
         self.panels = problem.rows.panels if packed else pack(problem.features, problem.codes, None, K)  # type: ignore
         self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors)
-        self.target, self.budget, self.n_classes = target, budget, K
+        self.target, self.budget, self.n_classes, self.begin = target, budget, K, begin
         self.plan = first_plan(self.columns, K)
+        self.past = nothing(problem.features.shape[1])
         self.workers = cores()
 
     def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
@@ -106,11 +118,23 @@ class ExchangeSampler:
         cached = make_chain(theta, numbers, self.columns)
         room = make_room(self.panels, self.n_classes)
         call(
-            iterations, self.panels, self.columns, cached, chain.rng, self.target, self.plan, room,
-            chain.runs, chain.gains, tuning, draws, shapes, values,
+            iterations, self.panels, self.columns, cached, chain.rng, self.target, self.plan, self.past,
+            room, chain.runs, chain.gains, tuning, draws, shapes, values,
         )  # fmt: skip
 
-    def end_tuning(self, chains: list[Chain]) -> None:
-        """One plan for all chains, from what their moves did."""
+    def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
+        """In the first half, begin again, so that more modes are found than a chain would find.
+
+        Then laws for the leaps from the states seen, and one plan for all chains from what their moves did.
+        """
+        if done < 0.5:
+            if self.begin is not None:
+                for chain in chains:
+                    for array, new in zip(chain.state, self.begin(chain.rng), strict=True):
+                        array[...] = new
+            return
+        later = seen.shape.shape[1] // (2 if done == 1.0 else 4)
+        log_weights, shapes = seen.log_weights[:, later:], seen.shape[:, later:]
+        self.past = learn(self.panels, log_weights, shapes, self.columns.mirror, self.target.learn)
         runs, gains = np.sum([c.runs for c in chains], axis=0), np.sum([c.gains for c in chains], axis=0)
-        self.plan = adapted_plan(self.columns, first_plan(self.columns, self.n_classes), runs, gains, self.budget)
+        self.plan = adapted_plan(self.columns, self.n_classes, self.past, runs, gains, self.budget)

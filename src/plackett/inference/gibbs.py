@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
 MOVES = ("exchange", "none")
+BEGINNINGS = 8  # of every chain in the first half of tuning
+SEEN = 256  # states of tuning, of all chains, that are remembered for what is learned at its end
 
 
 class Gibbs(BaseEstimator):
@@ -37,7 +40,8 @@ class Gibbs(BaseEstimator):
     draws : int
         Draws kept of each chain (with ``target_ess``: at least, and at most twice as many).
     tune : int
-        Iterations discarded at the start of each chain; steps and schedule are adapted in them only.
+        Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
+        begin several times in the first half, so that the laws know more modes than a chain would find.
     chains : int
         Chains, from dispersed starts, run in parallel.
     moves : {"exchange", "none"}
@@ -69,7 +73,7 @@ class Gibbs(BaseEstimator):
     def __init__(
         self,
         draws: int = 1000,
-        tune: int = 1000,
+        tune: int = 2000,
         chains: int = 4,
         moves: str = "exchange",
         shape_prior: Any = None,
@@ -131,27 +135,25 @@ class Run:
     """One run of the sampler, new or continued from a checkpoint."""
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
-        from plackett.inference.chains import ExchangeSampler, PaperSampler, start
+        from plackett.inference.chains import Chain, ExchangeSampler, PaperSampler, begin
         from plackett.inference.sweeps import Target
 
         self.settings, self.problem, self.learned = settings, problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
         target = Target(float(problem.rate), self.learned, *table)
+        begin_one = partial(begin, problem, shape, prior.lower, prior.upper)
+        generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         self.runner: Runner = (
             PaperSampler(problem, target)
             if settings.moves == "none"
-            else ExchangeSampler(problem, target, max(settings.move_budget, 1e-3))
+            else ExchangeSampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
         )
-        self.chains: list[Chain] = [
-            start(problem, seed, shape, prior.lower, prior.upper) for seed in problem.seed.spawn(settings.chains)
-        ]
+        self.chains: list[Chain] = [Chain(begin_one(rng), rng) for rng in generators]
         size = (problem.rows.n_classes, problem.rows.n_features)
         capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
         self.store = Store(settings.chains, capacity, size)
-        self.tuned = 0
-        if settings.tune == 0:
-            self.runner.end_tuning(self.chains)
+        self._begin_tuning(size)
         self.found: tuple[int, Diagnostics | None] = (-1, None)  # iterations at the last diagnosis, and what it found
         self.journal: Journal | None = None
         if settings.checkpoint is not None:
@@ -161,6 +163,26 @@ class Run:
             self._open(
                 fingerprint(problem.features, problem.codes, problem.mirrors, problem.rate, shape, seed, *table, *same)
             )
+
+    def _begin_tuning(self, size: tuple[int, int]) -> None:
+        """A store for what the runner learns from: states evenly spaced over tuning."""
+        settings = self.settings
+        thin = max(settings.tune * settings.chains // SEEN, 1)
+        self.seen = Store(settings.chains, -(-settings.tune // thin), size, thin)
+        self.tuned = 0
+        self.milestones = {settings.tune * i // (2 * BEGINNINGS) for i in range(1, BEGINNINGS + 1)} | {settings.tune}
+        if settings.tune == 0:
+            self.runner.adapt(self.chains, self.seen.filled(), 1.0)
+
+    def _tuned(self, selected: Portion, n: int) -> None:
+        """Take in so many iterations of tuning."""
+        self.seen.add(selected, n)
+        self.tuned += n
+
+    def _adapt(self) -> None:
+        """At a milestone of tuning, let the runner learn."""
+        if self.tuned in self.milestones:
+            self.runner.adapt(self.chains, self.seen.filled(), self.tuned / self.settings.tune)
 
     def go(self) -> str | None:
         """Tune, then draw until there is enough; a sentence if it ended early."""
@@ -174,7 +196,7 @@ class Run:
             size = 1
             while True:
                 if self.tuned < settings.tune:
-                    n = min(size, settings.tune - self.tuned)
+                    n = min(size, min(m for m in self.milestones if m > self.tuned) - self.tuned)
                 elif store.iterations >= goal or (self._at_a_check() and self.enough()):
                     return None
                 else:
@@ -243,14 +265,14 @@ class Run:
                 interrupted = True
                 task.result()
         if tuning:
-            self.tuned += n
-            if self.tuned == self.settings.tune:
-                self.runner.end_tuning(self.chains)
-            selected = Portion(*(array[:, :0] for array in portion))
+            selected = self.seen.select(portion)
+            self._tuned(selected, n)
         else:
             selected = self.store.select(portion)
             self.store.add(selected, n)
         self._record(selected, n)
+        if tuning:
+            self._adapt()
         return not interrupted
 
     def _record(self, selected: Portion, n: int) -> None:
@@ -277,20 +299,18 @@ class Run:
         if not records:
             self.journal.write({"fingerprint": digest}, {})
         for facts, arrays in records[1:]:
-            tuning = facts["tuned"] > self.tuned
-            self.tuned = facts["tuned"]
-            if not tuning:
-                while self.store.thin < facts["thin"]:
-                    self.store.halve()
-                self.store.add(Portion(*(arrays[name] for name in Portion._fields)), facts["iterations"])
-        if len(records) > 1:
-            facts, arrays = records[-1]
+            selected = Portion(*(arrays[name] for name in Portion._fields))
             for c, chain in enumerate(self.chains):
                 chain.rng.bit_generator.state = facts["generators"][c]
                 for i, array in enumerate(_arrays(chain)):
                     array[...] = arrays[f"chain{c}_{i}"]
-            if self.tuned == self.settings.tune:
-                self.runner.end_tuning(self.chains)
+            if facts["tuned"] > self.tuned:
+                self._tuned(selected, facts["iterations"])
+                self._adapt()
+            else:
+                while self.store.thin < facts["thin"]:
+                    self.store.halve()
+                self.store.add(selected, facts["iterations"])
 
     def close(self) -> None:
         """Close the checkpoint."""

@@ -23,12 +23,12 @@ class Store:
     What is kept is a function of the number of iterations alone, not of the portions in which they came.
     """
 
-    def __init__(self, chains: int, capacity: int, size: tuple[int, int]):
+    def __init__(self, chains: int, capacity: int, size: tuple[int, int], thin: int = 1):
         self.capacity = capacity
         self.kept = Portion(
             np.empty((chains, capacity, *size)), np.empty((chains, capacity)), np.empty((chains, capacity))
         )
-        self.thin, self.count, self.iterations = 1, 0, 0
+        self.thin, self.count, self.iterations = thin, 0, 0
 
     def room(self) -> int:
         """Iterations that still fit."""

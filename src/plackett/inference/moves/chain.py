@@ -92,12 +92,18 @@ def add_up(columns, scores, out):
 @jit
 def refresh(columns, chain):
     """Caches from θ, which is normalised (Λ = 1)."""
-    K = chain.theta.shape[0]
-    chain.weights[:] = np.exp(chain.theta - chain.theta.max())
-    total = chain.weights.sum()
-    chain.theta[:] -= chain.theta.max() + math.log(total)
-    chain.weights[:] = np.exp(chain.theta)
-    chain.mass[0] = chain.weights.sum()
+    K, p = chain.theta.shape
+    top, total = chain.theta.max(), 0.0
+    for k in range(K):
+        for j in range(p):
+            chain.weights[k, j] = math.exp(chain.theta[k, j] - top)
+            total += chain.weights[k, j]
+    log_mass = top + math.log(total)
+    for k in range(K):
+        for j in range(p):
+            chain.theta[k, j] -= log_mass
+            chain.weights[k, j] /= total
+    chain.mass[0] = 1.0
     for k in range(K):
         score(columns, chain.weights[k], chain.scores[k])
         rows = own(columns, chain.scores[k], k)

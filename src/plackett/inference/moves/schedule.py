@@ -8,6 +8,8 @@ import numpy as np
 
 from plackett.compiled import FAST, jit
 from plackett.inference.moves.chain import refresh
+from plackett.inference.moves.leap import leap
+from plackett.inference.moves.memory import Past
 from plackett.inference.moves.mirror import mirror
 from plackett.inference.moves.rows import Columns
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
@@ -15,14 +17,37 @@ from plackett.inference.moves.weights import FLIP, FLIP_NEAR, NEAR, UNIFORM, coo
 from plackett.inference.sweeps import LOG_MASS, SHAPE, State, draw_mass, draw_weights, log_add, race
 from plackett.model.race import Array
 
-NAMES = ("redraw", "coordinate", "swap", "swap near", "flip", "flip near", "mirror")
-REDRAW, COORDINATE, SWAP, SWAP_NEAR, FLIP_ONE, FLIP_CLOSE, MIRROR = range(len(NAMES))
-WORK = np.array([4.0, 4.0, 5.0, 5.0, 6.0, 6.0, 12.0])  # passes over n rows that a run of a move costs, about
-OVERHEAD = 300.0  # rows' worth of work that a run costs besides
+NAMES = ("redraw", "coordinate", "swap", "swap near", "flip", "flip near", "mirror", "leap", "part")
+REDRAW, COORDINATE, SWAP, SWAP_NEAR, FLIP_ONE, FLIP_CLOSE, MIRROR, LEAP, PART = range(len(NAMES))
+
+# What a run of each move costs, in nanoseconds of a usual machine: counted and never timed, so that a seed gives the
+# same draws anywhere. Leaps and redraws look at all weights, leaps at all laws.
+A_RUN = np.array([500.0, 800.0, 1000.0, 1000.0, 1400.0, 1400.0, 2500.0, 2000.0, 5000.0])
+A_ROW = np.array([3.0, 1.3, 1.4, 1.4, 2.3, 2.3, 3.5, 3.0, 5.0])
+A_WEIGHT = np.array([50.0, 0, 0, 0, 0, 0, 0, 90.0, 0])
+A_PRODUCT = np.array([0.05, 0, 0, 0, 0, 0, 0, 0.05, 0])  # of a row and a weight
+A_LAW = np.array([0, 0, 0, 0, 0, 0, 0, 20.0, 20.0])
+
+UNKNOWN = np.array([0.3, 0.2])  # shares of the budget for leaps and parts, as long as none was tried
+MOST = np.array([0.6, 0.4])  # their shares if nearly all are accepted
+WORTHLESS = 0.01  # part accepted from which on they are worth their work
+
+
+def works(columns: Columns, n_classes: int, n_laws: int) -> Array:
+    """What a run of each move costs."""
+    p, n = columns.W.shape
+    M = n_classes * p
+    return A_RUN + n * (A_ROW + A_PRODUCT * M) + A_WEIGHT * M + A_LAW * n_laws
+
+
+def sweep_work(columns: Columns, n_classes: int) -> float:
+    """What a plain sweep costs."""
+    p, n = columns.W.shape
+    return n * (0.5 * p + 6.0) + 70.0 * n_classes * p + 600.0
 
 
 def first_plan(columns: Columns, n_classes: int) -> Array:
-    """Runs of each move in an iteration, before any adaptation."""
+    """Runs of each move in an iteration, before any adaptation and without leaps."""
     p = columns.W.shape[0]
     plan = np.zeros(len(NAMES))
     plan[REDRAW] = 1.0
@@ -37,27 +62,34 @@ def first_plan(columns: Columns, n_classes: int) -> Array:
     return plan
 
 
-def cost(columns: Columns, plan: Array) -> float:
-    """Work of the moves of an iteration as a multiple of a plain sweep's, in operations counted and not timed."""
-    p, n = columns.W.shape
-    sweep = n * (2.5 * p + 40.0)
-    return float(plan @ (WORK * n + OVERHEAD)) / sweep
+def leap_shares(past: Past, runs: Array, gains: Array) -> Array:
+    """Shares of the budget for leaps and parts: the more of them are accepted, the more."""
+    tried = np.maximum(runs[LEAP:], 1.0)
+    worth = np.maximum(1.0 - WORTHLESS * tried / np.maximum(gains[LEAP:], 1e-9), 0.0)
+    share = np.where(runs[LEAP:] > 0, MOST * worth, UNKNOWN)
+    share *= [past.whole.won.size > 0, past.parts.won.size > 0]
+    share[1] *= 1.0 - share[0]
+    return share
 
 
-def adapted_plan(columns: Columns, plan: Array, runs: Array, gains: Array, budget: float) -> Array:
-    """More runs for moves that moved much for their work, fewer for the others, within the budget.
-
-    A function of what happened in tuning; counts and not clocks, so that a seed gives the same draws on any machine.
-    """
-    p, n = columns.W.shape
-    effect = np.where(runs > 0, gains / np.maximum(runs, 1.0), 0.0) / (WORK * n + OVERHEAD)
-    used = (plan > 0) & (np.arange(len(plan)) != REDRAW)
+def adapted_plan(columns: Columns, n_classes: int, past: Past, runs: Array, gains: Array, budget: float) -> Array:
+    """More runs for moves that moved much for their work, fewer for the others, within the budget."""
+    work = works(columns, n_classes, past.whole.won.size)
+    plan, budget = first_plan(columns, n_classes), budget * sweep_work(columns, n_classes)
+    share = leap_shares(past, runs, gains)
+    plan[LEAP:] = share * budget / work[LEAP:]
+    budget -= share.sum() * budget
+    plan[REDRAW] = min(1.0, 0.5 * budget / work[REDRAW])
+    budget -= plan[REDRAW] * work[REDRAW]
+    small = slice(COORDINATE, LEAP)
+    effect = np.divide(gains, runs * work, out=np.zeros(len(plan)), where=runs > 0)[small]
+    used = plan[small] > 0
     if used.any() and effect[used].max() > 0:
-        typical = np.exp(np.mean(np.log(np.maximum(effect[used], 1e-6 * effect[used].max()))))
-        factor = np.sqrt(np.maximum(effect, 1e-6 * effect[used].max()) / typical)
-        plan = np.where(used, plan * np.clip(factor, 0.25, 4.0), plan)
-    excess = cost(columns, plan) / budget
-    return plan / excess if excess > 1 else plan
+        effect = np.maximum(effect, 1e-6 * effect[used].max())
+        typical = np.exp(np.log(effect[used]).mean())
+        plan[small] *= np.clip(np.sqrt(effect / typical), 0.25, 4.0)
+    plan[small] /= max(float(plan[small] @ work[small]) / budget, 1.0)
+    return plan
 
 
 @jit(fastmath=FAST, forceinline=True)
@@ -72,21 +104,23 @@ def movement(new, old, level):
 
 
 @jit
-def run_move(columns, chain, rng, target, move):
-    """One run of one move."""
+def run_move(columns, chain, rng, target, past, move, tries):
+    """One run of one move, in which leaps are tried several times; returns how often it moved."""
     if move == REDRAW:
-        return redraw_inactive(columns, chain, rng, target)
+        return int(redraw_inactive(columns, chain, rng, target))
     if move == COORDINATE:
-        return coordinate(columns, chain, rng)
+        return int(coordinate(columns, chain, rng))
     if move == SWAP:
-        return exchange(columns, chain, rng, UNIFORM)
+        return int(exchange(columns, chain, rng, UNIFORM))
     if move == SWAP_NEAR:
-        return exchange(columns, chain, rng, NEAR)
+        return int(exchange(columns, chain, rng, NEAR))
     if move == FLIP_ONE:
-        return exchange(columns, chain, rng, FLIP)
+        return int(exchange(columns, chain, rng, FLIP))
     if move == FLIP_CLOSE:
-        return exchange(columns, chain, rng, FLIP_NEAR)
-    return mirror(columns, chain, rng)
+        return int(exchange(columns, chain, rng, FLIP_NEAR))
+    if move == MIRROR:
+        return int(mirror(columns, chain, rng))
+    return leap(columns, chain, rng, target, past.whole if move == LEAP else past.parts, tries)
 
 
 @jit
@@ -106,7 +140,7 @@ def sweep(panels, chain, rng, target, room):
 
 
 @jit
-def iterations(panels, columns, chain, rng, target, plan, room, runs, gains, watch, draws, shapes, values):
+def iterations(panels, columns, chain, rng, target, plan, past, room, runs, gains, watch, draws, shapes, values):
     """Record the state, sweep, run the moves, and so on until `draws` is full.
 
     Every iteration starts from θ and a alone: Λ is drawn and the caches are made afresh, so that a chain can be
@@ -120,15 +154,21 @@ def iterations(panels, columns, chain, rng, target, plan, room, runs, gains, wat
         values[t] = sweep(panels, chain, rng, target, room)
         refresh(columns, chain)
         for move in range(plan.size):
-            for _ in range(int(plan[move] + rng.random())):
+            times, tries = int(plan[move] + rng.random()), 1
+            if move == LEAP:
+                times, tries = min(times, 1), times
+            for _ in range(times):
                 if watch:
                     chain.scratch[:] = chain.weights.reshape(size)
                     before = chain.scratch.copy()
-                    if run_move(columns, chain, rng, target, move):
+                    moved = run_move(columns, chain, rng, target, past, move, tries)
+                    if move >= LEAP:
+                        gains[move] += moved
+                    elif moved:
                         gains[move] += movement(chain.weights, before, 0.1 * chain.mass[0] / size)
-                    runs[move] += 1.0
+                    runs[move] += tries
                 else:
-                    run_move(columns, chain, rng, target, move)
+                    run_move(columns, chain, rng, target, past, move, tries)
         refresh_theta(chain)
 
 

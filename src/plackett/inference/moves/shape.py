@@ -7,7 +7,7 @@ import math
 from plackett.compiled import jit
 from plackett.inference.moves.chain import accept, add_up, go_back, keep, log_likelihood, negligible, own
 from plackett.inference.moves.rows import score, sum_log
-from plackett.inference.sweeps import SHAPE, log_prior
+from plackett.inference.sweeps import SHAPE, log_gamma, log_prior
 
 REACH = 12.0  # the cut lies at most this far below the largest θ
 
@@ -15,10 +15,10 @@ REACH = 12.0  # the cut lies at most this far below the largest θ
 @jit
 def evidence(wins, exposures, shape):
     """ln Π_kj Γ(a+n_kj)/Γ(a) · (b/(b+s_j))^a, with exposures = Σ_kj ln(b/(b+s_j))."""
-    total, base = shape * exposures, math.lgamma(shape)
+    total, base = shape * exposures, log_gamma(shape)
     for n in wins.flat:
         if n > 0.0:
-            total += math.lgamma(shape + n) - base
+            total += log_gamma(shape + n) - base
     return total
 
 

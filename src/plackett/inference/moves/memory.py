@@ -1,0 +1,166 @@
+"""What tuning has seen of the posterior, made into laws for the leaps: which, how wide, and of which blocks.
+
+Everything here is a function of the states remembered, with no clock and no state of the chains afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from plackett.compiled import call
+from plackett.inference.moves.leap import Integers, Memory
+from plackett.inference.sweeps import make_room, race
+from plackett.model.race import Array
+
+WIDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # wins may be divided by these: laws must cover more than was seen
+SPREAD = 0.5  # of ln a around a remembered one, in standard deviations of ln a
+SIZES = (3, 5)  # variables in a block
+WINDOWS = 8  # of each chain, over which activity is averaged to find the slow variables
+WIDE = 2000  # weights beyond which nothing is learned
+PROBED = 6  # blocks on which the width of their laws is chosen
+
+
+class Seen(NamedTuple):
+    """S sweeps: the states they began from and what they counted."""
+
+    theta: Array  # (S, M) ln λ̄, M = Kp
+    log_shape: Array  # (S,)
+    wins: Array  # (S, M) n
+    log_exposure: Array  # (S, M) ln s, of the feature of each weight
+    chain: Integers  # (S,)
+
+
+class Past(NamedTuple):
+    """Memories for leaps of everything and of parts."""
+
+    whole: Memory
+    parts: Memory
+
+
+def watch(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Seen:
+    """One sampled pass from each of the states (chain, draw, K, p)."""
+    C, R, K, p = log_weights.shape
+    S, room = C * R, make_room(panels, K)
+    theta = np.ascontiguousarray(log_weights.reshape(S, K, p))
+    wins, exposure = np.empty((S, K * p)), np.empty((S, p))
+    for s, key in enumerate(np.random.default_rng(seed).integers(0, 1 << 62, S)):
+        call(race, panels, theta[s], np.uint64(key), room)
+        wins[s], exposure[s] = room.wins.ravel(), room.exposure / room.exposure.mean()
+    chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # the halves of a single one
+    return Seen(theta.reshape(S, -1), np.log(shapes).ravel(), wins, np.tile(np.log(exposure), K), chain)
+
+
+def log_laws(laws: Seen, kappa: Array, spread: float, block: Array, theta: Array, log_shape: Array) -> Array:
+    """ln q_s(θ_B | θ_−B) of `Memory` at points θ (T, M) and ln a (T,), up to a constant: (T, S).
+
+    κ (S, M) is 0 where a law has won no rows; the block is 1 at its weights and 0 elsewhere.
+    """
+    a, idle, others = np.exp(log_shape)[:, None], (kappa == 0) * 1.0, 1.0 - block
+    A = kappa.sum(axis=1) + a * idle.sum(axis=1)
+    A_others = kappa @ others + a * (idle @ others)
+    theta = theta - theta.max(axis=1, keepdims=True)
+    weights, exposure = np.exp(theta), np.exp(laws.log_exposure)
+    known = kappa * laws.log_exposure - np.where(kappa > 0, gammaln(np.where(kappa > 0, kappa, 1.0)), 0.0)
+    value = gammaln(A) + known @ block + a * ((idle * laws.log_exposure) @ block) - (idle @ block) * gammaln(a)
+    value += theta @ (kappa * block).T + a * (theta @ (idle * block).T) - A * np.log(weights @ exposure.T)
+    if others.any():
+        value += A_others * np.log(weights @ (exposure * others).T + 1e-300) - gammaln(A_others)
+    elif spread > 0:
+        value -= 0.5 * ((log_shape[:, None] - laws.log_shape) / spread) ** 2
+    return value
+
+
+def slow_blocks(seen: Seen, n_chains: int, mirror: Integers, n_features: int) -> tuple[list[Integers], Array]:
+    """Variables that change slowly and together, and how often to try each block.
+
+    Activity λ/(λ + level) is averaged over windows; the covariance of the averages is what mixes last. Each variable
+    (a feature with its mirror) heads a block with those whose averages go with its own, and is tried by its variance.
+    """
+    M = seen.theta.shape[1]
+    weights = np.exp(seen.theta)
+    activity = (weights / (weights + 0.1 / M)).reshape(n_chains, -1, M)
+    length = max(activity.shape[1] // WINDOWS, 1)
+    windows = activity[:, : activity.shape[1] // length * length].reshape(n_chains, -1, length, M).mean(axis=2)
+    means = windows.reshape(-1, M) - windows.mean(axis=(0, 1))
+    head = np.minimum(np.arange(n_features), mirror) if mirror.size else np.arange(n_features)
+    variables = np.unique(head)
+    squares = np.einsum("wi,wj->ij", means, means) ** 2
+    of = [np.flatnonzero(np.tile(head, M // n_features) == v) for v in variables]
+    rows = np.array([squares[i].sum(axis=0) for i in of])
+    together = np.sqrt(np.array([rows[:, i].sum(axis=1) for i in of]))
+    blocks, chance = [], []
+    for size in SIZES:
+        if size < len(variables):
+            for v, row in enumerate(together):
+                chosen = np.argsort(-np.where(np.arange(len(row)) == v, np.inf, row), kind="stable")[:size]
+                blocks.append(np.flatnonzero(np.isin(head, variables[chosen])))
+                chance.append(row[v] + 1e-3 * together.trace() / len(row) + 1e-12)
+    return blocks, np.array(chance)
+
+
+def remember(seen: Seen, n_classes: int, blocks: list[Integers], chance: Array, learn: bool) -> Memory:
+    """Laws from sweeps, as wide as makes the states of each chain likeliest under the laws of the others."""
+    p = seen.theta.shape[1] // n_classes
+    spread = max(SPREAD * float(seen.log_shape.std()), 0.01) if learn else 0.0
+    masks = [np.tile(np.isin(np.arange(p), block), n_classes) * 1.0 for block in blocks]
+    likeliest = np.argsort(-chance, kind="stable")[:PROBED]
+    of_others = np.where(seen.chain[:, None] != seen.chain, 0.0, -np.inf)
+    shapes, heights = [], []
+    for wider in WIDER:
+        kappa = np.where(seen.wins > 0, np.exp(seen.log_shape)[:, None] + seen.wins / wider, 0.0)
+        found = [log_laws(seen, kappa, spread, masks[b], seen.theta, seen.log_shape) for b in likeliest]
+        shapes.append(kappa)
+        heights.append(sum(float(np.median(logsumexp(value + of_others, axis=1))) for value in found))
+    return tables(seen, shapes[int(np.argmax(heights))], spread, n_classes, blocks, chance)
+
+
+def tables(seen: Seen, kappa: Array, spread: float, n_classes: int, blocks: list[Integers], chance: Array) -> Memory:
+    """Laws and blocks as the leap reads them."""
+    S, p = len(kappa), kappa.shape[1] // n_classes
+    won = kappa > 0
+
+    def in_blocks(values: Array) -> Array:
+        table = values.reshape(S, n_classes, p)
+        return np.array([table[:, :, block].sum(axis=(1, 2)) for block in blocks]).reshape(len(blocks), S)
+
+    known = np.where(won, kappa * seen.log_exposure - gammaln(np.where(won, kappa, 1.0)), 0.0)
+    return Memory(
+        exposure=np.ascontiguousarray(np.exp(seen.log_exposure[:, :p]).T),
+        kappa=np.ascontiguousarray(kappa.T),
+        taken=np.ascontiguousarray(won.T * 1.0),
+        won=kappa.sum(axis=1),
+        idle=(~won).sum(axis=1) * 1.0,
+        block=np.cumsum([0, *(len(block) for block in blocks)]),
+        feature=np.concatenate([*blocks, np.empty(0, dtype=np.int64)]).astype(np.int64),
+        chance=np.cumsum(chance) / np.cumsum(chance)[-1:],
+        block_won=in_blocks(kappa),
+        block_idle=in_blocks(np.where(won, 0.0, 1.0)),
+        block_known=in_blocks(known),
+        block_rate=in_blocks(np.where(won, 0.0, seen.log_exposure)),
+        log_shape=seen.log_shape,
+        spread=np.array([spread]),
+    )
+
+
+def nothing(n_features: int) -> Past:
+    """No laws: leaps do nothing."""
+    none = np.empty((0, n_features))
+    empty = tables(Seen(none, np.empty(0), none, none, np.empty(0, np.int64)), none, 0.0, 1, [], np.empty(0))
+    return Past(empty, empty)
+
+
+def learn(panels: Any, log_weights: Array, shapes: Array, mirror: Integers, learn_shape: bool) -> Past:
+    """Laws from states (chain, draw, K, p) and their a.
+
+    What a chain will compute with is summed without a library's matrix product, whose last bits depend on threads.
+    """
+    C, R, K, p = log_weights.shape
+    if C * R < 2 or K * p > WIDE:
+        return nothing(p)
+    seen = watch(panels, log_weights, shapes, seed=C * R)
+    whole = remember(seen, K, [np.arange(p)], np.ones(1), learn_shape)
+    blocks, chance = slow_blocks(seen, C, mirror, p)
+    return Past(whole, remember(seen, K, blocks, chance, learn_shape) if blocks else nothing(p).parts)
