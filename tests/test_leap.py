@@ -152,9 +152,9 @@ def test_blocks_hold_what_changes_slowly_and_together():
     theta, mirror = two_modes()
     seen = Seen(theta.reshape(-1, 30), np.zeros(96), np.ones((96, 30)), np.zeros((96, 30)), np.repeat([0, 1], 48))
     blocks, chance = slow_blocks(seen, 2, mirror, 15)
-    assert len(blocks) == 2 * 8
+    assert len(blocks) == 3 * 8
     for v in range(3):
-        np.testing.assert_array_equal(blocks[v], [0, 1, 2, 7, 8, 9])
+        np.testing.assert_array_equal(blocks[8 + v], [0, 1, 2, 7, 8, 9])
     assert chance[:3].min() > 5 * chance[3:8].max() > 0
     assert all((np.isin(mirror[block], block)).all() for block in blocks)
 

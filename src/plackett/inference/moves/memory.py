@@ -17,7 +17,7 @@ from plackett.model.race import Array
 
 WIDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # wins may be divided by these: laws must cover more than was seen
 SPREAD = 0.5  # of ln a around a remembered one, in standard deviations of ln a
-SIZES = (3, 5)  # variables in a block
+SIZES = (2, 3, 5)  # variables in a block
 WINDOWS = 8  # of each chain, over which activity is averaged to find the slow variables
 WIDE = 2000  # weights beyond which nothing is learned
 PROBED = 6  # blocks on which the width of their laws is chosen

@@ -43,7 +43,7 @@ def works(columns: Columns, n_classes: int, n_laws: int) -> Array:
 def sweep_work(columns: Columns, n_classes: int) -> float:
     """What a plain sweep costs."""
     p, n = columns.W.shape
-    return n * (0.5 * p + 6.0) + 70.0 * n_classes * p + 600.0
+    return n * (0.35 * p + 4.0) + 60.0 * n_classes * p + 1800.0
 
 
 def first_plan(columns: Columns, n_classes: int) -> Array:
@@ -68,7 +68,7 @@ def leap_shares(past: Past, runs: Array, gains: Array) -> Array:
     worth = np.maximum(1.0 - WORTHLESS * tried / np.maximum(gains[LEAP:], 1e-9), 0.0)
     share = np.where(runs[LEAP:] > 0, MOST * worth, UNKNOWN)
     share *= [past.whole.won.size > 0, past.parts.won.size > 0]
-    share[1] *= 1.0 - share[0]
+    share[1] *= 1.0 - (share[0] / MOST[0]) ** 2  # where leaps succeed, parts are not needed
     return share
 
 
