@@ -74,7 +74,8 @@ def run_cell(name, split, method, results):
         warm_up(method)
         caught.clear()
         started = processor_seconds()
-        fitted = METHODS[method](data.folds, split).fit(data.X_train, data.y_train)
+        kept = {"groups": data.groups} if method == "learned" and data.groups is not None else {}
+        fitted = METHODS[method](data.folds, split).fit(data.X_train, data.y_train, **kept)
         probability = fitted.predict_proba(data.X_test)
         seconds = processor_seconds() - started
     result = {"set": name, "split": split, "method": method, "seconds": round(seconds, 3)}

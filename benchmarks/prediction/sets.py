@@ -49,7 +49,7 @@ SETS = {
 
 @dataclass(frozen=True)
 class Split:
-    """Row numbers, covariates and labels coded 0…K−1 of both halves, and the folds of the training part for tuning."""
+    """Row numbers, covariates and labels coded 0…K−1 of both halves; folds and persons of the training part."""
 
     train: np.ndarray
     test: np.ndarray
@@ -58,6 +58,7 @@ class Split:
     X_test: np.ndarray
     y_test: np.ndarray
     folds: list
+    groups: np.ndarray | None
 
 
 def make_split(name: str, number: int) -> Split:
@@ -71,7 +72,7 @@ def make_split(name: str, number: int) -> Split:
     train, test = next(splitter.split(X, y, data.groups))
     groups = data.groups[train] if by_person else None
     folds = make_folds(X[train], y[train], groups, number)
-    return Split(train, test, X[train], y[train], X[test], y[test], folds)
+    return Split(train, test, X[train], y[train], X[test], y[test], folds, groups)
 
 
 def make_folds(X, y, groups, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:

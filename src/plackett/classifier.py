@@ -32,7 +32,15 @@ from plackett.model.race import Array
 from plackett.posterior import Point, averaged, chunks, equal_tailed
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
 from plackett.summary import Summarised
-from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.validation import (
+    check_prob,
+    check_whole,
+    coded_groups,
+    coded_labels,
+    number_or_learn,
+    positive,
+    row_weights,
+)
 from plackett.verbs import Verbs
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
@@ -119,7 +127,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PlackettLuceClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> PlackettLuceClassifier:
         """Fit the model.
 
         Parameters
@@ -130,6 +138,9 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             Labels of any kind.
         sample_weight : (n,) array, optional
             Non-negative weights of the rows; for Gibbs whole numbers, a row of weight 2 being two rows.
+        groups : (n,) array, optional
+            For sampled learned directions: rows with the same label, the choices of one person say, are held out
+            together where rows are held out, so that predictions are calibrated for new groups.
 
         Returns
         -------
@@ -137,6 +148,11 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """
         features = self._make_features()
         inference = self._make_inference()
+        if groups is not None and not (self._learned() and isinstance(inference, Gibbs)):
+            raise ValueError(
+                "groups say which rows to hold out together, which only features='learned' with inference='gibbs' "
+                "does by itself; leave them out, or give EM(cv=...) the folds."
+            )
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
         make_engine(self.engine)
@@ -148,8 +164,11 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         if weight is not None:
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-        learn = self._learn_directions if self._learned() else self._learn_weights
-        fit = learn(features, inference, X, codes, weight, shape)
+            groups = None if groups is None else _safe_indexing(groups, some)
+        if self._learned():
+            fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
+        else:
+            fit = self._learn_weights(features, inference, X, codes, weight, shape)
 
         self.classes_ = classes
         self.posterior_ = fit.posterior
@@ -197,11 +216,13 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         codes: npt.NDArray[np.intp],
         weight: Array | None,
         shape: float | None,
+        groups: Any,
     ) -> Fit:
         """Weights and directions together; the gates of the draws become the feature map."""
-        task = make_task(X, codes, weight, *self._run_settings())
-        fit = features.learn(inference, task, SHAPE if shape is None else shape)
-        self.features_ = fit.posterior.gates(task.mean, task.scale, task.rotation).fit(X)  # type: ignore[attr-defined]
+        task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes))
+        fit, task = features.learn(inference, task, SHAPE if shape is None else shape)
+        gates = fit.posterior.gates(task.mean, task.scale, task.rotation, task.knots)  # type: ignore[attr-defined]
+        self.features_ = gates.fit(X)
         self._training = (X, codes)
         return replace(fit, extra=fit.extra | {"relevance_": relevance(self.features_, X)})
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.directions.gates import standardise
 from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
 from plackett.posterior import CHUNK, Draws, chunks
@@ -63,7 +62,7 @@ def directions_to_arviz(classifier: Any, log_likelihood: bool) -> Any:
     if not hasattr(classifier, "_training"):
         raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
     X, codes = classifier._training
-    Z = standardise(X, gates.mean, gates.scale, gates.rotation)
+    Z = gates.standardised(X)
     step = max(1, CHUNK // (posterior.log_weights[..., 0, :].size))
     own = [
         np.take_along_axis(probabilities(posterior, Z[i : i + step]), codes[None, None, i : i + step, None], axis=3)

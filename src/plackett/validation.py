@@ -66,3 +66,19 @@ def check_prob(prob: Any) -> float:
     if not isinstance(prob, (int, float, np.number)) or not 0 < prob < 1:
         raise ValueError(f"prob must be a number between 0 and 1, got {prob!r} instead.")
     return float(prob)
+
+
+def coded_groups(groups: Any, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp] | None:
+    """Groups of rows as 0 … G−1."""
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != codes.shape:
+        raise ValueError(f"groups must have one label for each of the {len(codes)} rows, got shape {labels.shape}.")
+    found, place = np.unique(labels, return_inverse=True)
+    if len(found) < 2:
+        raise ValueError(
+            "groups must hold at least two labels: each is held out in turn, and predicted from the others."
+        )
+    coded: npt.NDArray[np.intp] = place.ravel().astype(np.intp)
+    return coded

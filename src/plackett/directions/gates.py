@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from plackett.directions.scores import normal_scores
 from plackett.model.race import Array
 
 CHUNK = 1 << 22  # gates held at a time
@@ -34,14 +35,25 @@ class Gates(TransformerMixin, BaseEstimator):
         What covariates are standardised with; the scale of a constant one is infinite.
     rotation : (d, r) array, optional
         Where there are more covariates than rows: their principal axes.
+    knots : (2, d, m) array, optional
+        Where covariates are taken as normal scores, whose mean and scale these are: values and their scores.
     """
 
-    def __init__(self, directions: Array, offsets: Array, mean: Array, scale: Array, rotation: Array | None = None):
+    def __init__(
+        self,
+        directions: Array,
+        offsets: Array,
+        mean: Array,
+        scale: Array,
+        rotation: Array | None = None,
+        knots: Array | None = None,
+    ):
         self.directions = directions
         self.offsets = offsets
         self.mean = mean
         self.scale = scale
         self.rotation = rotation
+        self.knots = knots
 
     def fit(self, X: Any, y: Any = None) -> Gates:
         """Check the number of columns."""
@@ -60,7 +72,7 @@ class Gates(TransformerMixin, BaseEstimator):
 
     def chunks(self, X: Array) -> Iterator[Array]:
         """Gates (rows, S, M) of runs of rows."""
-        Z = standardise(X, self.mean, self.scale, self.rotation)
+        Z = self.standardised(X)
         flat = self.directions.reshape(-1, self.directions.shape[2]).T
         step = max(1, CHUNK // self.offsets.size)
         for start in range(0, len(Z), step):
@@ -69,6 +81,10 @@ class Gates(TransformerMixin, BaseEstimator):
             np.exp(score, out=score)
             score /= score.sum(axis=2, keepdims=True)
             yield score
+
+    def standardised(self, X: Array) -> Array:
+        """The rows z that the directions see."""
+        return standardise(X, self.mean, self.scale, self.rotation, self.knots)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Draw and component of each gate."""
@@ -85,8 +101,11 @@ class Gates(TransformerMixin, BaseEstimator):
         return True
 
 
-def standardise(X: Array, mean: Array, scale: Array, rotation: Array | None = None) -> Array:
-    """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation."""
+def standardise(
+    X: Array, mean: Array, scale: Array, rotation: Array | None = None, knots: Array | None = None
+) -> Array:
+    """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation; x first as scores."""
+    X = X if knots is None else normal_scores(X, knots)
     with np.errstate(over="ignore"):
         Z: Array = np.clip((X - mean) / scale, -FARTHEST, FARTHEST)
     return Z if rotation is None else Z @ rotation

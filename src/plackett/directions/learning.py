@@ -47,8 +47,8 @@ class LearnedDirections(BaseEstimator):
         self.covariate_spread = covariate_spread
         self.leapfrogs = leapfrogs
 
-    def learn(self, inference: EM | Variational | Gibbs, task: Task, shape: float) -> Fit:
-        """Draws of directions and weights, or their mode."""
+    def learn(self, inference: EM | Variational | Gibbs, task: Task, shape: float) -> tuple[Fit, Task]:
+        """Draws of directions and weights, or their mode, and the task with the scale of covariates that was chosen."""
         from plackett.directions.map import climb
         from plackett.directions.sampler import sample
 
@@ -56,7 +56,7 @@ class LearnedDirections(BaseEstimator):
         if isinstance(inference, Gibbs):
             return sample(inference, task, self, shape)
         if isinstance(inference, EM):
-            return climb(inference, task, self, shape)
+            return climb(inference, task, self, shape), task
         raise ValueError(
             "there is no variational approximation for learned directions: their posterior has many modes. Use "
             "inference='gibbs', or inference='em' for a fast fit."

@@ -67,10 +67,10 @@ class DirectionDraws:
             np.append(weights, self.mode_weight),
         )
 
-    def gates(self, mean: Array, scale: Array, rotation: Array | None) -> Gates:
+    def gates(self, mean: Array, scale: Array, rotation: Array | None, knots: Array | None = None) -> Gates:
         """The feature map of what predicts."""
         directions, log_weights, _ = self._pooled()
-        return Gates(directions, logsumexp(log_weights, axis=1), mean, scale, rotation)
+        return Gates(directions, logsumexp(log_weights, axis=1), mean, scale, rotation, knots)
 
     @property
     def votes(self) -> Array:

@@ -16,7 +16,7 @@ from plackett.directions.hmc import Walk, advance, begin, windows
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.prior import Prior, make_target, size
-from plackett.directions.stacking import stack
+from plackett.directions.stacking import choose_scale, stack
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
@@ -87,9 +87,10 @@ class DirectionRun(Run):
         return self.found[1]
 
 
-def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> Fit:
+def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it; a run cut short goes without."""
     settings._check()
+    task, held_out = choose_scale(task, learned, shape, settings.tune, settings.draws)
     run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs)
     try:
         word = run.go()
@@ -99,14 +100,15 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> Fit:
         raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
     posterior, found = run.posterior(), run.diagnose()
     if word is None:
-        posterior = stack(posterior, task, learned, shape, settings.tune, settings.draws)
+        posterior = stack(posterior, task, learned, shape, held_out)
     word = word or advice(found, run.store.count, settings.target_ess)
     if word:
         warnings.warn(word, ConvergenceWarning, stacklevel=5)
-    return Fit(
+    fit = Fit(
         posterior,  # type: ignore[arg-type]
         shape=shape,
         trace=run.store.filled().value,
         n_iter=settings.tune + run.store.iterations,
         extra={"diagnostics_": found},
     )
+    return fit, task

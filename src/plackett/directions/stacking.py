@@ -1,21 +1,26 @@
-"""How much to trust the posterior average, and how much the mode of a plain logit: by held-out rows.
+"""What held-out rows decide: the scale of covariates, and how much to trust the average and how much a logit's mode.
+
+Covariates are taken as they are, or as normal scores where short chains on all rows but a fold predict that fold
+clearly better so: by two standard errors.
 
 An average over directions that few rows leave open can be too soft, where the mode is not. Short chains on all rows
 but a fold predict that fold, and so do modes with one component for each class along the path of penalties. The
 predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under which the held-out labels are most probable
-(stacking: Yao, Vehtari, Simpson & Gelman 2018), and w ~ Beta(1½, 1½), ln κ ~ N(0, 0.3²).
+(stacking: Yao, Vehtari, Simpson & Gelman 2018), and w ~ Beta(2, 2), ln κ ~ N(0, 0.3²).
 """
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
+from sklearn.model_selection import StratifiedGroupKFold
 
 from plackett.directions.gradient import pack
 from plackett.directions.hmc import begin
@@ -24,27 +29,37 @@ from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionDraws, probabilities, sharpened
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
-from plackett.directions.task import Task
+from plackett.directions.task import Task, with_scores
 from plackett.model.race import Array
 from plackett.progress import progress_bar
 from plackett.selection import stratified_folds
 
-FOLDS, CHAINS, TUNE, DRAWS = 5, 2, 100, 60
-FEWEST = 2 * FOLDS  # rows
-CAUTION, SPREAD = 1.5, 0.3  # of the priors of w and ln κ
+TUNE, DRAWS = 100, 60
+CLEARLY = 2.0  # standard errors
+FEWEST, MANY = 20, 500  # rows: with fewer nothing is held out, from many on the folds are five instead of ten
+CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
 
 
-def held_out_averages(task: Task, prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, n: int) -> Array:
-    """Probabilities (n, K) of each row by short chains that have not seen its fold."""
+class HeldOut(NamedTuple):
+    """Folds, and probabilities (n, K) of each row by chains that have not seen its fold."""
+
+    fold: npt.NDArray[np.intp]
+    average: Array
+
+
+def held_out_averages(
+    tasks: list[Task], prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, n: int
+) -> list[Array]:
+    """Probabilities (n, K) of each row by short chains that have not seen its fold, for each scale of covariates."""
     from plackett.directions.sampler import HamiltonianSampler, Walker
     from plackett.engines.numba import cores
 
-    d = task.Z.shape[1]
+    d = tasks[0].Z.shape[1]
 
-    def predict(job: tuple[int, np.random.SeedSequence]) -> tuple[int, Array]:
-        f, seed = job
-        seen, left = fold != f, fold == f
+    def predict(job: tuple[int, int, np.random.SeedSequence]) -> tuple[int, int, Array]:
+        which, f, seed = job
+        task, seen, left = tasks[which], fold != f, fold == f
         part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
         runner = HamiltonianSampler(pack(part.Z, part.codes, part.weight), prior, tune, longest)
         rng = np.random.default_rng(seed)
@@ -52,18 +67,50 @@ def held_out_averages(task: Task, prior: Prior, fold: npt.NDArray[np.intp], long
         for tuning, length in ((True, tune), (False, n)):
             positions, values = np.empty((length, 1, size(prior, d))), np.empty((2, length))
             runner.advance(chain, tuning, positions, *values)
-        return f, probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
+        return which, f, probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
 
-    jobs = list(zip(np.repeat(np.arange(FOLDS), CHAINS).tolist(), task.seed.spawn(FOLDS * CHAINS), strict=True))
-    found = np.zeros((len(fold), len(prior.shape)))
+    repeats = 2 if len(fold) < MANY else 1
+    places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * repeats
+    jobs = [(*place, seed) for place, seed in zip(places, tasks[0].seed.spawn(len(places)), strict=True)]
+    found = [np.zeros((len(fold), len(prior.shape))) for _ in tasks]
     with (
         ThreadPoolExecutor(min(len(jobs), cores())) as pool,
-        progress_bar(task.progress, "stacking", len(jobs)) as report,
+        progress_bar(tasks[0].progress, "held-out rows", len(jobs)) as report,
     ):
-        for done, (f, probability) in enumerate(pool.map(predict, jobs), 1):
-            found[fold == f] += probability / CHAINS
+        for done, (which, f, probability) in enumerate(pool.map(predict, jobs), 1):
+            found[which][fold == f] += probability / repeats
             report(done)
     return found
+
+
+def folds_of(task: Task, n_folds: int) -> npt.NDArray[np.intp]:
+    """The fold of each row, with as many of each class in all; rows of one group are in one fold."""
+    if task.groups is None:
+        return stratified_folds(task.Z, task.codes, n_folds)
+    fold = np.zeros(len(task.Z), dtype=np.intp)
+    n_folds = min(n_folds, len(np.unique(task.groups)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes with fewer rows than folds
+        splits = StratifiedGroupKFold(n_folds).split(task.Z, task.codes, task.groups)
+        for f, (_, left) in enumerate(splits):
+            fold[left] = f
+    return fold
+
+
+def choose_scale(task: Task, settings: Any, shape: float, tune: int, n: int) -> tuple[Task, HeldOut | None]:
+    """The task with covariates as they are or as normal scores; nothing is held out where rows are too few to tell."""
+    if len(task.Z) < FEWEST:
+        return task, None
+    fold = folds_of(task, 10 if len(task.Z) < MANY else 5)
+    tasks = [task] if task.rotation is not None else [task, with_scores(task)]
+    prior = settings.prior(task.n_classes, shape)
+    found = held_out_averages(tasks, prior, fold, settings.leapfrogs, min(tune, TUNE), min(n, DRAWS))
+    heights = [np.log(np.maximum(p[np.arange(len(fold)), task.codes], 1e-12)) for p in found]
+    gain = heights[-1] - heights[0]
+    mean = np.average(gain, weights=task.weight)
+    error = np.sqrt(np.average((gain - mean) ** 2, weights=task.weight) / task.weight.sum())
+    chosen = -1 if mean > CLEARLY * error else 0
+    return tasks[chosen], HeldOut(fold, found[chosen])
 
 
 def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array) -> tuple[float, float]:
@@ -80,14 +127,12 @@ def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weigh
     return float(expit(x[0])), float(np.exp(x[1]))
 
 
-def stack(draws: DirectionDraws, task: Task, settings: Any, shape: float, tune: int, n: int) -> DirectionDraws:
-    """The draws with a mode beside them; alone where rows are too few to tell."""
-    if len(task.Z) < FEWEST:
+def stack(draws: DirectionDraws, task: Task, settings: Any, shape: float, held_out: HeldOut | None) -> DirectionDraws:
+    """The draws with a mode beside them; alone where nothing was held out."""
+    if held_out is None:
         return draws
-    fold = stratified_folds(task.Z, task.codes, FOLDS)
-    prior = settings.prior(task.n_classes, shape)
-    average = held_out_averages(task, prior, fold, settings.leapfrogs, min(tune, TUNE), min(n, DRAWS))
-    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(FOLDS)]
+    fold, average = held_out
+    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
     modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS)
     (_, scale), _ = best_choice(modes, task)
     weight, power = best_mixture(

@@ -48,7 +48,9 @@ class Portrait:
         probability = np.concatenate(list(draws.probabilities(gates.chunks(some_rows(X)))))
         distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
         s = int(np.argmin(distance))
-        self.gates = Gates(gates.directions[s][None], gates.offsets[s][None], gates.mean, gates.scale, gates.rotation)
+        self.gates = Gates(
+            gates.directions[s][None], gates.offsets[s][None], gates.mean, gates.scale, gates.rotation, gates.knots
+        )
         self.votes = draws.votes[s]  # (K, M)
         self.share = self.gate(X).mean(axis=0)
         beta = along_covariates(gates.directions[s], gates)
@@ -82,7 +84,7 @@ class Portrait:
         import pandas as pd
 
         gate = self.gate(x[None])[0]
-        z = np.nan_to_num(standardise(x[None], self.gates.mean, self.gates.scale)[0])
+        z = np.nan_to_num(standardise(x[None], self.gates.mean, self.gates.scale, knots=self.gates.knots)[0])
         table = pd.DataFrame(
             {
                 "gate": gate,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.gates import standardise
+from plackett.directions.scores import knots_of, normal_scores
 from plackett.features import mean_and_scale
 from plackett.model.race import Array
 
@@ -28,6 +29,9 @@ class Task:
     seed: np.random.SeedSequence
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
+    rows: Array | None = None  # the covariates as they came
+    knots: Array | None = None  # of normal scores, if z is made from those
+    groups: npt.NDArray[np.intp] | None = None  # rows of one group are held out together
 
     @property
     def n_classes(self) -> int:
@@ -42,16 +46,30 @@ def make_task(
     seed: np.random.SeedSequence,
     progress: bool = False,
     seeded: bool = True,
+    groups: npt.NDArray[np.intp] | None = None,
 ) -> Task:
-    """Merge equal rows and standardise."""
-    rows, place = np.unique(np.column_stack([codes, X]), axis=0, return_inverse=True)
+    """Merge equal rows (of one group) and standardise."""
+    labels: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
+    found, place = np.unique(np.column_stack([codes, X, labels]), axis=0, return_inverse=True)
+    rows: Array = found[:, 1:-1].astype(np.float64)
     merged: Array = np.bincount(place.ravel(), weights=np.ones(len(X)) if weight is None else weight).astype(np.float64)
-    mean, scale = mean_and_scale(rows[:, 1:], merged)
-    Z = standardise(rows[:, 1:], mean, scale)
+    mean, scale = mean_and_scale(rows, merged)
+    Z = standardise(rows, mean, scale)
     rotation = principal_axes(Z) if Z.shape[1] > len(Z) else None
     if rotation is not None:
         Z = Z @ rotation
-    return Task(Z, rows[:, 0].astype(np.intp), merged, mean, scale, rotation, seed, progress, seeded)
+    kept = None if groups is None else found[:, -1].astype(np.intp)
+    return Task(
+        Z, found[:, 0].astype(np.intp), merged, mean, scale, rotation, seed, progress, seeded, rows, groups=kept
+    )
+
+
+def with_scores(task: Task) -> Task:
+    """The same rows with covariates as normal scores."""
+    assert task.rows is not None
+    knots = knots_of(task.rows, task.weight)
+    mean, scale = mean_and_scale(normal_scores(task.rows, knots), task.weight)
+    return replace(task, Z=standardise(task.rows, mean, scale, None, knots), mean=mean, scale=scale, knots=knots)
 
 
 def principal_axes(Z: Array) -> Array:

@@ -1,0 +1,32 @@
+"""Covariates as normal scores: Φ⁻¹ of the share of rows below, between the values seen by straight lines."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from plackett.model.race import Array
+
+MOST = 256  # values of a covariate that are kept
+
+
+def knots_of(X: Array, weight: Array) -> Array:
+    """(2, d, m): values of each covariate and their scores; short rows end in infinities, with the last score."""
+    found = []
+    for x in X.T:
+        values, place = np.unique(x, return_inverse=True)
+        mass = np.bincount(place.ravel(), weights=weight)
+        scores = ndtri((np.cumsum(mass) - mass / 2) / mass.sum())
+        some = np.unique(np.linspace(0, len(values) - 1, MOST).astype(int))
+        found.append((values[some], scores[some]))
+    knots = np.full((2, len(found), max(len(values) for values, _ in found)), np.inf)
+    for f, (values, scores) in enumerate(found):
+        knots[0, f, : len(values)] = values
+        knots[1, f] = scores[-1]
+        knots[1, f, : len(values)] = scores
+    return knots
+
+
+def normal_scores(X: Array, knots: Array) -> Array:
+    """Scores of new rows; beyond the values seen those of the outermost."""
+    return np.column_stack([np.interp(x, values, scores) for x, values, scores in zip(X.T, *knots, strict=True)])
