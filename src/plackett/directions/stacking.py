@@ -34,7 +34,7 @@ from plackett.model.race import Array
 from plackett.progress import progress_bar
 from plackett.selection import stratified_folds
 
-TUNE, DRAWS = 100, 60
+CHAINS, TUNE, DRAWS = 2, 100, 60
 CLEARLY = 2.0  # standard errors
 FEWEST, MANY = 20, 500  # rows: with fewer nothing is held out, from many on the folds are five instead of ten
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
@@ -69,8 +69,7 @@ def held_out_averages(
             runner.advance(chain, tuning, positions, *values)
         return which, f, probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
 
-    repeats = 2 if len(fold) < MANY else 1
-    places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * repeats
+    places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
     jobs = [(*place, seed) for place, seed in zip(places, tasks[0].seed.spawn(len(places)), strict=True)]
     found = [np.zeros((len(fold), len(prior.shape))) for _ in tasks]
     with (
@@ -78,7 +77,7 @@ def held_out_averages(
         progress_bar(tasks[0].progress, "held-out rows", len(jobs)) as report,
     ):
         for done, (which, f, probability) in enumerate(pool.map(predict, jobs), 1):
-            found[which][fold == f] += probability / repeats
+            found[which][fold == f] += probability / CHAINS
             report(done)
     return found
 
