@@ -70,7 +70,7 @@ def test_a_model_on_scores_predicts_is_saved_and_explained(tmp_path, quiet):
     same = load(tmp_path / "m.plk")
     np.testing.assert_array_equal(same.predict_proba(X), clf.predict_proba(X))
     assert len(explain(clf, X[0])) > 0
-    lifted = PlackettLuceClassifier("em", shape=0.9, features=clf.features_).fit(X, y)
+    lifted = PlackettLuceClassifier("variational", shape=0.9, features=clf.features_).fit(X, y)
     assert lifted.score(X, y) > 0.65
 
 
