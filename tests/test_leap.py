@@ -111,7 +111,7 @@ def as_step(function):
     """A double as the harness calls it."""
     return njit(
         lambda columns, chain, rng, target, past, move, tries: function(
-            columns, chain, rng, target, past.whole if move == 7 else past.parts, tries
+            columns, chain, rng, target, past.whole if move == LEAP else past.parts, tries
         )
     )
 

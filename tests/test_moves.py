@@ -34,7 +34,7 @@ from plackett.inference.moves.schedule import (
 from plackett.inference.moves.shape import redraw_inactive
 from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
 from plackett.inference.store import Portion, Store
-from plackett.inference.sweeps import Target
+from plackett.inference.sweeps import State, Target
 from plackett.posterior import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.simulate import prior_weights
@@ -324,6 +324,23 @@ def test_a_map_without_mirrors_goes_without_mirror_moves():
     assert (chain.runs[mirrored] == 0).all() and (chain.runs[~mirrored] > 0).all()
     sampler.adapt([chain], Portion(*(array[None] for array in out)), 1.0)
     assert (sampler.plan[mirrored] == 0).all()
+
+
+def test_chains_begin_again_in_the_first_half_of_tuning_only():
+    W, codes, _ = small_problem()
+    fresh = State(normalised(np.zeros((3, 7))), np.array([0.0, 0.5, 0.0, 0.0]))
+    target = Target(1.0, True, *tabulate(LogUniform()))
+    sampler = chains.ExchangeSampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
+    chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
+    seen = Portion(chain.state.log_weights[None, None].repeat(8, axis=1), np.full((1, 8), 0.3), np.zeros((1, 8)))
+    began = chain.state.log_weights.copy()
+    for done in (1.0, 0.5):
+        sampler.adapt([chain], seen, done)
+        np.testing.assert_array_equal(chain.state.log_weights, began)
+        assert sampler.past.whole.won.size > 0
+    sampler.adapt([chain], seen, 0.4)
+    np.testing.assert_array_equal(chain.state.log_weights, fresh.log_weights)
+    assert chain.state.numbers[1] == 0.5
 
 
 @pytest.mark.parametrize("p", [1, 2, 7])

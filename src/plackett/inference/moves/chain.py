@@ -217,6 +217,17 @@ def log_own(columns, chain, k):
 
 
 @jit(forceinline=True)
+def evaluate_all(columns, chain):
+    """ln L of a proposal in all classes, new_scores being in place."""
+    K = chain.theta.shape[0]
+    for k in range(K):
+        log_own(columns, chain, k)
+    add_up(columns, chain.new_scores, chain.new_rival)
+    chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
+    return log_likelihood(chain.new_logs)
+
+
+@jit(forceinline=True)
 def take_scores(columns, chain, k):
     """Make the new scores of class k current."""
     copy(chain.scores[k], chain.new_scores[k])

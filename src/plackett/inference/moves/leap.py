@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from plackett.compiled import FAST, jit
 from plackett.engines.numba import log
-from plackett.inference.moves.chain import accept, add_up, go_back, keep, log_likelihood, log_own, rescore
-from plackett.inference.moves.rows import add, copy, fill, score, sum_log
+from plackett.inference.moves.chain import accept, evaluate_all, go_back, keep, log_likelihood, rescore
+from plackett.inference.moves.rows import add, copy, fill, score
 from plackett.inference.sweeps import SHAPE, log_gamma, log_gamma_draw, log_prior
 from plackett.model.race import Array
 
@@ -204,10 +204,7 @@ def leap(columns, chain, rng, target, memory, tries):
                 score(columns, chain.weights[k], chain.new_scores[k])
             else:
                 rescore(columns, chain, k, 1.0, features, features.size)
-            log_own(columns, chain, k)
-        add_up(columns, chain.new_scores, chain.new_rival)
-        chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
-        there += log_likelihood(chain.new_logs)
+        there += evaluate_all(columns, chain)
         if -rng.standard_exponential() < there - here:
             here = there
             moved += 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from plackett.compiled import jit
-from plackett.inference.moves.chain import accept, add_up, go_back, keep, log_likelihood, negligible, own
-from plackett.inference.moves.rows import score, sum_log
+from plackett.inference.moves.chain import accept, evaluate_all, go_back, keep, log_likelihood, negligible
+from plackett.inference.moves.rows import score
 from plackett.inference.sweeps import SHAPE, log_gamma, log_prior
 
 REACH = 12.0  # the cut lies at most this far below the largest θ
@@ -104,11 +104,8 @@ def redraw_inactive(columns, chain, rng, target):
     else:
         for k in range(K):
             score(columns, chain.weights[k], chain.new_scores[k])
-            rows = own(columns, chain.new_scores[k], k)
-            chain.new_logs[k] = sum_log(rows, rows, 0.0)
-        add_up(columns, chain.new_scores, chain.new_rival)
-        chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
-        if -rng.standard_exponential() < after + log_likelihood(chain.new_logs) - before:
+        after += evaluate_all(columns, chain)
+        if -rng.standard_exponential() < after - before:
             chain.numbers[SHAPE] = new
             for k in range(K):
                 accept(columns, chain, k, k)
