@@ -175,6 +175,26 @@ def test_laws_are_wider_where_chains_disagree():
     assert found[0] > 2 * found[1]
 
 
+def test_wins_by_chance_are_left_out_of_the_laws():
+    """Where weights that won one row are alive in the states, they stay in; where they are dead, they do not."""
+    rng = np.random.default_rng(0)
+    wins = np.zeros((40, 12))
+    wins[:, :3] = rng.multinomial(200, [0.5, 0.3, 0.2], size=40)
+    strays = wins.copy()
+    strays[np.arange(40), 3 + np.arange(40) % 9] = 1.0
+    alive = []
+    for n in (strays, wins):
+        theta = normalised(log_gamma_draws(rng, n + 0.02)[:, None])[:, 0]
+        seen = Seen(theta, np.full(40, np.log(0.02)), strays, np.zeros((40, 12)), np.repeat([0, 1], 20))
+        alive.append(remember(seen, 2, [np.arange(6)], np.ones(1), False).taken.sum(axis=0))
+    assert (alive[0] == 4).all() and (alive[1] == 3).all()
+
+
+def log_gamma_draws(rng, shape):
+    """ln of Gam(shape, 1), which does not underflow."""
+    return np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape
+
+
 def some_states(K, p, C=2, R=8):
     rng = np.random.default_rng(0)
     shapes = np.full((C, R), 0.3)

@@ -5,6 +5,7 @@ Everything here is a function of the states remembered, with no clock and no sta
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from plackett.inference.sweeps import make_room, race
 from plackett.model.race import Array
 
 WIDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # wins may be divided by these: laws must cover more than was seen
+CHANCE = (0, 2, 8, 32)  # wins up to one of these say nothing: another state need not have that weight
 SPREAD = 0.5  # of ln a around a remembered one, in standard deviations of ln a
 SIZES = (2, 3, 5)  # variables in a block
 WINDOWS = 8  # of each chain, over which activity is averaged to find the slow variables
@@ -102,15 +104,15 @@ def slow_blocks(seen: Seen, n_chains: int, mirror: Integers, n_features: int) ->
 
 
 def remember(seen: Seen, n_classes: int, blocks: list[Integers], chance: Array, learn: bool) -> Memory:
-    """Laws from sweeps, as wide as makes the states of each chain likeliest under the laws of the others."""
+    """Laws from sweeps, as wide and as sparse as makes the states of each chain likeliest under those of the others."""
     p = seen.theta.shape[1] // n_classes
     spread = max(SPREAD * float(seen.log_shape.std()), 0.01) if learn else 0.0
     masks = [np.tile(np.isin(np.arange(p), block), n_classes) * 1.0 for block in blocks]
     likeliest = np.argsort(-chance, kind="stable")[:PROBED]
     of_others = np.where(seen.chain[:, None] != seen.chain, 0.0, -np.inf)
     shapes, heights = [], []
-    for wider in WIDER:
-        kappa = np.where(seen.wins > 0, np.exp(seen.log_shape)[:, None] + seen.wins / wider, 0.0)
+    for wider, chances in product(WIDER, CHANCE):
+        kappa = np.where(seen.wins > chances, np.exp(seen.log_shape)[:, None] + seen.wins / wider, 0.0)
         found = [log_laws(seen, kappa, spread, masks[b], seen.theta, seen.log_shape) for b in likeliest]
         shapes.append(kappa)
         heights.append(sum(float(np.median(logsumexp(value + of_others, axis=1))) for value in found))

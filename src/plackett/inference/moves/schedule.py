@@ -22,28 +22,38 @@ REDRAW, COORDINATE, SWAP, SWAP_NEAR, FLIP_ONE, FLIP_CLOSE, MIRROR, LEAP, PART = 
 
 # What a run of each move costs, in nanoseconds of a usual machine: counted and never timed, so that a seed gives the
 # same draws anywhere. Leaps and redraws look at all weights, leaps at all laws.
-A_RUN = np.array([500.0, 800.0, 1000.0, 1000.0, 1400.0, 1400.0, 2500.0, 2000.0, 5000.0])
-A_ROW = np.array([3.0, 1.3, 1.4, 1.4, 2.3, 2.3, 3.5, 3.0, 5.0])
+A_RUN = np.array([500.0, 800.0, 1000.0, 1000.0, 1400.0, 1400.0, 2500.0, 2000.0, 2500.0])
+A_ROW = np.array([3.0, 1.3, 1.4, 1.4, 2.3, 2.3, 3.5, 3.0, 3.0])
 A_WEIGHT = np.array([50.0, 0, 0, 0, 0, 0, 0, 90.0, 0])
 A_PRODUCT = np.array([0.05, 0, 0, 0, 0, 0, 0, 0.05, 0])  # of a row and a weight
-A_LAW = np.array([0, 0, 0, 0, 0, 0, 0, 20.0, 20.0])
+A_LAW = np.array([0, 0, 0, 0, 0, 0, 0, 20.0, 10.0])
+COLD = 1.3  # the above are costs of one move many times in a row; among other moves it takes longer
 
+REDRAWS = 0.3  # of an iteration after tuning, where the sweep draws a too
+IN_A_ROW = 2  # tries of the same part: what the laws say of the others is computed once for all
 UNKNOWN = np.array([0.3, 0.2])  # shares of the budget for leaps and parts, as long as none was tried
 MOST = np.array([0.6, 0.4])  # their shares if nearly all are accepted
-WORTHLESS = 0.01  # part accepted from which on they are worth their work
+WORTHLESS = np.array([0.02, 0.01])  # part accepted from which on they are worth their work
 
 
 def works(columns: Columns, n_classes: int, n_laws: int) -> Array:
     """What a run of each move costs."""
     p, n = columns.W.shape
     M = n_classes * p
-    return A_RUN + n * (A_ROW + A_PRODUCT * M) + A_WEIGHT * M + A_LAW * n_laws
+    return COLD * (A_RUN + n * (A_ROW + A_PRODUCT * M) + A_WEIGHT * M + A_LAW * n_laws)
 
 
 def sweep_work(columns: Columns, n_classes: int) -> float:
     """What a plain sweep costs."""
     p, n = columns.W.shape
     return n * (0.35 * p + 4.0) + 60.0 * n_classes * p + 1800.0
+
+
+def upkeep(columns: Columns, n_classes: int) -> float:
+    """What an iteration costs besides a plain sweep and its moves: a with λ integrated out, and the caches."""
+    p, n = columns.W.shape
+    M = n_classes * p
+    return n * (2.0 + 0.06 * M) + 50.0 * M + 1500.0
 
 
 def first_plan(columns: Columns, n_classes: int) -> Array:
@@ -76,10 +86,11 @@ def adapted_plan(columns: Columns, n_classes: int, past: Past, runs: Array, gain
     """More runs for moves that moved much for their work, fewer for the others, within the budget."""
     work = works(columns, n_classes, past.whole.won.size)
     plan, budget = first_plan(columns, n_classes), budget * sweep_work(columns, n_classes)
+    budget = max(budget - upkeep(columns, n_classes), 0.1 * budget)
     share = leap_shares(past, runs, gains)
     plan[LEAP:] = share * budget / work[LEAP:]
     budget -= share.sum() * budget
-    plan[REDRAW] = min(1.0, 0.5 * budget / work[REDRAW])
+    plan[REDRAW] = min(REDRAWS, 0.5 * budget / work[REDRAW])
     budget -= plan[REDRAW] * work[REDRAW]
     small = slice(COORDINATE, LEAP)
     effect = np.divide(gains, runs * work, out=np.zeros(len(plan)), where=runs > 0)[small]
@@ -154,7 +165,8 @@ def iterations(panels, columns, chain, rng, target, plan, past, room, runs, gain
         values[t] = sweep(panels, chain, rng, target, room)
         refresh(columns, chain)
         for move in range(plan.size):
-            times, tries = int(plan[move] + rng.random()), 1
+            tries = IN_A_ROW if move == PART else 1
+            times = int(plan[move] / tries + rng.random())
             if move == LEAP:
                 times, tries = min(times, 1), times
             for _ in range(times):
