@@ -21,7 +21,7 @@ NUMBERS = FOLDER / "mixing.json"
 COLOURS = {"none": "#D55E00", "exchange": "#0072B2"}  # vermilion and blue of Okabe and Ito
 MARKERS = {"none": "o", "exchange": "D"}
 LABELS = {"none": 'moves="none"', "exchange": 'moves="exchange"'}
-TUNE = Gibbs().tune
+TUNE = Gibbs().completed().tune
 GLUCOSE = 1  # column of Pima
 FLOOR, THIN = -8.0, 8  # of the traces
 
@@ -29,7 +29,7 @@ FLOOR, THIN = -8.0, 8  # of the traces
 def fit(X, y, seed, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PlackettLuceClassifier(Gibbs(**settings), random_state=seed).fit(X, y)
+        return PlackettLuceClassifier(Gibbs(**settings), random_state=seed, features="exp").fit(X, y)
 
 
 def measure(X, y, seed, **settings):

@@ -40,7 +40,7 @@ def nuts(X, y, size):
 def plackett_luce(X, y, size, moves):
     """ln of the normalised weights, (draw, quantity)."""
     tune, draws = size
-    clf = PlackettLuceClassifier(Gibbs(tune=tune, draws=draws, chains=1, moves=moves), random_state=0)
+    clf = PlackettLuceClassifier(Gibbs(tune=tune, draws=draws, chains=1, moves=moves), random_state=0, features="exp")
     return clf.fit(X, y).posterior_.log_weights[0].reshape(draws, -1)
 
 

@@ -22,7 +22,7 @@ from plackett.simulate import race
 
 iris = load_iris(as_frame=True)
 X, y = iris.data, iris.target_names[iris.target]
-clf = PlackettLuceClassifier("em", shape=1.5).fit(X, y)
+clf = PlackettLuceClassifier("em", shape=1.5, features="exp").fit(X, y)
 flower = X.iloc[[70]]
 W = clf.features_.transform(flower)
 with np.errstate(divide="ignore"):

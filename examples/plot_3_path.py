@@ -33,7 +33,7 @@ plots.path(regularization_path(X, y, shapes=[2, 1, 0.5, 0.2, 0.1, 0.05, 0.02], i
 # --------
 # EM takes the one with the smallest cross-validated log-loss.
 
-clf = PlackettLuceClassifier("em").fit(X, y)
+clf = PlackettLuceClassifier("em", features="exp").fit(X, y)
 shapes, losses = zip(*clf.cv_log_loss_.items(), strict=True)
 ax = plt.subplots(layout="constrained")[1]
 ax.semilogx(shapes, losses, "o-", color=plots.style.PALETTE[0])

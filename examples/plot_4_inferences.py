@@ -2,7 +2,8 @@
 EM, variational and Gibbs side by side
 ======================================
 
-The same model, three ways to find its weights: the mode, an approximation of the posterior, and draws from it.
+The model of the paper, and three ways to find its weights: the mode, an approximation of the posterior, and draws from
+it.
 """
 
 # %%
@@ -26,7 +27,7 @@ models = {}
 for inference in ("em", "variational", Gibbs(draws=2000)):
     name = inference if isinstance(inference, str) else "gibbs"
     started = time.perf_counter()
-    models[name] = clf = PlackettLuceClassifier(inference, random_state=0).fit(X_train, y_train)
+    models[name] = clf = PlackettLuceClassifier(inference, features="exp", random_state=0).fit(X_train, y_train)
     seconds = time.perf_counter() - started
     loss = log_loss(y_test, clf.predict_proba(X_test), labels=clf.classes_)
     print(f"{name:12s} a = {clf.shape_:.3g}, held-out log-loss {loss:.3f}, {seconds:.2f} s")

@@ -23,7 +23,7 @@ X, Y = load_iris(return_X_y=True)
 def fit(settings, path=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), random_state=3).fit(X, Y)
+        return PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), random_state=3, features="exp").fit(X, Y)
 
 
 def save(clf, path):

@@ -14,7 +14,9 @@ def fitted():
     X, y = load_iris(return_X_y=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = PlackettLuceClassifier(Gibbs(draws=200, tune=200), random_state=0).fit(X, np.array(["a", "b", "c"])[y])
+        clf = PlackettLuceClassifier(Gibbs(draws=200, tune=200), random_state=0, features="exp").fit(
+            X, np.array(["a", "b", "c"])[y]
+        )
         return clf, X, y, clf.to_arviz()
 
 
@@ -48,4 +50,4 @@ def test_without_likelihood_and_without_draws(fitted):
     clf, X, y, _ = fitted
     assert "log_likelihood" not in str(clf.to_arviz(log_likelihood=False))
     with pytest.raises(ValueError, match="gibbs"):
-        PlackettLuceClassifier("em", shape=1).fit(X, y).to_arviz()
+        PlackettLuceClassifier("em", shape=1, features="exp").fit(X, y).to_arviz()

@@ -296,7 +296,7 @@ def test_interruption_and_a_new_fit(tmp_path, small, short_rounds, monkeypatch):
         with pytest.warns(
             ConvergenceWarning, match=r"interrupted: the (\d+) draws of each chain made so far were kept"
         ):
-            part = PlackettLuceClassifier(Gibbs(**SMALL, checkpoint=path), random_state=3).fit(*small)
+            part = PlackettLuceClassifier(Gibbs(**SMALL, checkpoint=path), random_state=3, features="exp").fit(*small)
     assert path.stat().st_size > size
     kept = part.posterior_.shape.shape[1]
     assert 0 < kept < SMALL["draws"]
@@ -306,7 +306,7 @@ def test_interruption_and_a_new_fit(tmp_path, small, short_rounds, monkeypatch):
 
 def test_target_ess_stops_when_it_is_reached(iris):
     """Without a word, with memory for twice the draws at most."""
-    model = PlackettLuceClassifier(Gibbs(draws=500, tune=500, target_ess=200), random_state=0)
+    model = PlackettLuceClassifier(Gibbs(draws=500, tune=500, target_ess=200), random_state=0, features="exp")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(*iris)
@@ -321,7 +321,7 @@ def test_a_missed_target_warns_and_the_draws_are_thinned(small):
     """Room for 20: at 20, 40, 80 and 160 iterations every second draw goes."""
     settings = {"draws": 10, "tune": 8, "chains": 2}
     plain = fit(small, **settings | {"draws": 250})
-    model = PlackettLuceClassifier(Gibbs(**settings, target_ess=5000, max_draws=250), random_state=3)
+    model = PlackettLuceClassifier(Gibbs(**settings, target_ess=5000, max_draws=250), random_state=3, features="exp")
     with pytest.warns(
         ConvergenceWarning, match=r"smallest effective .* is (\d+) \(should be at least 5000\).*max_draws"
     ):
@@ -333,7 +333,9 @@ def test_a_missed_target_warns_and_the_draws_are_thinned(small):
 
 
 def test_the_warning_tells_the_smallest_ess(small):
-    model = PlackettLuceClassifier(Gibbs(draws=200, chains=2, target_ess=1e6, max_draws=300), random_state=3)
+    model = PlackettLuceClassifier(
+        Gibbs(draws=200, chains=2, target_ess=1e6, max_draws=300), random_state=3, features="exp"
+    )
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(*small)
     assert f"is {model.diagnostics_.smallest_ess:.0f} (should be at least 1e+06)" in str(caught[0].message)
@@ -343,7 +345,7 @@ def test_the_warning_tells_the_smallest_ess(small):
 @pytest.mark.parametrize("target", [None, 1e9])
 def test_max_seconds_stops(iris, quiet, target):
     limits = {"target_ess": target, "max_draws": 10**9, "max_seconds": 0.5}
-    model = PlackettLuceClassifier(Gibbs(draws=100_000, tune=20, **limits), random_state=0)
+    model = PlackettLuceClassifier(Gibbs(draws=100_000, tune=20, **limits), random_state=0, features="exp")
     started = time.perf_counter()
     model.fit(*iris)
     assert time.perf_counter() - started < 20  # 100,000 draws would take minutes
@@ -354,7 +356,7 @@ def test_max_seconds_stops(iris, quiet, target):
 def test_a_fit_out_of_time_says_so(iris, target):
     settings = {"draws": 5000, "tune": 20, "moves": "none", "target_ess": target, "max_seconds": 0.0}
     with pytest.warns(ConvergenceWarning, match=r"effective sample size is \d+.*Raise Gibbs\(max_seconds=\.\.\.\)"):
-        PlackettLuceClassifier(Gibbs(**settings), random_state=0).fit(*iris)
+        PlackettLuceClassifier(Gibbs(**settings), random_state=0, features="exp").fit(*iris)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +21,7 @@ from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.gibbs import Run
+from plackett.priors import Gamma
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
 
@@ -198,7 +200,8 @@ def test_model_file_and_arviz(fitted, iris, tmp_path):
     fitted.save(tmp_path / "model.plk")
     same = load(tmp_path / "model.plk")
     np.testing.assert_array_equal(same.predict_proba(X), fitted.predict_proba(X))
-    assert repr(same.features_.directions.shape) == repr(fitted.features_.directions.shape)
+    pd.testing.assert_frame_equal(same.summary(), fitted.summary())
+    pd.testing.assert_frame_equal(explain(same, X[100]), explain(fitted, X[100]))
     data = fitted.to_arviz()
     assert data.posterior["direction"].dims == ("chain", "draw", "component", "column")
     expected = np.log(np.concatenate(list(fitted._probabilities(X)))[:, 0, 0])
@@ -247,8 +250,14 @@ def test_stacking_finds_the_better_of_two_predictions_and_their_power():
 
 
 def test_variational_says_what_to_use(iris):
-    with pytest.raises(ValueError, match="inference='gibbs'"):
-        PlackettLuceClassifier("variational", features="learned").fit(*iris)
+    with pytest.raises(ValueError, match="features='exp'.*inference='gibbs'"):
+        PlackettLuceClassifier("variational").fit(*iris)
+
+
+@pytest.mark.parametrize("setting", [{"moves": "none"}, {"shape_prior": Gamma(1, 10)}, {"move_budget": 1.0}])
+def test_settings_of_the_other_sampler_are_refused(iris, setting):
+    with pytest.raises(ValueError, match=rf"Gibbs\({next(iter(setting))}\).*features='exp'"):
+        PlackettLuceClassifier(Gibbs(**setting)).fit(*iris)
 
 
 @pytest.mark.parametrize("setting", ["components", "own_shape", "covariate_spread", "leapfrogs"])

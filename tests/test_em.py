@@ -23,7 +23,7 @@ def statistics(clf, X, y):
 def test_fixed_point_satisfies_equation_10(request, data, shape):
     """λ̄ (s + μ) = max(n + a − 1, 0) with μ = M(a−1), M the number of active weights."""
     X, y = request.getfixturevalue(data)
-    clf = PlackettLuceClassifier(EM(tol=1e-13), shape=shape).fit(X, y)
+    clf = PlackettLuceClassifier(EM(tol=1e-13), shape=shape, features="exp").fit(X, y)
     stats, active = statistics(clf, X, y), clf.weights_ > 0
     mu = active.sum() * (shape - 1)
     residual = clf.weights_ * (stats.exposure + mu) - np.where(active, stats.wins + shape - 1, 0)
@@ -35,7 +35,7 @@ def test_fixed_point_satisfies_equation_10(request, data, shape):
 def test_scale_of_the_mode(iris, rate):
     """At a = 2 the mode has Λ = Kp(a−1)/b, and (10) holds literally there: 27.0 on Iris at b = 1."""
     X, y = iris
-    clf = PlackettLuceClassifier("em", shape=2.0, rate=rate).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=2.0, rate=rate, features="exp").fit(X, y)
     mass = clf.weights_.size * (2.0 - 1) / rate
     weights = clf.weights_ * mass
     rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
@@ -80,13 +80,13 @@ def test_objective_never_falls_between_prunings(wine, shape, accelerate):
 def test_trace_never_falls(request, data):
     X, y = request.getfixturevalue(data)
     for shape in (2.0, 1.0, 0.5, 0.05):
-        trace = PlackettLuceClassifier("em", shape=shape).fit(X, y).trace_
+        trace = PlackettLuceClassifier("em", shape=shape, features="exp").fit(X, y).trace_
         assert np.diff(trace).min() > -1e-9
 
 
 def test_trace_is_the_penalised_likelihood(iris):
     X, y = iris
-    clf = PlackettLuceClassifier("em", shape=0.8).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=0.8, features="exp").fit(X, y)
     likelihood = np.log(clf.predict_proba(X)[np.arange(len(y)), y]).sum()
     penalty = (0.8 - 1) * np.log(clf.weights_[clf.weights_ > 0]).sum()
     assert clf.trace_[-1] == pytest.approx(likelihood + penalty, abs=1e-9)
@@ -95,8 +95,10 @@ def test_trace_is_the_penalised_likelihood(iris):
 def test_acceleration_and_plain_end_together(wine):
     X, y = wine
     for shape in (2.0, 0.9):
-        fast = PlackettLuceClassifier(EM(tol=1e-9), shape=shape).fit(X, y)
-        plain = PlackettLuceClassifier(EM(tol=1e-9, accelerate=False, max_iter=50000), shape=shape).fit(X, y)
+        fast = PlackettLuceClassifier(EM(tol=1e-9), shape=shape, features="exp").fit(X, y)
+        plain = PlackettLuceClassifier(EM(tol=1e-9, accelerate=False, max_iter=50000), shape=shape, features="exp").fit(
+            X, y
+        )
         assert fast.n_iter_ < plain.n_iter_
         np.testing.assert_allclose(fast.weights_, plain.weights_, atol=1e-4)
         assert fast.trace_[-1] >= plain.trace_[-1] - 1e-7
@@ -105,7 +107,7 @@ def test_acceleration_and_plain_end_together(wine):
 def test_zeros_are_exact_and_every_class_keeps_a_weight(wine):
     X, y = wine
     for shape in (0.9, 0.5, 0.1, 1e-3):
-        weights = PlackettLuceClassifier("em", shape=shape).fit(X, y).weights_
+        weights = PlackettLuceClassifier("em", shape=shape, features="exp").fit(X, y).weights_
         assert (weights == 0).sum() > 60
         assert (weights > 0).any(axis=1).all()
         assert weights.sum() == pytest.approx(1)
@@ -115,7 +117,7 @@ def test_small_shape_on_few_rows_kills_no_class():
     """n_k/p < 1 − a: from equal weights the first step would prune whole classes."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 30)), np.repeat([0, 1, 2], [15, 5, 4])
-    clf = PlackettLuceClassifier("em", shape=0.1).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=0.1, features="exp").fit(X, y)
     assert (clf.weights_ > 0).any(axis=1).all()
     assert np.isfinite(clf.trace_).all()
 
@@ -150,30 +152,30 @@ def test_m_step_maximises_on_the_simplex():
 
 def test_large_shape_gives_equal_probabilities(iris):
     X, y = iris
-    clf = PlackettLuceClassifier("em", shape=1e8).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=1e8, features="exp").fit(X, y)
     np.testing.assert_allclose(clf.predict_proba(X), 1 / 3, atol=1e-5)
 
 
 def test_label_names_do_not_matter(iris):
     X, y = iris
-    plain = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
-    renamed = PlackettLuceClassifier("em", shape=0.9).fit(X, np.array(["z", "m", "a"])[y])
+    plain = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
+    renamed = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, np.array(["z", "m", "a"])[y])
     assert list(renamed.classes_) == ["a", "m", "z"]
     np.testing.assert_allclose(plain.weights_, renamed.weights_[::-1], atol=1e-7)
 
 
 def test_learned_shape_is_the_best_of_its_path(iris):
     X, y = iris
-    clf = PlackettLuceClassifier("em").fit(X, y)
+    clf = PlackettLuceClassifier("em", features="exp").fit(X, y)
     assert clf.cv_log_loss_[clf.shape_] == min(clf.cv_log_loss_.values())
     shuffled = np.random.default_rng(0).permutation(len(y))
-    again = PlackettLuceClassifier("em").fit(X[shuffled], y[shuffled])
+    again = PlackettLuceClassifier("em", features="exp").fit(X[shuffled], y[shuffled])
     np.testing.assert_allclose(again.weights_, clf.weights_, atol=1e-7)
 
 
 def test_not_converged_says_what_to_do(wine):
     with pytest.warns(ConvergenceWarning, match=r"EM\(max_iter"):
-        PlackettLuceClassifier(EM(max_iter=3), shape=1).fit(*wine)
+        PlackettLuceClassifier(EM(max_iter=3), shape=1, features="exp").fit(*wine)
 
 
 def test_path_is_sparser_and_matches_single_fits(iris):
@@ -181,7 +183,7 @@ def test_path_is_sparser_and_matches_single_fits(iris):
     path = regularization_path(X, y, shapes=[0.3, 2, 1, 0.7], inference=EM(tol=1e-12))
     assert path.shapes.tolist() == [2, 1, 0.7, 0.3] and path.weights.shape == (4, 3, 9)
     np.testing.assert_allclose(
-        path.weights[0], PlackettLuceClassifier(EM(tol=1e-12), shape=2).fit(X, y).weights_, atol=1e-5
+        path.weights[0], PlackettLuceClassifier(EM(tol=1e-12), shape=2, features="exp").fit(X, y).weights_, atol=1e-5
     )
     active = (path.weights > 0).sum(axis=(1, 2))
     assert (np.diff(active) <= 0).all() and active[-1] < 9

@@ -11,7 +11,7 @@ from plackett.priors import Gamma, LogUniform
 X = np.random.default_rng(0).normal(size=(30, 2))
 y = np.arange(30) % 3
 INFERENCES = ["em", "variational", "gibbs"]
-FIXED = {"shape": 1.0, "random_state": 0}
+FIXED = {"features": "exp", "shape": 1.0, "random_state": 0}
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
@@ -20,8 +20,8 @@ def test_nan_and_infinite(inference, bad):
     broken = X.copy()
     broken[3, 1] = bad
     with pytest.raises(ValueError, match="NaN|infinity"):
-        PlackettLuceClassifier(inference).fit(broken, y)
-    clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+        PlackettLuceClassifier(inference, features="exp").fit(broken, y)
+    clf = PlackettLuceClassifier("em", shape=1, features="exp").fit(X, y)
     with pytest.raises(ValueError, match="NaN|infinity"):
         clf.predict(broken)
 
@@ -43,7 +43,7 @@ def test_nan_and_infinite(inference, bad):
 def test_bad_data(inference, change, message):
     arguments = {"X": X, "y": y, **change}
     with pytest.raises(ValueError, match=message):
-        PlackettLuceClassifier(inference).fit(**arguments)
+        PlackettLuceClassifier(inference, features="exp").fit(**arguments)
 
 
 @pytest.mark.parametrize("name", ["shape", "rate"])
@@ -81,7 +81,7 @@ def test_bad_settings(settings, message):
 def test_fractional_weights_are_refused_by_gibbs_only():
     weight = np.full(30, 0.5)
     with pytest.raises(ValueError, match=r"Gibbs takes whole numbers.*0\.5 in row 0.*variational"):
-        PlackettLuceClassifier("gibbs", shape=1).fit(X, y, sample_weight=weight)
+        PlackettLuceClassifier("gibbs", shape=1, features="exp").fit(X, y, sample_weight=weight)
     for inference in ("em", "variational"):
         PlackettLuceClassifier(inference, **FIXED).fit(X, y, sample_weight=weight)
 
@@ -102,13 +102,13 @@ def test_infinite_features():
 
 
 def test_other_columns_at_predict():
-    clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=1, features="exp").fit(X, y)
     with pytest.raises(ValueError, match="3 features.*expecting 2"):
         clf.predict(np.ones((4, 3)))
 
 
 def test_em_has_no_interval():
-    clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=1, features="exp").fit(X, y)
     with pytest.raises(ValueError, match="no interval.*gibbs"):
         clf.predict_interval(X)
     with pytest.raises(ValueError, match="prob must be"):
@@ -126,7 +126,7 @@ def test_extreme_but_legal_data(inference, quiet):
             p = clf.predict_proba(np.vstack([wild, 1e300 * np.ones(4), -1e300 * np.ones(4)]))
             assert np.isfinite(p).all()
             np.testing.assert_allclose(p.sum(axis=1), 1)
-    two = PlackettLuceClassifier(inference, shape=1.0, random_state=0).fit(X[:2], ["a", "b"])
+    two = PlackettLuceClassifier(inference, shape=1.0, random_state=0, features="exp").fit(X[:2], ["a", "b"])
     assert two.predict_proba(X).shape == (30, 2)
 
 
@@ -143,4 +143,4 @@ def test_bad_gamma_prior():
 
 def test_log_density_that_is_not_a_number():
     with pytest.raises(ValueError, match="finite or"):
-        PlackettLuceClassifier(Gibbs(shape_prior=lambda a: np.nan)).fit(X, y)
+        PlackettLuceClassifier(Gibbs(shape_prior=lambda a: np.nan), features="exp").fit(X, y)

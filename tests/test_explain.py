@@ -17,12 +17,12 @@ def iris():
 
 @pytest.fixture(scope="module")
 def em(iris):
-    return PlackettLuceClassifier("em", shape=0.9).fit(*iris)
+    return PlackettLuceClassifier("em", shape=0.9, features="exp").fit(*iris)
 
 
 @pytest.fixture(scope="module")
 def variational(iris):
-    return PlackettLuceClassifier(Variational(draws=100), random_state=0).fit(*iris)
+    return PlackettLuceClassifier(Variational(draws=100), random_state=0, features="exp").fit(*iris)
 
 
 @pytest.fixture(params=["em", "variational", "gibbs"])
@@ -30,7 +30,7 @@ def fitted(request, iris):
     if request.param != "gibbs":
         return request.getfixturevalue(request.param)
     inference = Gibbs(draws=50, tune=50, chains=2, moves="none")
-    clf = PlackettLuceClassifier(inference, shape=0.1, random_state=0)
+    clf = PlackettLuceClassifier(inference, shape=0.1, random_state=0, features="exp")
     with pytest.warns(UserWarning, match="R-hat|effective|mixed"):
         return clf.fit(*iris)
 
@@ -43,7 +43,7 @@ def test_wins_of_a_team_add_up_to_its_probability(fitted, iris):
 
 
 def test_wins_are_how_often_each_competitor_wins_the_race(iris):
-    em = PlackettLuceClassifier("em", shape=1.5).fit(*iris)
+    em = PlackettLuceClassifier("em", shape=1.5, features="exp").fit(*iris)
     n, row = 100_000, iris[0].iloc[[70]]
     wins = win_probabilities(em, row)[0]
     with np.errstate(divide="ignore"):
@@ -81,7 +81,7 @@ def test_a_row_in_any_form(em, iris):
     expected = explain(em, row)
     for form in (row.to_dict(), iris[0].iloc[[70]]):
         pd.testing.assert_frame_equal(explain(em, form), expected)
-    unnamed = PlackettLuceClassifier("em", shape=0.9).fit(iris[0].to_numpy(), iris[1])
+    unnamed = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(iris[0].to_numpy(), iris[1])
     for form in (row.to_numpy(), row.to_numpy()[None, :]):
         np.testing.assert_array_equal(explain(unnamed, form)["probability"], expected["probability"])
 

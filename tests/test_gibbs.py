@@ -45,7 +45,11 @@ def test_means_agree_with_nuts(request, quiet, data, shape):
     X, y = request.getfixturevalue(data)
     W = ExpFeatures().fit_transform(X)
     nuts = nuts_log_weights(W, y, 3, shape)
-    gibbs = PlackettLuceClassifier(Gibbs(draws=6000, moves="none"), shape=shape, random_state=0).fit(X, y).posterior_
+    gibbs = (
+        PlackettLuceClassifier(Gibbs(draws=6000, moves="none"), shape=shape, random_state=0, features="exp")
+        .fit(X, y)
+        .posterior_
+    )
     assert worst_difference(gibbs.log_weights, nuts) < 4
     assert worst_difference(np.exp(gibbs.log_weights), np.exp(nuts)) < 4
     assert worst_difference(gibbs.log_weights**2, nuts**2) < 4
@@ -156,7 +160,9 @@ def test_sampler_recovers_the_prior_of_the_shape_when_data_say_nothing(quiet):
     """One row for each class with equal features: the posterior of λ̄ is nearly the prior, for each a."""
     X, y = np.zeros((2, 1)), np.array([0, 1])
     prior = LogUniform(0.5, 2.0)
-    clf = PlackettLuceClassifier(Gibbs(draws=20000, moves="none", shape_prior=prior), random_state=0).fit(X, y)
+    clf = PlackettLuceClassifier(
+        Gibbs(draws=20000, moves="none", shape_prior=prior), random_state=0, features="exp"
+    ).fit(X, y)
     a = clf.posterior_.shape
     assert prior.lower <= a.min() and a.max() <= prior.upper
     # p(y|a) = (1/K)^2-ish varies little in a: E[p1 p2] with p ~ Beta(3a, 3a)
@@ -169,10 +175,10 @@ def test_sampler_recovers_the_prior_of_the_shape_when_data_say_nothing(quiet):
 def test_reproducible_and_independent_of_row_order(iris, quiet):
     X, y = iris
     order = np.random.default_rng(1).permutation(len(y))
-    model = PlackettLuceClassifier(Gibbs(draws=100, tune=100), random_state=3)
+    model = PlackettLuceClassifier(Gibbs(draws=100, tune=100), random_state=3, features="exp")
     first, second = model.fit(X, y).posterior_, model.fit(X[order], y[order]).posterior_
     np.testing.assert_allclose(first.log_weights, second.log_weights, rtol=1e-9)
-    other = PlackettLuceClassifier(Gibbs(draws=100, tune=100), random_state=4).fit(X, y).posterior_
+    other = PlackettLuceClassifier(Gibbs(draws=100, tune=100), random_state=4, features="exp").fit(X, y).posterior_
     assert not np.allclose(first.log_weights, other.log_weights)
 
 
@@ -180,7 +186,7 @@ def test_chains_do_not_depend_on_threads(iris, quiet, monkeypatch):
     import plackett.inference.chains as chains
 
     X, y = iris
-    model = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=3)
+    model = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=3, features="exp")
     many = model.fit(X, y).posterior_.log_weights
     monkeypatch.setattr(chains, "cores", lambda: 1)
     np.testing.assert_array_equal(many, model.fit(X, y).posterior_.log_weights)
@@ -189,7 +195,7 @@ def test_chains_do_not_depend_on_threads(iris, quiet, monkeypatch):
 def test_whole_weights_are_repeated_rows(iris, quiet):
     X, y = iris
     weight = np.random.default_rng(0).integers(0, 3, size=len(y))
-    model = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=3)
+    model = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=3, features="exp")
     weighted = model.fit(X, y, sample_weight=weight).posterior_
     repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).posterior_
     np.testing.assert_allclose(weighted.log_weights, repeated.log_weights, rtol=1e-8)
@@ -197,7 +203,7 @@ def test_whole_weights_are_repeated_rows(iris, quiet):
 
 def test_draws_are_normalised_and_predictions_averaged(iris, quiet):
     X, y = iris
-    clf = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=0).fit(X, y)
+    clf = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=0, features="exp").fit(X, y)
     x = clf.posterior_.log_weights
     np.testing.assert_allclose(np.logaddexp.reduce(x.reshape(4, 50, -1), axis=2), 0, atol=1e-12)
     scores = np.einsum("ij,cdkj->cdik", clf.features_.transform(X), np.exp(x))
@@ -227,19 +233,21 @@ def test_step_of_a_is_tuned_only_in_tuning(iris):
 def test_tiny_shape_and_wide_data_stay_finite(quiet):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(62, 2000)), rng.integers(2, size=62)
-    clf = PlackettLuceClassifier(Gibbs(draws=20, tune=20, chains=2), shape=1e-3, random_state=0).fit(X, y)
+    clf = PlackettLuceClassifier(Gibbs(draws=20, tune=20, chains=2), shape=1e-3, random_state=0, features="exp").fit(
+        X, y
+    )
     assert clf.weights_.shape == (2, 4001)
     assert np.isfinite(clf.posterior_.log_weights).all() and np.isfinite(clf.predict_proba(X)).all()
 
 
 def test_unconverged_chains_are_reported(iris):
     with pytest.warns(UserWarning, match=r"(R-hat|effective sample size).*Gibbs\(draws="):
-        PlackettLuceClassifier(Gibbs(draws=60, tune=10, moves="none"), random_state=0).fit(*iris)
+        PlackettLuceClassifier(Gibbs(draws=60, tune=10, moves="none"), random_state=0, features="exp").fit(*iris)
 
 
 def test_interruption_keeps_the_draws(wine):
     timer = threading.Timer(2.0, _thread.interrupt_main)
-    clf = PlackettLuceClassifier(Gibbs(draws=2_000_000, tune=10, chains=2), random_state=0)
+    clf = PlackettLuceClassifier(Gibbs(draws=2_000_000, tune=10, chains=2), random_state=0, features="exp")
     timer.start()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -247,7 +255,7 @@ def test_interruption_keeps_the_draws(wine):
     assert any("interrupted" in str(w.message) and "were kept" in str(w.message) for w in caught)
     kept = clf.posterior_.shape.shape[1]
     assert 0 < kept < 2_000_000
-    whole = PlackettLuceClassifier(Gibbs(draws=min(kept, 50), tune=10, chains=2), random_state=0)
+    whole = PlackettLuceClassifier(Gibbs(draws=min(kept, 50), tune=10, chains=2), random_state=0, features="exp")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole.fit(*wine)

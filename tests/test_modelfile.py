@@ -41,7 +41,7 @@ def test_round_trip(iris, quiet, tmp_path, inference):
 def test_damage_is_recognised(iris, tmp_path):
     """Cut short or changed in any byte, a file gives a clear error, or the very same model if the byte said nothing."""
     path = tmp_path / "m.plk"
-    clf = PlackettLuceClassifier(Variational(draws=50), shape=1.0, random_state=0).fit(*iris)
+    clf = PlackettLuceClassifier(Variational(draws=50), shape=1.0, random_state=0, features="exp").fit(*iris)
     clf.save(path)
     whole = path.read_bytes()
     for cut in (0, 10, len(whole) // 2, len(whole) - 5):
@@ -120,7 +120,7 @@ class Bomb:
 )
 def test_hostile_files_give_a_clear_error(iris, tmp_path, change, words):
     path = tmp_path / "m.plk"
-    PlackettLuceClassifier("em", shape=1.0).fit(*iris).save(path)
+    PlackettLuceClassifier("em", shape=1.0, features="exp").fit(*iris).save(path)
     rewritten(path, change)
     with pytest.raises(ModelFileError, match=rf"(?s)m\.plk is not a whole plackett model file: .*({words})"):
         load(path)
@@ -152,7 +152,7 @@ def test_a_model_of_100_weights_stays_under_10_megabytes(iris, tmp_path):
     rng = np.random.default_rng(0)
     log_weights = normalised(rng.normal(size=(4, 1000, 4, 25)))
     shape = rng.gamma(1.0, size=(4, 1000))
-    clf = PlackettLuceClassifier("em", shape=1.0).fit(rng.normal(size=(40, 12)), np.arange(40) % 4)
+    clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(rng.normal(size=(40, 12)), np.arange(40) % 4)
     clf.posterior_ = Draws(log_weights, shape)
     clf.diagnostics_ = diagnose(clf.posterior_, True, clf._training[0])
     clf.weights_, clf.trace_ = clf.posterior_.weights, rng.normal(size=(4, 1000))
@@ -162,7 +162,7 @@ def test_a_model_of_100_weights_stays_under_10_megabytes(iris, tmp_path):
 
 
 def test_streams_permissions_and_links(iris, tmp_path):
-    clf = PlackettLuceClassifier("em", shape=1.0).fit(*iris)
+    clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(*iris)
     stream = io.BytesIO()
     clf.save(stream)
     np.testing.assert_array_equal(load(stream).weights_, clf.weights_)
@@ -186,7 +186,7 @@ def test_an_interrupted_write_leaves_the_old_file(iris, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    clf = PlackettLuceClassifier("em", shape=1.0).fit(*iris)
+    clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(*iris)
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         clf.save(path)
@@ -194,7 +194,9 @@ def test_an_interrupted_write_leaves_the_old_file(iris, tmp_path, monkeypatch):
 
 
 def test_training_rows_are_not_in_the_file(iris, tmp_path, quiet):
-    PlackettLuceClassifier(Gibbs(draws=5, tune=5), shape=1.0, random_state=0).fit(*iris).save(tmp_path / "m.plk")
+    PlackettLuceClassifier(Gibbs(draws=5, tune=5), shape=1.0, random_state=0, features="exp").fit(*iris).save(
+        tmp_path / "m.plk"
+    )
     with pytest.raises(ValueError, match="does not hold the training rows"):
         load(tmp_path / "m.plk").to_arviz()
 

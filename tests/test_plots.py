@@ -37,17 +37,17 @@ def iris():
 
 @pytest.fixture(scope="module")
 def em(iris):
-    return PlackettLuceClassifier("em", shape=0.9).fit(*iris)
+    return PlackettLuceClassifier("em", shape=0.9, features="exp").fit(*iris)
 
 
 @pytest.fixture(scope="module")
 def variational(iris):
-    return PlackettLuceClassifier(Variational(draws=100), random_state=0).fit(*iris)
+    return PlackettLuceClassifier(Variational(draws=100), random_state=0, features="exp").fit(*iris)
 
 
 @pytest.fixture(scope="module")
 def gibbs(iris):
-    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=0)
+    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=0, features="exp")
     with pytest.warns(UserWarning):
         return clf.fit(*iris)
 
@@ -72,7 +72,7 @@ def many():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 12)), columns=NASTY + [f"x{j}" for j in range(6)])
     y = np.array([*NASTY, *(f"class {k}" for k in range(24))])[np.arange(300) % 30]
-    return X, y, PlackettLuceClassifier(Variational(draws=100), shape=0.5, random_state=0).fit(X, y)
+    return X, y, PlackettLuceClassifier(Variational(draws=100), shape=0.5, random_state=0, features="exp").fit(X, y)
 
 
 def pictures(clf, X, y):
@@ -203,7 +203,7 @@ def test_roc_and_calibration_come_from_the_predictions(variational, iris):
 
 def test_two_classes_have_one_curve(iris):
     X, y = iris[0][50:], iris[1][50:]
-    clf = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
+    clf = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
     assert [t.get_text().split(" ")[0] for t in plots.roc(clf, X, y).get_legend().get_texts()] == ["virginica"]
     share, predicted = calibration_curve(y == "virginica", clf.predict_proba(X)[:, 1], n_bins=10)
     line = plots.calibration(clf, X, y).lines[1]

@@ -37,7 +37,9 @@ def test_means_agree_with_nuts(quiet, data, shape):
     X, y = load(data)
     classes, codes = np.unique(y, return_inverse=True)
     nuts = nuts_log_weights(ExpFeatures().fit_transform(X), codes, len(classes), shape)
-    fit = PlackettLuceClassifier(Gibbs(draws=3000, moves="exchange"), shape=shape, random_state=0).fit(X, y)
+    fit = PlackettLuceClassifier(Gibbs(draws=3000, moves="exchange"), shape=shape, random_state=0, features="exp").fit(
+        X, y
+    )
     draws = fit.posterior_.log_weights
     assert worst_difference(draws, nuts) < 4
     assert worst_difference(np.exp(draws), np.exp(nuts)) < 4
@@ -49,7 +51,7 @@ def test_means_agree_with_the_plain_sampler_when_a_is_learned(quiet, data, plain
     found = []
     for moves, draws in (("exchange", 4000), ("none", plain)):
         sampler = Gibbs(draws=draws, tune=2000, moves=moves, shape_prior=LogUniform(0.01, 3.0))
-        posterior = PlackettLuceClassifier(sampler, random_state=1).fit(X, y).posterior_
+        posterior = PlackettLuceClassifier(sampler, random_state=1, features="exp").fit(X, y).posterior_
         found.append((np.log(posterior.shape), np.exp(posterior.log_weights), np.maximum(posterior.log_weights, -30)))
     for ours, theirs in zip(*found, strict=True):
         assert worst_difference(ours, theirs) < 4

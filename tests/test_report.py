@@ -57,7 +57,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def clf(iris):
-    return PlackettLuceClassifier(Variational(draws=100), random_state=0).fit(iris[0], iris[1])
+    return PlackettLuceClassifier(Variational(draws=100), random_state=0, features="exp").fit(iris[0], iris[1])
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_columns_classes_and_uncertain_rows(page, clf, iris):
 
 
 def test_diagnostics_in_words(iris, tmp_path):
-    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=3)
+    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=3, features="exp")
     with pytest.warns(UserWarning):
         clf.fit(iris[0], iris[1])
     page = report(clf, iris[0], iris[1], tmp_path)
@@ -143,7 +143,7 @@ def test_diagnostics_in_words(iris, tmp_path):
 
 
 def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
-    em = PlackettLuceClassifier("em", shape=0.9).fit(iris[0], iris[1])
+    em = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(iris[0], iris[1])
     page = report(em, iris[0], iris[1], tmp_path)
     assert f"{(em.weights_ > 0).sum()} of 27 weights are not zero" in page
     assert "No whole number was given as seed" in page
@@ -171,7 +171,7 @@ def test_nothing_a_user_named_becomes_markup(tmp_path):
     X = pd.DataFrame(rng.normal(size=(60, 3)), columns=[BAD, "a&b\x00", "$x^{"])
     X.index = [f"{BAD}{i}" for i in range(60)]
     y = pd.Series(np.where(X.iloc[:, 0] > 0, BAD, "'\"><img src=x onerror=alert(1)>"), name=BAD)
-    clf = PlackettLuceClassifier(Variational(draws=50), random_state=0).fit(X, y)
+    clf = PlackettLuceClassifier(Variational(draws=50), random_state=0, features="exp").fit(X, y)
     page = report(clf, X, y, tmp_path, title=BAD)
     tags = Tables(page).tags
     assert [tag for tag, _ in tags].count("script") == 1
@@ -216,7 +216,7 @@ def test_two_classes_arrays_and_many_columns(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 201))
     y = (X[:, 0] > 0) * 1
-    page = report(PlackettLuceClassifier("em", shape=0.8).fit(X, y), X, y, tmp_path)
+    page = report(PlackettLuceClassifier("em", shape=0.8, features="exp").fit(X, y), X, y, tmp_path)
     assert "The first 200 of 201 columns are listed." in page
 
 

@@ -34,7 +34,9 @@ def address(tmp_path_factory):
     X = pd.DataFrame(rng.normal(size=(90, 4)), columns=[BAD, "w" * 120, "height", "width"])
     labels = np.array(["<img src=x onerror=window.hurt=1>", "tall", "wide"])
     y = pd.Series(labels[np.argmax(X.to_numpy()[:, [0, 2, 3]] + rng.gumbel(size=(90, 3)) / 3, axis=1)], name="kind")
-    clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), shape=0.1, random_state=0)
+    clf = PlackettLuceClassifier(
+        Gibbs(draws=60, tune=60, chains=2, moves="none"), shape=0.1, random_state=0, features="exp"
+    )
     with pytest.warns(UserWarning):
         clf.fit(X[:60], y[:60])
     path = tmp_path_factory.mktemp("report") / "report.html"

@@ -24,11 +24,11 @@ from plackett.directions import LearnedDirections
 from plackett.features import ExpFeatures
 
 ESTIMATORS = [
-    PlackettLuceClassifier("em"),
-    PlackettLuceClassifier("em", shape=0.5),
-    PlackettLuceClassifier("variational"),
-    PlackettLuceClassifier(Gibbs(draws=200, tune=200, chains=2)),
-    PlackettLuceClassifier(Variational(), engine="numpy", shape=1.0),
+    PlackettLuceClassifier("em", features="exp"),
+    PlackettLuceClassifier("em", shape=0.5, features="exp"),
+    PlackettLuceClassifier("variational", features="exp"),
+    PlackettLuceClassifier(Gibbs(draws=200, tune=200, chains=2), features="exp"),
+    PlackettLuceClassifier(Variational(), engine="numpy", shape=1.0, features="exp"),
     PlackettLuceClassifier(EM(cv=2), features=LearnedDirections(components=1)),
     PlackettLuceClassifier(Gibbs(draws=10, tune=10, chains=2), features=LearnedDirections(components=2, leapfrogs=4)),
     ExpFeatures(),
@@ -46,16 +46,25 @@ def test_scikit_learn_checks(estimator, check):
 def test_default_classifier_learns_iris(iris, quiet):
     X, y = iris
     clf = PlackettLuceClassifier(random_state=0).fit(X, y)
+    assert clf.score(X, y) > 0.95
+    assert clf.relevance_.shape == (4,) and clf.trace_.shape == (4, 250)
+    lower, upper = clf.predict_interval(X)
+    assert (lower <= clf.predict_proba(X)).all() and (clf.predict_proba(X) <= upper).all()
+
+
+def test_the_papers_model_is_one_word_away(iris, quiet):
+    X, y = iris
+    clf = PlackettLuceClassifier(features="exp", random_state=0).fit(X, y)
     assert clf.score(X, y) > 0.8
     assert clf.weights_.shape == (3, 9)
     assert clf.weights_.sum() == pytest.approx(1)
-    assert clf.trace_.shape == (4, 1000)
+    assert clf.trace_.shape == (4, 1000) and clf.n_iter_ == 3000
 
 
 def test_grid_search_over_inference_and_shape(iris, quiet):
     X, y = iris
     grid = GridSearchCV(
-        PlackettLuceClassifier(Gibbs(chains=2, tune=50), random_state=0),
+        PlackettLuceClassifier(Gibbs(chains=2, tune=50), random_state=0, features="exp"),
         {"inference__draws": [20, 40], "shape": [0.1, 1.0]},
         cv=2,
         scoring="neg_log_loss",
@@ -66,7 +75,7 @@ def test_grid_search_over_inference_and_shape(iris, quiet):
 
 def test_pipeline_clone_and_pickle(iris):
     X, y = iris
-    model = make_pipeline(StandardScaler(), PlackettLuceClassifier("em", shape=0.9)).fit(X, y)
+    model = make_pipeline(StandardScaler(), PlackettLuceClassifier("em", shape=0.9, features="exp")).fit(X, y)
     again = clone(model).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
     np.testing.assert_array_equal(model.predict_proba(X), pickle.loads(pickle.dumps(model)).predict_proba(X))
@@ -77,11 +86,11 @@ def test_data_frames_keep_their_names(iris, frame):
     X, y = iris
     names = ["sepal length", "sepal width", "petal length", "petal width"]
     table = frame(dict(zip(names, X.T, strict=True)))
-    clf = PlackettLuceClassifier("em", shape=1.0).fit(table, np.array(["a", "b", "c"])[y])
+    clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(table, np.array(["a", "b", "c"])[y])
     assert list(clf.feature_names_in_) == names
     assert "exp(-petal width)" in clf.features_.get_feature_names_out()
     assert list(clf.classes_) == ["a", "b", "c"]
-    bare = PlackettLuceClassifier("em", shape=1.0).fit(X, y)
+    bare = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(X, y)
     np.testing.assert_allclose(clf.predict_proba(table), bare.predict_proba(X), atol=1e-12)
     with pytest.raises(ValueError, match="feature names"):
         clf.predict(frame(dict(zip("abcd", X.T, strict=True))))
@@ -124,6 +133,6 @@ def test_text_columns_through_a_column_transformer():
 def test_learned_shape_takes_any_splitter(iris):
     X, y = iris
     splitter = StratifiedKFold(3, shuffle=True, random_state=1)
-    clf = PlackettLuceClassifier(EM(shapes=(2.0, 0.9, 0.5), cv=splitter)).fit(X, y)
+    clf = PlackettLuceClassifier(EM(shapes=(2.0, 0.9, 0.5), cv=splitter), features="exp").fit(X, y)
     assert list(clf.cv_log_loss_) == [2.0, 0.9, 0.5]
     assert clf.shape_ == min(clf.cv_log_loss_, key=clf.cv_log_loss_.get)

@@ -8,9 +8,9 @@ import pytest
 
 slow = pytest.mark.slow
 MODELS = {
-    "none": "PlackettLuceClassifier(Gibbs(draws=30, tune=30, moves='none'), random_state=0)",
-    "exchange": "PlackettLuceClassifier(Gibbs(draws=30, tune=30), random_state=0)",
-    "learned": "PlackettLuceClassifier(Gibbs(draws=30, tune=30), features='learned', random_state=0)",
+    "none": "PlackettLuceClassifier(Gibbs(draws=30, tune=30, moves='none'), features='exp', random_state=0)",
+    "exchange": "PlackettLuceClassifier(Gibbs(draws=30, tune=30), features='exp', random_state=0)",
+    "learned": "PlackettLuceClassifier(Gibbs(draws=30, tune=30), random_state=0)",
     "logit": "SparseLogitClassifier(draws=30, tune=30, random_state=0)",
 }
 
@@ -32,7 +32,7 @@ def test_import_loads_no_plotting_arviz_or_compiler():
 
 def test_demonstration_prints_its_tables():
     out = subprocess.run([sys.executable, "-m", "plackett.demo"], capture_output=True, text=True, check=True).stdout
-    for word in ("em", "variational", "gibbs", "log-loss", "active weights", "petal"):
+    for word in ("em", "variational", "gibbs", "log-loss", "Most relevant covariates", "petal"):
         assert word in out
 
 

@@ -31,7 +31,9 @@ def table():
 def gibbs(table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PlackettLuceClassifier(Gibbs(draws=100, tune=100, chains=2), shape=0.1, random_state=0).fit(*table)
+        return PlackettLuceClassifier(
+            Gibbs(draws=100, tune=100, chains=2), shape=0.1, random_state=0, features="exp"
+        ).fit(*table)
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +73,12 @@ def test_width_of_the_interval(gibbs):
 
 
 def test_summary_of_the_approximation_and_of_the_mode(table):
-    fast = PlackettLuceClassifier("variational", shape=0.1, random_state=0).fit(*table)
+    fast = PlackettLuceClassifier("variational", shape=0.1, random_state=0, features="exp").fit(*table)
     frame = fast.summary()
     np.testing.assert_allclose(in_matrix(fast, frame, "mean"), fast.weights_)
     assert frame["active"].between(0, 1).all() and frame["ess"].isna().all() and frame["rhat"].isna().all()
     assert (frame["5%"] <= frame["95%"]).all() and (frame["sd"] > 0).all()
-    mode = PlackettLuceClassifier("em", shape=0.5).fit(*table)
+    mode = PlackettLuceClassifier("em", shape=0.5, features="exp").fit(*table)
     frame = mode.summary()
     np.testing.assert_array_equal(in_matrix(mode, frame, "mean"), mode.weights_)
     np.testing.assert_array_equal(in_matrix(mode, frame, "active"), mode.weights_ > 0)
@@ -100,17 +102,21 @@ def test_summary_of_the_logit(table, logit):
 
 def test_few_draws_have_no_diagnostics(table):
     with pytest.warns(UserWarning, match="too few"):
-        clf = PlackettLuceClassifier(Gibbs(draws=2, tune=2, chains=1), shape=1.0, random_state=0).fit(*table)
+        clf = PlackettLuceClassifier(Gibbs(draws=2, tune=2, chains=1), shape=1.0, random_state=0, features="exp").fit(
+            *table
+        )
     assert clf.summary()["rhat"].isna().all() and "too few" in repr(clf)
 
 
 def test_repr(table, gibbs, logit):
     unfitted = clone(gibbs)
-    assert repr(unfitted).startswith("PlackettLuceClassifier(inference=Gibbs(") and "\n  " not in repr(unfitted)
+    assert repr(unfitted).startswith("PlackettLuceClassifier(features='exp', inference=Gibbs(") and "\n  " not in repr(
+        unfitted
+    )
     assert repr(gibbs).startswith(repr(unfitted)) and "3 classes × 5 features, shape a = 0.1\n" in repr(gibbs)
     assert verdict(gibbs) in repr(gibbs) and "2 chains of 100 draws" in verdict(gibbs)
     assert "penalty θ = " in repr(logit) and "2 chains of 100 draws" in repr(logit)
-    learned = PlackettLuceClassifier(Variational(draws=20), random_state=0).fit(*table)
+    learned = PlackettLuceClassifier(Variational(draws=20), random_state=0, features="exp").fit(*table)
     assert f"shape a = {learned.shape_:.3g} (learned)" in repr(learned)
 
 
@@ -171,9 +177,9 @@ def test_progress_in_a_notebook_is_one_element_updated_in_place(notebook, capsys
 
 def test_fits_show_progress_in_a_notebook(table, notebook):
     for clf in (
-        PlackettLuceClassifier(Gibbs(draws=20, tune=20, chains=2), shape=0.1, progress=True),
+        PlackettLuceClassifier(Gibbs(draws=20, tune=20, chains=2), shape=0.1, progress=True, features="exp"),
         SparseLogitClassifier(draws=20, tune=20, chains=2, progress=True),
-        PlackettLuceClassifier("em", progress=True),
+        PlackettLuceClassifier("em", progress=True, features="exp"),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -184,5 +190,5 @@ def test_fits_show_progress_in_a_notebook(table, notebook):
 
 
 def test_no_bar_unless_asked_for(table, capsys):
-    PlackettLuceClassifier("em").fit(*table)
+    PlackettLuceClassifier("em", features="exp").fit(*table)
     assert capsys.readouterr() == ("", "")

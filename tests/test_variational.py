@@ -15,7 +15,11 @@ from plackett.priors import Gamma, LogUniform
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("shape", [5.0, 1.0, 0.1, 1e-3, "learn"])
 def test_bound_never_falls(wine, shape, accelerate):
-    trace = PlackettLuceClassifier(Variational(accelerate=accelerate), shape=shape, random_state=0).fit(*wine).trace_
+    trace = (
+        PlackettLuceClassifier(Variational(accelerate=accelerate), shape=shape, random_state=0, features="exp")
+        .fit(*wine)
+        .trace_
+    )
     assert len(trace) > 3 and np.diff(trace).min() > -1e-9
 
 
@@ -42,7 +46,7 @@ def independent_bound(W, codes, A, B, a, b):
 @pytest.mark.parametrize("shape", [2.0, 0.3, "learn"])
 def test_bound_equals_an_independent_evaluation(iris, shape):
     X, y = iris
-    clf = PlackettLuceClassifier("variational", shape=shape, rate=2.0, random_state=0).fit(X, y)
+    clf = PlackettLuceClassifier("variational", shape=shape, rate=2.0, random_state=0, features="exp").fit(X, y)
     q = clf.posterior_
     bound = independent_bound(clf.features_.transform(X), y, q.shape, q.rate, clf.shape_, 2.0)
     if shape == "learn":
@@ -66,7 +70,7 @@ def test_bound_is_below_the_evidence():
 
 def test_fixed_point_satisfies_19(iris):
     X, y = iris
-    clf = PlackettLuceClassifier(Variational(tol=1e-10), shape=0.5, random_state=0).fit(X, y)
+    clf = PlackettLuceClassifier(Variational(tol=1e-10), shape=0.5, random_state=0, features="exp").fit(X, y)
     q = clf.posterior_
     stats = (
         make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3).expect(expected_weights(q.shape, q.rate))
@@ -110,7 +114,7 @@ def test_learned_shape_is_the_best(prior):
 
 def test_interval_and_draws_follow_q(iris):
     X, y = iris
-    clf = PlackettLuceClassifier(Variational(draws=4000), shape=0.5, random_state=1).fit(X, y)
+    clf = PlackettLuceClassifier(Variational(draws=4000), shape=0.5, random_state=1, features="exp").fit(X, y)
     q = clf.posterior_
     fresh = np.random.default_rng(9).gamma(q.shape, 1 / q.rate, size=(4000, 3, 9))
     scores = np.einsum("ij,skj->sik", clf.features_.transform(X[:5]), fresh)
@@ -123,7 +127,7 @@ def test_interval_and_draws_follow_q(iris):
 
 
 def test_large_shape_gives_equal_probabilities(iris):
-    clf = PlackettLuceClassifier("variational", shape=1e7, random_state=0).fit(*iris)
+    clf = PlackettLuceClassifier("variational", shape=1e7, random_state=0, features="exp").fit(*iris)
     np.testing.assert_allclose(clf.predict_proba(iris[0]), 1 / 3, atol=1e-3)
 
 
@@ -131,7 +135,7 @@ def test_large_shape_gives_equal_probabilities(iris):
 def test_learned_shape_beats_every_fixed_one(request, data):
     """The bound can have two maxima in a; the better one is found."""
     X, y = request.getfixturevalue(data)
-    learned = PlackettLuceClassifier("variational", random_state=0).fit(X, y).trace_[-1]
+    learned = PlackettLuceClassifier("variational", random_state=0, features="exp").fit(X, y).trace_[-1]
     for a in (1e-3, 0.01, 0.1, 1.0, 10.0):
-        fixed = PlackettLuceClassifier("variational", shape=a, random_state=0).fit(X, y).trace_[-1]
+        fixed = PlackettLuceClassifier("variational", shape=a, random_state=0, features="exp").fit(X, y).trace_[-1]
         assert learned >= fixed - np.log(a)

@@ -20,9 +20,9 @@ from sklearn.utils.validation import (
 )
 
 from plackett.directions import LearnedDirections
-from plackett.directions.learning import SAMPLING, SHAPE
+from plackett.directions.learning import SHAPE
 from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
-from plackett.directions.summary import Portrait, relevance
+from plackett.directions.summary import components, portrait, relevance
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
@@ -55,16 +55,17 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
-        How the weights are found: draws from the posterior, a fast approximation of it, or its mode with
-        exact zeros. A configured object sets the details.
+        How the weights are found: draws from the posterior, a fast approximation of it (not for learned directions),
+        or its mode with exact zeros. A configured object sets the details.
     shape : float or "learn"
         The prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
         (variational), cross-validated log-loss (EM).
     rate : float
         The prior's rate b. It has no effect on predictions.
-    features : "exp", "learned" or transformer
-        The feature map W; any transformer with non-negative output. "exp" is `ExpFeatures`; "learned" is
-        `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels.
+    features : "learned", "exp" or transformer
+        The feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
+        predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
+        Or any transformer with non-negative output.
     engine : {"auto", "numba", "numpy"}
         Where the passes over the rows run.
     random_state : int, RandomState or None
@@ -94,6 +95,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         scale.
     relevance_ : (d,) array
         Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates.
+    portrait_ : Portrait
+        Learned directions only: the draw that `summary` shows, and the share of the gates of each of its components.
     n_iter_ : int
         Passes over the data (EM, variational) or sweeps of each chain (Gibbs).
 
@@ -102,10 +105,11 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_iris
     >>> from plackett import PlackettLuceClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = PlackettLuceClassifier(inference="em", shape=0.9).fit(X, y)
+    >>> clf = PlackettLuceClassifier(random_state=0).fit(X, y)
     >>> clf.predict(X[:2])
     array([0, 0])
-    >>> clf.weights_.shape, int((clf.weights_ > 0).sum()) < 27
+    >>> sparse = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
+    >>> sparse.weights_.shape, int((sparse.weights_ > 0).sum()) < 27
     ((3, 9), True)
     """
 
@@ -114,7 +118,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         inference: str | EM | Variational | Gibbs = "gibbs",
         shape: float | str = "learn",
         rate: float = 1.0,
-        features: Any = "exp",
+        features: Any = "learned",
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
@@ -176,7 +180,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self.shape_ = fit.shape
         self.trace_ = fit.trace
         self.n_iter_ = fit.n_iter
-        for stale in ("diagnostics_", "cv_log_loss_", "relevance_"):
+        for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "portrait_"):
             self.__dict__.pop(stale, None)
         for name, value in fit.extra.items():
             setattr(self, name, value)
@@ -221,10 +225,12 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Weights and directions together; the gates of the draws become the feature map."""
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes))
         fit, task = features.learn(inference, task, SHAPE if shape is None else shape)
-        gates = fit.posterior.gates(task.mean, task.scale, task.rotation, task.knots)  # type: ignore[attr-defined]
-        self.features_ = gates.fit(X)
+        draws: DirectionDraws = fit.posterior  # type: ignore[assignment]
+        gates = draws.gates(task.mean, task.scale, task.rotation, task.knots).fit(X)
+        self.features_ = gates
         self._training = (X, codes)
-        return replace(fit, extra=fit.extra | {"relevance_": relevance(self.features_, X)})
+        found = {"relevance_": relevance(gates, X), "portrait_": portrait(draws, gates, X)}
+        return replace(fit, extra=fit.extra | found)
 
     def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
         """Seed, whether to show progress, and whether the user chose the seed."""
@@ -280,13 +286,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if isinstance(self.posterior_, DirectionDraws):
-            return self._portrait().components(self.classes_, self._covariates())
+            return components(self.portrait_, self.posterior_, self.features_, self.classes_, self._covariates())
         return super().summary(prob)
-
-    def _portrait(self) -> Portrait:
-        if not hasattr(self, "_training"):
-            raise ValueError("a model file does not hold the training rows, over which shares of the gates are taken.")
-        return Portrait(self.posterior_, self.features_, self._training[0])
 
     def _covariates(self) -> npt.NDArray[np.object_]:
         return np.asarray(_check_feature_names_in(self), dtype=object)
@@ -331,8 +332,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
 
     def _make_inference(self) -> EM | Variational | Gibbs:
         if isinstance(self.inference, str) and self.inference in INFERENCES:
-            fewer = SAMPLING if self.inference == "gibbs" and self._learned() else {}
-            return INFERENCES[self.inference](**fewer)
+            return INFERENCES[self.inference]()
         if isinstance(self.inference, (EM, Variational, Gibbs)):
             return self.inference
         raise ValueError(

@@ -36,6 +36,13 @@ class Inference(StrEnum):
     em = "em"
 
 
+class Features(StrEnum):
+    """What the weights belong to."""
+
+    learned = "learned"
+    exp = "exp"
+
+
 class Missing(StrEnum):
     """What to do about missing values."""
 
@@ -64,9 +71,11 @@ def fit(
     missing: Annotated[Missing, typer.Option(help="Fill missing values in, or refuse them.")] = Missing.impute,
     inference: Annotated[Inference, typer.Option(help="Draws, a fast approximation, or the mode.")] = Inference.gibbs,
     shape: Annotated[str, typer.Option(help="Shape a of the prior: a number, the smaller the sparser.")] = "learn",
-    features: Annotated[str, typer.Option(help="Feature map.")] = "exp",
+    features: Annotated[
+        Features, typer.Option(help="Learned directions, or the paper's exp(x), exp(-x) with a weight each.")
+    ] = Features.learned,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 1000).")] = None,
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 250, exp 1000).")] = None,
     chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop after about this time (gibbs).")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
@@ -85,7 +94,7 @@ def fit(
     clf = PlackettLuceClassifier(
         _inference(inference, draws=draws, chains=chains, max_seconds=max_seconds),
         shape=_shape(shape),
-        features=features,
+        features=features.value,
         random_state=seed,
         progress=sys.stderr.isatty(),
     )

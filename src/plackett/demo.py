@@ -1,11 +1,13 @@
-"""`python -m plackett.demo`: Iris with all three inferences, in a minute."""
+"""`python -m plackett.demo`: Iris with both kinds of features and all inferences, in a minute."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_iris
@@ -13,6 +15,12 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from plackett.classifier import PlackettLuceClassifier
+from plackett.summary import cells, largest
+
+FITS = (("learned", "gibbs"), ("learned", "em"), ("exp", "em"), ("exp", "variational"), ("exp", "gibbs"))
+
+CAPTION = "A first run compiles the kernels, which counts as seconds of the fits that need them."
+SHOWN = ("class", "feature", "covariate", "mean", "5%", "95%", "relevance")
 
 
 def main() -> None:
@@ -21,9 +29,9 @@ def main() -> None:
     iris = load_iris(as_frame=True)
     y = iris.target_names[iris.target]
     X_train, X_test, y_train, y_test = train_test_split(iris.data, y, test_size=0.5, stratify=y, random_state=0)
-    table = Table("inference", "error", "log-loss", "active weights", "shape a", "seconds", title="Iris, half held out")
-    for inference in ("em", "variational", "gibbs"):
-        clf = PlackettLuceClassifier(inference, random_state=0)
+    table = Table("features", "inference", "error", "log-loss", "seconds", title="Iris, half held out", caption=CAPTION)
+    for features, inference in FITS:
+        clf = PlackettLuceClassifier(inference, features=features, random_state=0)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             started = time.perf_counter()
@@ -31,24 +39,23 @@ def main() -> None:
             seconds = time.perf_counter() - started
         error = np.mean(clf.predict(X_test) != y_test)
         loss = log_loss(y_test, clf.predict_proba(X_test), labels=clf.classes_)
-        active = (clf.weights_ > 1e-3).sum()
-        table.add_row(
-            inference,
-            f"{error:.3f}",
-            f"{loss:.3f}",
-            f"{active} of {clf.weights_.size}",
-            f"{clf.shape_:.3g}",
-            f"{seconds:.2f}",
-        )
+        table.add_row(features, inference, f"{error:.3f}", f"{loss:.3f}", f"{seconds:.2f}")
         for warning in caught:
-            console.print(f"{inference}: {warning.message}", style="yellow")
+            console.print(f"{features}, {inference}: {warning.message}", style="yellow")
+        if (features, inference) == FITS[0]:
+            relevant = largest(clf, 4)
     console.print(table)
-    names = clf.features_.get_feature_names_out()
-    best = Table("class", "feature", "weight", title="Largest weights (posterior mean, Gibbs)")
-    for place in np.argsort(clf.weights_, axis=None)[::-1][:8]:
-        k, j = np.unravel_index(place, clf.weights_.shape)
-        best.add_row(str(clf.classes_[k]), str(names[j]), f"{clf.weights_[k, j]:.3f}")
-    console.print(best)
+    _show(console, "Most relevant covariates (learned, Gibbs)", relevant)
+    _show(console, "Largest weights (exp, Gibbs)", largest(clf, 8))
+
+
+def _show(console: Console, title: str, rows: dict[str, npt.NDArray[Any]]) -> None:
+    """Some columns of a summary."""
+    shown = {name: column for name, column in rows.items() if name in SHOWN}
+    table = Table(*shown, title=title)
+    for row in cells(shown):
+        table.add_row(*row)
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.directions.posterior import DirectionDraws
+from plackett.directions.summary import explanation
 from plackett.inference import EM
 from plackett.model.race import Array
 from plackett.validation import check_prob
@@ -43,7 +44,7 @@ def win_probabilities(classifier: Any, X: Any) -> Array:
     >>> from plackett import PlackettLuceClassifier
     >>> from plackett.explain import win_probabilities
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
+    >>> clf = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
     >>> wins = win_probabilities(clf, X)
     >>> wins.shape, bool(np.allclose(wins.sum(axis=2), clf.predict_proba(X)))
     ((150, 3, 9), True)
@@ -80,7 +81,7 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     >>> from plackett import PlackettLuceClassifier
     >>> from plackett.explain import explain
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> clf = PlackettLuceClassifier("em", shape=0.9).fit(X, y)
+    >>> clf = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
     >>> why = explain(clf, X.iloc[0])
     >>> int(why["class"][0]), round(float(why["probability"].sum()), 6)
     (0, 1.0)
@@ -91,7 +92,8 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     check_is_fitted(classifier)
     if isinstance(classifier.posterior_, DirectionDraws):
         x = validate_data(classifier, one_row(row), dtype=np.float64, reset=False)[0]
-        return classifier._portrait().explanation(x, classifier.classes_, classifier._covariates())
+        learned = classifier.portrait_, classifier.posterior_, classifier.features_
+        return explanation(*learned, x, classifier.classes_, classifier._covariates())
     features, draws = _parts(classifier, one_row(row))
     shares = _shares(features[0], draws)
     K, p = shares.shape[1:]

@@ -17,6 +17,7 @@ from plackett.diagnostics import Diagnostics
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.diagnostics import DirectionDiagnostics
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
+from plackett.directions.summary import Portrait
 from plackett.features import ExpFeatures
 from plackett.files import whole_file
 from plackett.inference import EM, Gibbs, Variational
@@ -34,7 +35,7 @@ RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Point, Gammas, Draws, Diagnostics, LogUniform, Gamma),
-        *(DirectionDraws, DirectionPoint, DirectionDiagnostics),
+        *(DirectionDraws, DirectionPoint, DirectionDiagnostics, Portrait),
         *(LogitDraws, LogitDiagnostics, Measures),
         *(Table, Number, Category),
     )
@@ -194,7 +195,7 @@ def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
     >>> from sklearn.datasets import load_iris
     >>> from plackett import PlackettLuceClassifier, load
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = PlackettLuceClassifier("em", shape=1).fit(X, y)
+    >>> clf = PlackettLuceClassifier("em").fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     clf.save(os.path.join(folder, "iris.plk"))
     ...     same = load(os.path.join(folder, "iris.plk"))

@@ -38,7 +38,7 @@ def regularization_path(
     statistic : {"mode", "mean", "median"}, optional
         What is reported of each weight. EM has the mode only; default "mean" for the others.
     **settings
-        Further parameters of `PlackettLuceClassifier`.
+        Further parameters of `PlackettLuceClassifier`; the features are `"exp"` unless others are given.
 
     Returns
     -------
@@ -54,7 +54,9 @@ def regularization_path(
     >>> bool(active[0] >= active[1] >= active[2] >= 3)
     True
     """
-    clf = PlackettLuceClassifier(inference=inference, **settings)
+    clf = PlackettLuceClassifier(inference=inference, **({"features": "exp"} | settings))
+    if clf._learned():
+        raise ValueError("a path follows the weights of fixed features; learned directions change with the shape.")
     em = isinstance(clf._make_inference(), EM)
     statistic = statistic or ("mode" if em else "mean")
     if statistic not in STATISTICS or em != (statistic == "mode"):

@@ -57,7 +57,7 @@ class Summarised:
         >>> from sklearn.datasets import load_iris
         >>> from plackett import PlackettLuceClassifier
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> clf = PlackettLuceClassifier("variational", shape=0.1, random_state=0).fit(X, y)
+        >>> clf = PlackettLuceClassifier("variational", shape=0.1, features="exp", random_state=0).fit(X, y)
         >>> clf.summary().columns.tolist()
         ['class', 'feature', 'mean', 'sd', '5%', '95%', 'active', 'ess', 'rhat']
         """
@@ -164,7 +164,7 @@ def verdict(classifier: Any) -> str:
     >>> from sklearn.datasets import load_iris
     >>> from plackett import PlackettLuceClassifier
     >>> from plackett.summary import verdict
-    >>> verdict(PlackettLuceClassifier("em", shape=0.5).fit(*load_iris(return_X_y=True)))
+    >>> verdict(PlackettLuceClassifier("em", shape=0.5, features="exp").fit(*load_iris(return_X_y=True)))
     'EM: 3 of 27 weights are not zero; one estimate without uncertainty'
     """
     if isinstance(classifier.posterior_, DirectionDraws):

@@ -12,7 +12,6 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, check_count
 from plackett.validation import positive
 
-SAMPLING = {"draws": 250, "tune": 250, "chains": 4}  # of inference="gibbs"
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
@@ -59,7 +58,7 @@ class LearnedDirections(BaseEstimator):
             return climb(inference, task, self, shape), task
         raise ValueError(
             "there is no variational approximation for learned directions: their posterior has many modes. Use "
-            "inference='gibbs', or inference='em' for a fast fit."
+            "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
         )
 
     def prior(self, n_classes: int, shape: float, components: int | None = None) -> Any:

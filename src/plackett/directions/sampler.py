@@ -25,6 +25,8 @@ from plackett.inference.gibbs import Gibbs, Run
 from plackett.inference.store import Portion, Store
 from plackett.model.race import Array
 
+LENGTH = {"draws": 250, "tune": 250}
+
 
 @dataclass
 class Walker:
@@ -87,9 +89,21 @@ class DirectionRun(Run):
         return self.found[1]
 
 
+def _completed(settings: Gibbs) -> Gibbs:
+    """The settings with lengths that suit this sampler; those of the other one are refused."""
+    usual = Gibbs().get_params(deep=False)
+    for name in ("moves", "shape_prior", "move_budget"):
+        if getattr(settings, name) != usual[name]:
+            raise ValueError(
+                f"Gibbs({name}) is a setting of the sampler for fixed features, and there is nothing to set with "
+                f"features='learned'. Leave it out, or add features='exp' for the paper's model."
+            )
+    return settings.completed(**LENGTH)
+
+
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it; a run cut short goes without."""
-    settings._check()
+    settings = _completed(settings)
     task, held_out = choose_scale(task, learned, shape, settings.tune, settings.draws)
     run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs)
     try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.gates import Gates, standardise
+from plackett.directions.posterior import DirectionDraws
 from plackett.model.race import Array
 
 READ = 200  # rows
@@ -38,60 +40,81 @@ def along_covariates(directions: Array, gates: Gates) -> Array:
     return np.where(np.isfinite(gates.scale), beta, 0.0)
 
 
+@dataclass(frozen=True)
 class Portrait:
-    """One draw to read: the one whose predictions for the training rows are nearest to the average.
+    """The draw to read: the one whose predictions for the training rows are nearest to the average.
 
     Components have no identity from draw to draw, so they are shown as they stand together in one.
+
+    Attributes
+    ----------
+    draw : int
+        Its place among those that predict.
+    share : (M,) array
+        Share of the gates of each component, over the training rows.
     """
 
-    def __init__(self, draws: Any, gates: Gates, X: Any):
-        probability = np.concatenate(list(draws.probabilities(gates.chunks(some_rows(X)))))
-        distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
-        s = int(np.argmin(distance))
-        self.gates = Gates(
-            gates.directions[s][None], gates.offsets[s][None], gates.mean, gates.scale, gates.rotation, gates.knots
-        )
-        self.votes = draws.votes[s]  # (K, M)
-        self.share = self.gate(X).mean(axis=0)
-        beta = along_covariates(gates.directions[s], gates)
-        self.directions = beta - self.share @ beta  # a common vector changes nothing
-        self.order = np.argsort(-self.share, kind="stable")
+    draw: int
+    share: Array = field(repr=False)
 
-    def gate(self, X: Array) -> Array:
-        """(n, M)."""
-        return np.concatenate([block[:, 0] for block in self.gates.chunks(X)])
 
-    def components(self, classes: npt.NDArray[Any], names: npt.NDArray[Any]) -> Any:
-        """A row for each component, by share: the class it votes for, its votes, and its direction."""
-        import pandas as pd
+def portrait(draws: DirectionDraws, gates: Gates, X: Array) -> Portrait:
+    """The draw to read, from the training rows."""
+    probability = np.concatenate(list(draws.probabilities(gates.chunks(some_rows(X)))))
+    distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
+    s = int(np.argmin(distance))
+    return Portrait(s, _gate(gates, s, X).mean(axis=0))
 
-        table = pd.DataFrame(
-            {
-                "share": self.share,
-                "votes for": classes[np.argmax(self.votes, axis=0)],
-                **{f"vote {label}": self.votes[k] for k, label in enumerate(classes)},
-                **{str(name): self.directions[:, f] for f, name in enumerate(names)},
-            }
-        )
-        table.index.name = "component"
-        return table.iloc[self.order]
 
-    def explanation(self, x: Array, classes: npt.NDArray[Any], names: npt.NDArray[Any]) -> Any:
-        """A row for each component, by its gate for x: what it adds to each class, and what opens it.
+def _gate(gates: Gates, s: int, X: Array) -> Array:
+    """The gates of one draw, (n, M)."""
+    one = Gates(gates.directions[[s]], gates.offsets[[s]], gates.mean, gates.scale, gates.rotation, gates.knots)
+    return np.concatenate([block[:, 0] for block in one.chunks(X)])
 
-        The columns of the covariates hold z_f (β_jf − mean over components): how much each opens or shuts the gate.
-        """
-        import pandas as pd
 
-        gate = self.gate(x[None])[0]
-        z = np.nan_to_num(standardise(x[None], self.gates.mean, self.gates.scale, knots=self.gates.knots)[0])
-        table = pd.DataFrame(
-            {
-                "gate": gate,
-                "votes for": classes[np.argmax(self.votes, axis=0)],
-                **{f"adds to {label}": gate * self.votes[k] for k, label in enumerate(classes)},
-                **{str(name): z[f] * self.directions[:, f] for f, name in enumerate(names)},
-            }
-        )
-        table.index.name = "component"
-        return table.iloc[np.argsort(-gate, kind="stable")]
+def _directions(seen: Portrait, gates: Gates) -> Array:
+    """(M, d), from their mean by share: a vector common to all components changes nothing."""
+    beta = along_covariates(gates.directions[seen.draw], gates)
+    return beta - seen.share @ beta
+
+
+def components(
+    seen: Portrait, draws: DirectionDraws, gates: Gates, classes: npt.NDArray[Any], names: npt.NDArray[Any]
+) -> Any:
+    """A row for each component, by share: the class it votes for, its votes, and its direction."""
+    import pandas as pd
+
+    votes, directions = draws.votes[seen.draw], _directions(seen, gates)
+    table = pd.DataFrame(
+        {
+            "share": seen.share,
+            "votes for": classes[np.argmax(votes, axis=0)],
+            **{f"vote {label}": votes[k] for k, label in enumerate(classes)},
+            **{str(name): directions[:, f] for f, name in enumerate(names)},
+        }
+    )
+    table.index.name = "component"
+    return table.iloc[np.argsort(-seen.share, kind="stable")]
+
+
+def explanation(
+    seen: Portrait, draws: DirectionDraws, gates: Gates, x: Array, classes: npt.NDArray[Any], names: npt.NDArray[Any]
+) -> Any:
+    """A row for each component, by its gate for x: what it adds to each class, and what opens it.
+
+    The columns of the covariates hold z_f (β_jf − mean over components): how much each opens or shuts the gate.
+    """
+    import pandas as pd
+
+    gate, votes, directions = _gate(gates, seen.draw, x[None])[0], draws.votes[seen.draw], _directions(seen, gates)
+    z = np.nan_to_num(standardise(x[None], gates.mean, gates.scale, knots=gates.knots)[0])
+    table = pd.DataFrame(
+        {
+            "gate": gate,
+            "votes for": classes[np.argmax(votes, axis=0)],
+            **{f"adds to {label}": gate * votes[k] for k, label in enumerate(classes)},
+            **{str(name): z[f] * directions[:, f] for f, name in enumerate(names)},
+        }
+    )
+    table.index.name = "component"
+    return table.iloc[np.argsort(-gate, kind="stable")]

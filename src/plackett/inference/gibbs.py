@@ -37,11 +37,13 @@ class Gibbs(BaseEstimator):
 
     Parameters
     ----------
-    draws : int
-        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many).
-    tune : int
+    draws : int, optional
+        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: 1,000, and 250 with
+        learned directions, whose draws are less correlated.
+    tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
-        begin several times in the first half, so that the laws know more modes than a chain would find.
+        begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
+        and 250 with learned directions.
     chains : int
         Chains, from dispersed starts, run in parallel.
     moves : {"exchange", "none"}
@@ -72,8 +74,8 @@ class Gibbs(BaseEstimator):
 
     def __init__(
         self,
-        draws: int = 1000,
-        tune: int = 2000,
+        draws: int | None = None,
+        tune: int | None = None,
         chains: int = 4,
         moves: str = "exchange",
         shape_prior: Any = None,
@@ -83,8 +85,8 @@ class Gibbs(BaseEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         move_budget: float = 5.0,
     ):
-        self.draws = draws
-        self.tune = tune
+        self.draws: Any = draws  # numbers after `completed`
+        self.tune: Any = tune
         self.chains = chains
         self.moves = moves
         self.shape_prior = shape_prior
@@ -94,9 +96,16 @@ class Gibbs(BaseEstimator):
         self.checkpoint = checkpoint
         self.move_budget = move_budget
 
+    def completed(self, draws: int = 1000, tune: int = 2000) -> Gibbs:
+        """The same settings, checked, with these numbers where none were given."""
+        usual = {"draws": draws, "tune": tune}
+        left_open = {name: number for name, number in usual.items() if getattr(self, name) is None}
+        made = Gibbs(**(self.get_params(deep=False) | left_open))
+        made._check()
+        return made
+
     def fit(self, problem: Problem, shape: float | None) -> Fit:
         """Run the chains; shape None samples a."""
-        self._check()
         run = Run(self, problem, shape)
         try:
             word = run.go()
@@ -114,7 +123,7 @@ class Gibbs(BaseEstimator):
             posterior,
             shape=float(np.exp(np.log(shapes).mean())) if shape is None else shape,
             trace=values,
-            n_iter=self.tune + run.store.iterations,
+            n_iter=run.settings.tune + run.store.iterations,
             extra={"diagnostics_": found},
         )
 
@@ -138,6 +147,7 @@ class Run:
         from plackett.inference.chains import Chain, ExchangeSampler, PaperSampler, begin
         from plackett.inference.sweeps import Target
 
+        settings = settings.completed()
         self.settings, self.problem, self.learned = settings, problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)

@@ -35,7 +35,9 @@ def sampled(shape: float, draws: int, tune: int, chains: int, seed: int) -> dict
     from plackett import datasets
 
     iris = datasets.load("iris")
-    clf = PlackettLuceClassifier(Gibbs(draws=draws, tune=tune, chains=chains), shape=shape, random_state=seed)
+    clf = PlackettLuceClassifier(
+        Gibbs(draws=draws, tune=tune, chains=chains), shape=shape, features="exp", random_state=seed
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         started = time.process_time()

@@ -35,7 +35,7 @@ def gibbs(
 ) -> PlackettLuceClassifier:
     """PL-Gibbs; further settings go to the classifier."""
     sampler = Gibbs(draws=draws, tune=tune, chains=chains, moves=moves)
-    return PlackettLuceClassifier(sampler, random_state=seed, **settings)
+    return PlackettLuceClassifier(sampler, random_state=seed, **({"features": "exp"} | settings))
 
 
 def sparse_logit(y: Any, seed: int, draws: int, tune: int, chains: int, moves: str = "all") -> SparseLogitClassifier:
@@ -99,8 +99,8 @@ METHODS = {
     for method in (
         Method("logit", "Sparse Logit", sparse_logit, "sampler"),
         Method("gibbs", "PL-Gibbs", gibbs, "sampler"),
-        Method("variational", "PL-Var", lambda y, seed: PlackettLuceClassifier("variational")),
-        Method("em", "PL-EM", lambda y, seed: PlackettLuceClassifier("em")),
+        Method("variational", "PL-Var", lambda y, seed: PlackettLuceClassifier("variational", features="exp")),
+        Method("em", "PL-EM", lambda y, seed: PlackettLuceClassifier("em", features="exp")),
         Method(
             "learned",
             "PL learned",

@@ -52,7 +52,7 @@ def write_report(
     >>> from plackett import PlackettLuceClassifier
     >>> from plackett.report import write_report
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> clf = PlackettLuceClassifier("em", shape=0.9).fit(X[::2], y[::2])
+    >>> clf = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X[::2], y[::2])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "iris.html")
     ...     write_report(clf, X[::2], y[::2], path, title="Iris", test=(X[1::2], y[1::2]))
