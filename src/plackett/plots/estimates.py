@@ -75,7 +75,7 @@ def relevance(classifier: Any, *, n: int = 15, ax: Any = None) -> Any:
     ax.barh(range(len(drawn)), classifier.relevance_[drawn], color=colour(0))
     ax.set_yticks(range(len(drawn)), [label(names[f]) for f in drawn])
     ax.invert_yaxis()
-    ax.set(xlabel="log-odds between gates by a standard deviation", title=of("columns", len(drawn), len(names)))
+    ax.set(xlabel="change of log-odds per standard deviation", title=of("columns", len(drawn), len(names)))
     return ax
 
 

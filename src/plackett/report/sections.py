@@ -81,9 +81,8 @@ def model(classifier: Any) -> Section:
     kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
     body = [paragraph(words.model(classifier)), paragraph(why, kind)]
     if classifier.trace_.ndim == 2:
-        body.append(
-            paragraph("Chains that agree overlap and have even ranks; of weights, that which mixes worst is drawn.")
-        )
+        shown = "the log-posterior" if hasattr(classifier, "relevance_") else "what mixes worst"
+        body.append(paragraph(f"Chains that agree overlap and have even ranks. Drawn is {shown}."))
         alt = f"of one quantity in {len(classifier.trace_)} chains. {why}"
         trace = figure(
             "trace", lambda ax: plots.trace(classifier, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
