@@ -57,7 +57,8 @@ class Gibbs(BaseEstimator):
     max_draws : int
         Iterations of each chain after tuning at which ``target_ess`` gives up.
     max_seconds : float, optional
-        Stop after about this time with what there is.
+        Stop after about this time with the draws there are. Tuning is finished first, and with learned directions the
+        held-out rows come before it.
     checkpoint : path, optional
         Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
         of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the target
