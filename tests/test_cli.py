@@ -374,7 +374,7 @@ def test_models_that_are_none(folder, tmp_path, iris):
 
 def test_advice_is_in_options(folder):
     line = mistake("predict", folder / "m.plk", folder / "people.csv", "--interval", "0.9")
-    assert "Fit with --inference gibbs or --inference variational." in line
+    assert "Use --inference gibbs or --inference variational." in line
 
 
 @pytest.mark.parametrize(

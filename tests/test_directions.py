@@ -137,7 +137,7 @@ def test_intervals_hold_the_average(iris, quiet):
     probability = clf.predict_proba(X)
     assert (lower <= probability).all() and (probability <= upper).all()
     assert ((upper - lower).max(axis=1) > 0.01).mean() > 0.5
-    with pytest.raises(ValueError, match="no interval"):
+    with pytest.raises(ValueError, match=r"no interval. Use inference='gibbs'\.$"):
         PlackettLuceClassifier("em", features="learned").fit(X, y).predict_interval(X)
 
 

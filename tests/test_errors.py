@@ -84,6 +84,9 @@ def test_fractional_weights_are_refused_by_gibbs_only():
         PlackettLuceClassifier("gibbs", shape=1, features="exp").fit(X, y, sample_weight=weight)
     for inference in ("em", "variational"):
         PlackettLuceClassifier(inference, **FIXED).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="Use inference='em' for other weights"):
+        PlackettLuceClassifier().fit(X, y, sample_weight=weight)
+    PlackettLuceClassifier("em").fit(X, y, sample_weight=weight)
 
 
 def test_negative_features_name_row_and_column():

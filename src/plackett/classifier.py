@@ -29,11 +29,10 @@ from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
 from plackett.model.race import Array
-from plackett.posterior import Point, averaged, chunks, equal_tailed
+from plackett.posterior import Point, chunks
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
 from plackett.summary import Summarised
 from plackett.validation import (
-    check_prob,
     check_whole,
     coded_groups,
     coded_labels,
@@ -164,7 +163,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
         if isinstance(inference, Gibbs):
-            check_whole(weight, "Gibbs", "Use inference='variational' or 'em' for other weights.")
+            others = "inference='em'" if self._learned() else "inference='variational' or inference='em'"
+            check_whole(weight, "Gibbs", f"Use {others} for other weights.")
         if weight is not None:
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
@@ -241,34 +241,20 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Class probabilities (n, K), averaged over the posterior."""
         check_is_fitted(self)
         if not isinstance(self.posterior_, DirectionDraws):
-            return averaged(self._probabilities(X))
+            return super().predict_proba(X)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
         return sharpened(scores, self.posterior_.power)
 
-    def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
-        """Equal-tailed credible intervals of the class probabilities.
-
-        Parameters
-        ----------
-        X : array or data frame (n, d)
-            New rows.
-        prob : float
-            Probability that an interval holds.
-
-        Returns
-        -------
-        lower, upper : arrays (n, K)
-        """
-        check_is_fitted(self)
+    def _interval(self, X: Any, prob: float) -> tuple[Array, Array]:
+        """Refused for EM; for learned directions around the prediction, which may lean on a mode that is no draw."""
         if isinstance(self.posterior_, (Point, DirectionPoint)):
+            others = "" if isinstance(self.posterior_, DirectionPoint) else " or inference='variational'"
             raise ValueError(
-                "EM gives one estimate and no uncertainty, so there is no interval. Fit with inference='gibbs' or "
-                "inference='variational'."
+                f"EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'{others}."
             )
-        prob = check_prob(prob)
-        lower, upper = equal_tailed(self._probabilities(X), prob)
-        if isinstance(self.posterior_, DirectionDraws):  # the prediction may lean on a mode, which is no draw
+        lower, upper = super()._interval(X, prob)
+        if isinstance(self.posterior_, DirectionDraws):
             probability = self.predict_proba(X)
             return np.minimum(lower, probability), np.maximum(upper, probability)
         return lower, upper

@@ -1,7 +1,8 @@
-"""What every classifier here does in the same way once it has probabilities: predict a class, and go into a file."""
+"""What every classifier here does in the same way once it has probabilities: predict with intervals, go into a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,43 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.model.race import Array
+from plackett.posterior import averaged, equal_tailed
+from plackett.validation import check_prob
 
 
 class Verbs:
-    """Verbs that need nothing but `predict_proba` and `classes_`."""
+    """Verbs that need nothing but `classes_` and the probabilities under every draw."""
 
     classes_: npt.NDArray[Any]
 
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K)."""
+    def _probabilities(self, X: Any) -> Iterator[Array]:
+        """Class probabilities (rows, S, K) of runs of rows under every draw."""
         raise NotImplementedError
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K), averaged over the posterior."""
+        check_is_fitted(self)
+        return averaged(self._probabilities(X))
+
+    def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
+        """Equal-tailed credible intervals of the class probabilities.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            New rows.
+        prob : float
+            Probability that an interval holds.
+
+        Returns
+        -------
+        lower, upper : arrays (n, K)
+        """
+        check_is_fitted(self)
+        return self._interval(X, check_prob(prob))
+
+    def _interval(self, X: Any, prob: float) -> tuple[Array, Array]:
+        return equal_tailed(self._probabilities(X), prob)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,9 @@ from plackett.inference.base import check_count
 from plackett.logit.posterior import LogitDraws, advice, diagnose
 from plackett.logit.rounds import run_rounds
 from plackett.model.race import Array
-from plackett.posterior import averaged, equal_tailed
 from plackett.progress import progress_bar
 from plackett.summary import Summarised
-from plackett.validation import check_prob, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.validation import check_whole, coded_labels, number_or_learn, positive, row_weights
 from plackett.verbs import Verbs
 
 SAMPLERS = ("holmes-held", "polya-gamma")
@@ -165,27 +165,8 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self._training = (X, codes)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K), averaged over the posterior."""
-        X = self._checked(X)
-        return averaged(self.posterior_.probabilities(X))
-
-    def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
-        """Equal-tailed credible intervals of the class probabilities.
-
-        Parameters
-        ----------
-        X : array or data frame (n, d)
-            New rows.
-        prob : float
-            Probability that an interval holds.
-
-        Returns
-        -------
-        lower, upper : arrays (n, K)
-        """
-        X, prob = self._checked(X), check_prob(prob)
-        return equal_tailed(self.posterior_.probabilities(X), prob)
+    def _probabilities(self, X: Any) -> Iterator[Array]:
+        return self.posterior_.probabilities(self._checked(X))
 
     def to_arviz(self, log_likelihood: bool = True) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
