@@ -11,7 +11,7 @@ from plackett.diagnostics import measures
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.base import Problem
-from plackett.inference.gibbs import Run
+from plackett.inference.gibbs import WeightRun
 
 GOALS = {"lenses": 20, "iris": 20, "wine": 15, "heart": 10, "pima": 5, "german": 2}
 SECONDS = {"german": 60}  # of one core in which target_ess=400 should be reached; 10 for the others
@@ -30,9 +30,9 @@ def run(X, y, seed, **settings):
     """A finished run and the core-seconds it took, tuning and diagnosis included (compiled before)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        Run(Gibbs(**{**settings, "draws": 20, "tune": 20, "target_ess": None}), problem(X, y, seed), None).go()
+        WeightRun(Gibbs(**{**settings, "draws": 20, "tune": 20, "target_ess": None}), problem(X, y, seed), None).go()
         began = time.process_time()
-        finished = Run(Gibbs(**settings), problem(X, y, seed), None)
+        finished = WeightRun(Gibbs(**settings), problem(X, y, seed), None)
         finished.go()
         finished.diagnose()
         return finished, time.process_time() - began

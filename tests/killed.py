@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from plackett import Gibbs, PlackettLuceClassifier
-from plackett.inference import gibbs
+from plackett.inference import driver
 
 X, Y = load_iris(return_X_y=True)
 
@@ -52,7 +52,7 @@ def main(job):
     with open(job) as stream:
         job = json.load(stream)
     settings = job["settings"]
-    gibbs.ROUND_SECONDS = 0.005  # small portions, so that a kill is not late; they do not change the draws
+    driver.ROUND_SECONDS = 0.005  # small portions, so that a kill is not late; they do not change the draws
     fit(settings | {"draws": 4, "tune": 1, "target_ess": None})  # loads the compiled kernels
     whole = fit(settings)
     save(whole, job["whole"])

@@ -13,7 +13,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import plackett.inference.chains as chains
-import plackett.inference.gibbs as gibbs
+import plackett.inference.driver as driver
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import HEADER, MAGIC, CheckpointError, Journal, read, salvage
@@ -33,7 +33,7 @@ def small():
 @pytest.fixture
 def short_rounds(monkeypatch):
     """One iteration in a round, and so one in a record."""
-    monkeypatch.setattr(gibbs, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(driver, "ROUND_SECONDS", 0.0)
 
 
 def fit(data, path=None, random_state=3, shape="learn", rate=1.0, features="exp", **settings):
@@ -91,7 +91,7 @@ def test_killed_at_random_moments(tmp_path, kills, settings):
 def test_rounds_of_any_length_give_the_same_draws(small, monkeypatch, moves):
     settings = {"draws": 300, "tune": 200, "moves": moves}
     usual = fit(small, **settings)
-    monkeypatch.setattr(gibbs, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(driver, "ROUND_SECONDS", 0.0)
     assert_same(usual, fit(small, **settings))
 
 

@@ -20,7 +20,7 @@ from plackett.directions.task import make_task, principal_axes
 from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
-from plackett.inference.gibbs import Run
+from plackett.inference.driver import Run
 from plackett.priors import Gamma
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
@@ -258,6 +258,15 @@ def test_variational_says_what_to_use(iris):
 def test_settings_of_the_other_sampler_are_refused(iris, setting):
     with pytest.raises(ValueError, match=rf"Gibbs\({next(iter(setting))}\).*features='exp'"):
         PlackettLuceClassifier(Gibbs(**setting)).fit(*iris)
+
+
+def test_a_limit_of_time_ends_the_chains_and_nothing_else(iris):
+    settings = Gibbs(draws=5000, tune=50, chains=2, max_seconds=0.01)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = PlackettLuceClassifier(settings, random_state=0).fit(*iris)
+    assert clf.trace_.shape[1] < 5000 and 0 < clf.posterior_.mode_weight < 1
+    assert not any("shape" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.parametrize("setting", ["components", "own_shape", "covariate_spread", "leapfrogs"])

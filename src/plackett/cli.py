@@ -77,6 +77,9 @@ def fit(
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
     draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 250, exp 1000).")] = None,
     chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
+    target_ess: Annotated[
+        float | None, typer.Option(min=1, help="Go on to this effective sample size (gibbs).")
+    ] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop drawing after this time (gibbs).")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     force: Force = False,
@@ -92,7 +95,7 @@ def fit(
 
     check_output(out, force)
     clf = PlackettLuceClassifier(
-        _inference(inference, draws=draws, chains=chains, max_seconds=max_seconds),
+        _inference(inference, draws=draws, chains=chains, target_ess=target_ess, max_seconds=max_seconds),
         shape=_shape(shape),
         features=features.value,
         random_state=seed,

@@ -55,11 +55,11 @@ def in_options(text: str) -> str:
     Examples
     --------
     >>> from plackett.console import in_options
-    >>> in_options("Try Gibbs(draws=4000), or a fixed shape such as shape=0.1")
-    'Try --draws 4000, or a fixed shape such as --shape 0.1'
+    >>> in_options("Try Gibbs(draws=4000), or features='exp'")
+    'Try --draws 4000, or --features exp'
     """
-    text = re.sub(r"\bGibbs\((draws|chains|max_seconds)=([^)]*)\)", r"\1=\2", text)
-    options = r"\b(draws|chains|max_seconds|inference|shape|features)=['\"]?([\w.]+\w)['\"]?"
+    text = re.sub(r"\bGibbs\((draws|chains|target_ess|max_seconds)=([^)]*)\)", r"\1=\2", text)
+    options = r"\b(draws|chains|target_ess|max_seconds|inference|shape|features)=['\"]?([\w.]+\w)['\"]?"
     return re.sub(options, lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
 
 

@@ -182,9 +182,9 @@ def advice(
     if wrong is None:
         return None
     short_of_draws = target is None and limit == "max_draws"
-    more = f"Try Gibbs(draws={4 * n_draws})" if short_of_draws else f"Raise Gibbs({limit}=...)"
+    goes_on = f"Try Gibbs(draws={4 * n_draws}), or Gibbs(target_ess=400), which goes on until they are good enough"
     return (
         wrong
         + ". Weights and intervals may be off; average predictions are usually less affected. "
-        + f"{more}, or a fixed shape such as shape=0.1, which mixes better than shape='learn'."
+        + (f"{goes_on}." if short_of_draws else f"Raise Gibbs({limit}=...).")
     )

@@ -20,9 +20,9 @@ from plackett.directions.stacking import choose_scale, stack
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
-from plackett.inference.checkpoint import Journal, fingerprint
-from plackett.inference.gibbs import Gibbs, Run
-from plackett.inference.store import Portion, Store
+from plackett.inference.driver import INTERRUPTED, Run
+from plackett.inference.gibbs import Gibbs
+from plackett.inference.store import Portion
 from plackett.model.race import Array
 
 LENGTH = {"draws": 250, "tune": 250}
@@ -62,31 +62,20 @@ class DirectionRun(Run):
     """One run of the chains, new or continued from a checkpoint."""
 
     def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int):
-        self.settings, self.task, self.prior = settings, task, prior
-        self.problem = task  # type: ignore[assignment]
-        self.runner = HamiltonianSampler(pack(task.Z, task.codes, task.weight), prior, settings.tune, longest)  # type: ignore[assignment]
-        d = task.Z.shape[1]
+        self.task, self.prior = task, prior
+        runner = HamiltonianSampler(pack(task.Z, task.codes, task.weight), prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
-        self.chains = [Walker(begin(start(task, prior, rng)), rng) for rng in generators]  # type: ignore[misc]
-        capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
-        self.store = Store(settings.chains, capacity, (1, size(prior, d)))
-        self._begin_tuning((1, size(prior, d)))
-        self.found: tuple[int, DirectionDiagnostics | None] = (-1, None)  # type: ignore[assignment]
-        self.journal: Journal | None = None
-        if settings.checkpoint is not None:
-            same = [settings.draws, settings.tune, settings.chains, settings.target_ess is None, longest]
-            seed = task.seed.entropy if task.seeded else None
-            self._open(fingerprint(task.Z, task.codes, task.weight, seed, *prior, *same))
+        chains = [Walker(begin(start(task, prior, rng)), rng) for rng in generators]
+        identity = (task.Z, task.codes, task.weight, *prior, longest)
+        super().__init__(settings, task, runner, chains, (1, size(prior, task.Z.shape[1])), identity)
 
     def posterior(self) -> DirectionDraws:
         """The draws so far."""
         return unpacked(self.store.filled().log_weights[:, :, 0], self.prior, self.task.Z.shape[1])
 
-    def diagnose(self) -> DirectionDiagnostics | None:  # type: ignore[override]
+    def measure(self) -> DirectionDiagnostics | None:
         """R-hat and ESS of predictive probabilities of the draws so far."""
-        if self.found[0] != self.store.iterations:
-            self.found = (self.store.iterations, diagnose(self.posterior(), self.task.Z))
-        return self.found[1]
+        return diagnose(self.posterior(), self.task.Z)
 
 
 def _completed(settings: Gibbs) -> Gibbs:
@@ -102,26 +91,27 @@ def _completed(settings: Gibbs) -> Gibbs:
 
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
-    """The posterior of directions and weights, with a mode stacked beside it; a run cut short goes without."""
+    """The posterior of directions and weights, with a mode stacked beside it; an interrupted run goes without."""
     settings = _completed(settings)
     task, held_out = choose_scale(task, learned, shape, settings.tune, settings.draws)
     run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs)
     try:
-        word = run.go()
+        end = run.go()
     finally:
         run.close()
-    if run.store.count == 0:
-        raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
+    trace = run.draws().value
     posterior, found = run.posterior(), run.diagnose()
-    if word is None:
+    if end == INTERRUPTED:
+        word: str | None = run.kept()
+    else:
         posterior = stack(posterior, task, learned, shape, held_out)
-    word = word or advice(found, run.store.count, settings.target_ess)
+        word = advice(found, run.store.count, settings.target_ess)
     if word:
         warnings.warn(word, ConvergenceWarning, stacklevel=5)
     fit = Fit(
         posterior,  # type: ignore[arg-type]
         shape=shape,
-        trace=run.store.filled().value,
+        trace=trace,
         n_iter=settings.tune + run.store.iterations,
         extra={"diagnostics_": found},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -62,20 +62,6 @@ def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, l
     """A chain at a dispersed state."""
     rng = np.random.default_rng(seed)
     return Chain(begin(problem, shape, lower, upper, rng), rng)
-
-
-class Runner(Protocol):
-    """Something that advances chains."""
-
-    workers: int  # chains that may run at a time
-
-    def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
-        """Fill the arrays with draws."""
-        ...
-
-    def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
-        """Learn from tuning so far, of which this part is done; when all is, everything stays as it is."""
-        ...
 
 
 class PaperSampler:
