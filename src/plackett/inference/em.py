@@ -41,7 +41,7 @@ def maximise_on_simplex(claims: Array, exposure: Array) -> Array:
     nu = np.max(c - s)
     for _ in range(100):
         share = c / (s + nu)
-        step = (share.sum() - 1) / (share / (s + nu)).sum()
+        step = nu * (share.sum() - 1) / (share * (nu / (s + nu))).sum()  # in units of ν, which may be 1e-309
         nu += step
         if step <= 1e-15 * nu:
             break
