@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,15 +23,6 @@ ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
 BEGINNINGS = 8  # of every chain in the first half of tuning
 SEEN = 256  # states of tuning, of all chains, that are remembered for what is learned at its end
 INTERRUPTED, OUT_OF_TIME = "interrupted", "max_seconds"  # ends that come before there is enough
-
-
-class Chain(Protocol):
-    """A chain as the driver knows it: arrays that a checkpoint keeps, and a generator."""
-
-    state: Sequence[Array]
-    rng: np.random.Generator
-    runs: Array
-    gains: Array
 
 
 class Runner(Protocol):
@@ -232,6 +223,6 @@ class Run(ABC):
             self.journal.close()
 
 
-def _arrays(chain: Chain) -> tuple[Any, ...]:
+def _arrays(chain: Any) -> tuple[Any, ...]:
     """All that a chain is, apart from its generator."""
     return (*chain.state, chain.runs, chain.gains)
