@@ -103,6 +103,13 @@ def test_learned_directions_are_fitted_shown_and_predict(folder, tmp_path):
     assert components["share"].sum() == pytest.approx(1) and "age" in components
 
 
+def test_a_target_is_passed_on_and_reached(folder, tmp_path):
+    arguments = ("--features", "exp", "--shape", "1", "--draws", "50", "--target-ess", "60", "--out", tmp_path / "t")
+    assert plackett("fit", folder / "people.csv", "--target", "mode", *arguments).exit_code == 0
+    clf = load(tmp_path / "t")
+    assert clf.inference.target_ess == 60 and clf.diagnostics_.smallest_ess >= 60
+
+
 def test_variational_says_which_features_it_needs(folder, tmp_path):
     fitted = ("fit", folder / "people.csv", "--target", "mode", "--inference", "variational", "--out", tmp_path / "v")
     assert "Use --features exp for the paper's model, or --inference gibbs or --inference em." in mistake(*fitted)

@@ -57,6 +57,8 @@ def in_options(text: str) -> str:
     >>> from plackett.console import in_options
     >>> in_options("Try Gibbs(draws=4000), or features='exp'")
     'Try --draws 4000, or --features exp'
+    >>> in_options("Gibbs(target_ess=400)")
+    '--target-ess 400'
     """
     text = re.sub(r"\bGibbs\((draws|chains|target_ess|max_seconds)=([^)]*)\)", r"\1=\2", text)
     options = r"\b(draws|chains|target_ess|max_seconds|inference|shape|features)=['\"]?([\w.]+\w)['\"]?"

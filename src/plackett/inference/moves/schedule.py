@@ -21,7 +21,7 @@ NAMES = ("redraw", "coordinate", "swap", "swap near", "flip", "flip near", "mirr
 REDRAW, COORDINATE, SWAP, SWAP_NEAR, FLIP_ONE, FLIP_CLOSE, MIRROR, LEAP, PART = range(len(NAMES))
 
 # What a run of each move costs, in nanoseconds of a usual machine: counted and never timed, so that a seed gives the
-# same draws anywhere. Leaps and redraws look at all weights, leaps at all laws.
+# same draws anywhere. Leaps and redraws look at all weights, leaps at all laws; of parts it is one try of two.
 A_RUN = np.array([500.0, 800.0, 1000.0, 1000.0, 1400.0, 1400.0, 2500.0, 2000.0, 2500.0])
 A_ROW = np.array([3.0, 1.3, 1.4, 1.4, 2.3, 2.3, 3.5, 3.0, 3.0])
 A_WEIGHT = np.array([50.0, 0, 0, 0, 0, 0, 0, 90.0, 0])
