@@ -13,14 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
 from plackett.directions import LearnedDirections, reference
 from plackett.directions import gradient as compiled
+from plackett.directions.positions import unpacked
 from plackett.directions.posterior import sharpened
-from plackett.directions.prior import inverse_weights, log_density, make_target, size, weights_from
+from plackett.directions.prior import inverse_weights, log_density, log_weights_of, make_target, size
 from plackett.directions.stacking import best_mixture
 from plackett.directions.task import make_task, principal_axes
 from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Run
+from plackett.posterior import normalised
 from plackett.priors import Gamma
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
@@ -48,11 +50,6 @@ def test_compiled_pass_equals_reference(n, d, K, M):
         np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
 
 
-def test_compiled_exp_is_exact():
-    x = -np.linspace(0, 600, 5001)
-    np.testing.assert_allclose([compiled.exp(v) for v in x], np.exp(x), rtol=5e-16)
-
-
 def test_far_scores_stay_finite():
     X, codes, weight, beta, log_weights = problem()
     value, directions, weights = compiled_likelihood(X * 1e3, codes, weight, beta, log_weights)
@@ -76,9 +73,19 @@ def test_gradient_of_the_posterior_by_finite_differences():
 
 def test_weights_and_their_coordinates_are_inverse():
     log_weights, shape = np.array([[-60, -3, 0.5], [-1, 2, 5.0]]), np.array([[0.02, 0.05, 0.02], [0.3, 1.0, 2.5]])
-    back = np.empty((2, 3))
-    weights_from(inverse_weights(log_weights, shape), shape, back)
-    np.testing.assert_allclose(back, log_weights, rtol=1e-12)
+    np.testing.assert_allclose(log_weights_of(inverse_weights(log_weights, shape), shape), log_weights, rtol=1e-12)
+
+
+def test_positions_are_unpacked_as_the_density_sees_them():
+    X, codes, weight, *_ = problem()
+    prior = LearnedDirections(components=2).prior(3, 0.02)
+    target = make_target(compiled.pack(X, codes, weight), prior)
+    q = np.random.default_rng(1).normal(size=size(prior, 5))
+    log_density(q, np.empty_like(q), target)
+    draws = unpacked(q[None, None], prior, 5)
+    np.testing.assert_allclose(target.beta, draws.directions[0, 0], rtol=1e-14)
+    np.testing.assert_allclose(normalised(target.log_weights), draws.log_weights[0, 0], rtol=1e-13)
+    np.testing.assert_allclose(target.scale, draws.scales[0, 0], rtol=1e-14)
 
 
 def test_one_component_for_each_class_is_multinomial_logit(iris):

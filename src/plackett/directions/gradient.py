@@ -4,7 +4,8 @@ ln p(Y|β, λ) = Σ_i w_i [ln Σ_j e^{x_i·β_j} λ_{y_i j} − ln Σ_j e^{x_i·
 ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} of the label and the gates π_ij ∝ e^{x_i·β_j} Λ_j of the row, the gradient is
 Xᵀw(ρ − π) in β, and wins − exposure∘λ in ln λ: wins_kj = Σ_{y_i=k} w_i ρ_ij, exposure_j = Σ_i w_i π_ij / Λ_j.
 
-Rows are sorted by class and packed in column-major panels; every inner loop runs across the rows of one. The sums are
+Rows are sorted by class, eight to a vector, two vectors to a panel. Both matrix products keep a tile of their result in
+registers: four components by two vectors of rows for x·β, four components by two columns for Xᵀw(ρ − π). Sums are
 taken in one order, whatever the number of threads: chains run side by side, the rows of one chain do not.
 """
 
@@ -15,27 +16,33 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import FAST, jit
+from plackett.compiled import jit
 from plackett.model.race import Array
+from plackett.vectors import WIDTH, exp, larger, load, log, multiply_add, spread, store, total
 
-LANES = 32
+LANES = 2 * WIDTH
+BLOCK = 8  # panels whose residuals are held until they are multiplied with the rows
 LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row, that is told from others
 
 
 class Panels(NamedTuple):
-    """The packed rows; lanes beyond the last row of a class hold zeros and have weight zero."""
+    """The packed rows; a class is padded to whole vectors with rows of weight zero, columns to an even number."""
 
     values: Array  # (panel, column, lane)
     weight: Array  # (panel, lane)
-    label: npt.NDArray[np.int64]  # (panel,): a panel holds rows of one class
+    label: npt.NDArray[np.int64]  # (panel, 2): a vector holds rows of one class
+    n_columns: int  # without padding
 
 
 class Room(NamedTuple):
-    """Scratch of a pass, and where it leaves the gradient."""
+    """Scratch of a pass, and where it leaves the gradient; components are padded to a multiple of four."""
 
-    score: Array  # (M, lane)
-    own: Array  # (M, lane)
-    lane: Array  # (4, lane)
+    beta: Array  # (component, column)
+    residual: Array  # (BLOCK, component, lane): scores, then w(ρ − π)
+    share: Array  # (component, WIDTH)
+    product_lanes: Array  # (component, column, WIDTH)
+    win_lanes: Array  # (K, M, WIDTH)
+    gate_lanes: Array  # (M, WIDTH)
     directions: Array  # (M, d): the gradient in β
     wins: Array  # (K, M)
     gates: Array  # (M,): Σ_i w_i π_ij
@@ -43,173 +50,167 @@ class Room(NamedTuple):
 
 def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None) -> Panels:
     """Rows of each class in the order in which they come, in panels."""
-    values, weights, label = [], [], []
-    for k in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == k)
-        for start in range(0, len(rows), LANES):
-            some = rows[start : start + LANES]
-            panel, heavy = np.zeros((X.shape[1], LANES)), np.zeros(LANES)
-            panel[:, : len(some)] = X[some].T
-            heavy[: len(some)] = 1.0 if weight is None else weight[some]
-            values.append(panel)
-            weights.append(heavy)
-            label.append(k)
-    return Panels(np.array(values), np.array(weights), np.array(label, dtype=np.int64))
+    n, d = X.shape
+    size = np.bincount(codes)
+    vectors = -(-size // WIDTH)
+    label = np.repeat(np.arange(len(size)), vectors)
+    first = np.concatenate([[0], np.cumsum(vectors)[:-1]]) * WIDTH  # place of a class's first row
+    order = np.argsort(codes, kind="stable")
+    before = np.concatenate([[0], np.cumsum(size)[:-1]])
+    place = np.empty(n, dtype=np.intp)
+    place[order] = np.arange(n) + (first - before)[codes[order]]
+    n_panels = -(-len(label) // 2)
+    values, weights = np.zeros((n_panels * LANES, d + d % 2)), np.zeros(n_panels * LANES)
+    values[place, :d] = X
+    weights[place] = 1.0 if weight is None else weight
+    values = np.ascontiguousarray(values.reshape(n_panels, LANES, -1).transpose(0, 2, 1))
+    label = np.concatenate([label, label[-1:]])[: 2 * n_panels].reshape(n_panels, 2)
+    return Panels(values, weights.reshape(n_panels, LANES), label.astype(np.int64), d)
 
 
 def make_room(n_components: int, n_columns: int, n_classes: int) -> Room:
     """Scratch for one chain."""
-    M = n_components
+    M, K = n_components, n_classes
+    components, columns = -(-M // 4) * 4, n_columns + n_columns % 2
     return Room(
-        np.empty((M, LANES)),
-        np.empty((M, LANES)),
-        np.empty((4, LANES)),
+        np.zeros((components, columns)),
+        np.zeros((BLOCK, components, LANES)),
+        np.empty((components, WIDTH)),
+        np.empty((components, columns, WIDTH)),
+        np.empty((K, M, WIDTH)),
+        np.empty((M, WIDTH)),
         np.empty((M, n_columns)),
-        np.empty((n_classes, M)),
+        np.empty((K, M)),
         np.empty(M),
     )
 
 
-# Flags of its own, or else those of the caller hold: reassociation would undo the rounding.
-@jit(fastmath={"contract"}, forceinline=True)
-def exp(x):
-    """e^x for LOWEST ≤ x ≤ 0, without a branch or a call, so that it vectorises.
-
-    x = k ln 2 + r with |r| ≤ ½ ln 2: the series of e^r reaches the last bit at degree 13, and 2^k is put together from
-    its exponent bits. The addition of 1.5·2⁵² rounds to an integer and leaves it in the low bits.
-    """
-    t = x * 1.4426950408889634 + 6755399441055744.0
-    k = t - 6755399441055744.0
-    r = (x - k * 0.6931471803691238) - k * 1.9082149292705877e-10
-    s = 1.6059043836821613e-10
-    s = s * r + 2.08767569878681e-09
-    s = s * r + 2.505210838544172e-08
-    s = s * r + 2.755731922398589e-07
-    s = s * r + 2.7557319223985893e-06
-    s = s * r + 2.48015873015873e-05
-    s = s * r + 0.0001984126984126984
-    s = s * r + 0.001388888888888889
-    s = s * r + 0.008333333333333333
-    s = s * r + 0.041666666666666664
-    s = s * r + 0.16666666666666666
-    s = s * r + 0.5
-    s = s * r + 1.0
-    s = s * r + 1.0
-    bits = (np.float64(t).view(np.int64) + np.int64(1023)) << np.int64(52)
-    return s * np.int64(bits).view(np.float64)
-
-
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def scores_of(x, beta, score):
-    """score = β x over one panel, four columns at a time."""
+    """score = β x over one panel."""
     M, d = beta.shape
-    whole = d - d % 4
-    for j in range(M):
-        for r in range(LANES):
-            score[j, r] = 0.0
-        for f in range(0, whole, 4):
-            b0, b1, b2, b3 = beta[j, f], beta[j, f + 1], beta[j, f + 2], beta[j, f + 3]
-            for r in range(LANES):
-                score[j, r] += (b0 * x[f, r] + b1 * x[f + 1, r]) + (b2 * x[f + 2, r] + b3 * x[f + 3, r])
-        for f in range(whole, d):
-            b0 = beta[j, f]
-            for r in range(LANES):
-                score[j, r] += b0 * x[f, r]
+    for j in range(0, M, 4):
+        l0 = l1 = l2 = l3 = spread(0.0)
+        r0 = r1 = r2 = r3 = spread(0.0)
+        for f in range(d):
+            left, right = load(x, LANES * f), load(x, LANES * f + WIDTH)
+            b0, b1, b2, b3 = spread(beta[j, f]), spread(beta[j + 1, f]), spread(beta[j + 2, f]), spread(beta[j + 3, f])
+            l0, r0 = multiply_add(b0, left, l0), multiply_add(b0, right, r0)
+            l1, r1 = multiply_add(b1, left, l1), multiply_add(b1, right, r1)
+            l2, r2 = multiply_add(b2, left, l2), multiply_add(b2, right, r2)
+            l3, r3 = multiply_add(b3, left, l3), multiply_add(b3, right, r3)
+        at = LANES * j
+        store(score, at, l0)
+        store(score, at + WIDTH, r0)
+        store(score, at + LANES, l1)
+        store(score, at + LANES + WIDTH, r1)
+        store(score, at + 2 * LANES, l2)
+        store(score, at + 2 * LANES + WIDTH, r2)
+        store(score, at + 3 * LANES, l3)
+        store(score, at + 3 * LANES + WIDTH, r3)
 
 
-@jit(fastmath=FAST, forceinline=True)
-def add_products(x, residual, out):
-    """out += residual xᵀ over one panel."""
-    M, d = out.shape
-    whole = d - d % 4
-    for j in range(M):
-        for f in range(0, whole, 4):
-            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-            for r in range(LANES):
-                e = residual[j, r]
-                s0 += e * x[f, r]
-                s1 += e * x[f + 1, r]
-                s2 += e * x[f + 2, r]
-                s3 += e * x[f + 3, r]
-            out[j, f] += s0
-            out[j, f + 1] += s1
-            out[j, f + 2] += s2
-            out[j, f + 3] += s3
-        for f in range(whole, d):
-            s0 = 0.0
-            for r in range(LANES):
-                s0 += residual[j, r] * x[f, r]
-            out[j, f] += s0
+@jit
+def add_products(values, residual, first, last, lanes):
+    """lanes += residual xᵀ over the panels first ≤ q < last, lane by lane."""
+    M, d = lanes.shape[:2]
+    for j in range(0, M, 4):
+        for f in range(0, d, 2):
+            at = WIDTH * (j * d + f)
+            a0, b0 = load(lanes, at), load(lanes, at + WIDTH)
+            a1, b1 = load(lanes, at + WIDTH * d), load(lanes, at + WIDTH * d + WIDTH)
+            a2, b2 = load(lanes, at + 2 * WIDTH * d), load(lanes, at + 2 * WIDTH * d + WIDTH)
+            a3, b3 = load(lanes, at + 3 * WIDTH * d), load(lanes, at + 3 * WIDTH * d + WIDTH)
+            for q in range(first, last):
+                for half in range(0, LANES, WIDTH):
+                    column = LANES * (q * d + f) + half
+                    x, y = load(values, column), load(values, column + LANES)
+                    row = LANES * ((q - first) * M + j) + half
+                    e0, e1 = load(residual, row), load(residual, row + LANES)
+                    e2, e3 = load(residual, row + 2 * LANES), load(residual, row + 3 * LANES)
+                    a0, b0 = multiply_add(e0, x, a0), multiply_add(e0, y, b0)
+                    a1, b1 = multiply_add(e1, x, a1), multiply_add(e1, y, b1)
+                    a2, b2 = multiply_add(e2, x, a2), multiply_add(e2, y, b2)
+                    a3, b3 = multiply_add(e3, x, a3), multiply_add(e3, y, b3)
+            store(lanes, at, a0)
+            store(lanes, at + WIDTH, b0)
+            store(lanes, at + WIDTH * d, a1)
+            store(lanes, at + WIDTH * d + WIDTH, b1)
+            store(lanes, at + 2 * WIDTH * d, a2)
+            store(lanes, at + 2 * WIDTH * d + WIDTH, b2)
+            store(lanes, at + 3 * WIDTH * d, a3)
+            store(lanes, at + 3 * WIDTH * d + WIDTH, b3)
 
 
-@jit(fastmath=FAST, forceinline=True)
-def gates_and_shares(score, own, lane, log_total, vote, weight):
-    """Turn scores into w(ρ − π), in `score`, and wρ, in `own`; the panel's log-likelihood.
+@jit
+def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gate_lanes):
+    """Turn the scores of eight rows into w(ρ − π); adds wρ and wπ to the lanes, returns w·ln p in each lane.
 
-    vote = λ_{y j}/Λ_j of the panel's class. Scores are taken relative to the largest of each row.
+    vote = λ_{y j}/Λ_j of the rows' class. Scores are taken relative to the largest of each row.
     """
     M = len(log_total)
-    peak, total, mine = lane[0], lane[1], lane[2]
-    for r in range(LANES):
-        peak[r] = -np.inf
-        total[r] = 0.0
-        mine[r] = 0.0
+    peak = spread(-np.inf)
     for j in range(M):
-        for r in range(LANES):
-            score[j, r] += log_total[j]
-            peak[r] = max(peak[r], score[j, r])
+        peak = larger(peak, load(score, LANES * j + half) + spread(log_total[j]))
+    gates = own = spread(0.0)
     for j in range(M):
-        for r in range(LANES):
-            e = exp(max(score[j, r] - peak[r], LOWEST))
-            score[j, r] = e
-            total[r] += e
-            own[j, r] = e * vote[j]
-            mine[r] += own[j, r]
-    value = 0.0
-    for r in range(LANES):
-        if weight[r] > 0:
-            value += weight[r] * (np.log(mine[r]) - np.log(total[r]))
-        mine[r] = weight[r] / mine[r]
-        total[r] = weight[r] / total[r]
+        e = exp(larger(load(score, LANES * j + half) + spread(log_total[j]) - peak, spread(LOWEST)))
+        mine = e * spread(vote[j])
+        gates, own = gates + e, own + mine
+        store(score, LANES * j + half, e)
+        store(share, WIDTH * j, mine)
+    for_own, for_all = weight / own, weight / gates
     for j in range(M):
-        for r in range(LANES):
-            own[j, r] *= mine[r]
-            score[j, r] = own[j, r] - score[j, r] * total[r]
-    return value
+        rho, pi = load(share, WIDTH * j) * for_own, load(score, LANES * j + half) * for_all
+        store(win_lanes, WIDTH * j, load(win_lanes, WIDTH * j) + rho)
+        store(gate_lanes, WIDTH * j, load(gate_lanes, WIDTH * j) + pi)
+        store(score, LANES * j + half, rho - pi)
+    return weight * log(own / gates)
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def log_likelihood(panels, beta, log_weights, votes, log_total, room):
     """ln p(Y|β, λ); its gradient is left in `room`: directions, and wins − gates∘λ/Λ in ln λ.
 
     `votes` (K, M) and `log_total` (M,) are filled with λ_kj/Λ_j and ln Λ_j.
     """
-    K, M = log_weights.shape
+    (K, M), d = log_weights.shape, beta.shape[1]
     for j in range(M):
         peak = -np.inf
         for k in range(K):
             peak = max(peak, log_weights[k, j])
-        total = 0.0
+        whole = 0.0
         for k in range(K):
             votes[k, j] = np.exp(max(log_weights[k, j] - peak, -100.0))
-            total += votes[k, j]
+            whole += votes[k, j]
         for k in range(K):
-            votes[k, j] /= total
-        log_total[j] = peak + np.log(total)
-    room.directions[:] = 0.0
-    room.wins[:] = 0.0
-    room.gates[:] = 0.0
-    value = 0.0
-    for p in range(len(panels.label)):
-        x, k = panels.values[p], panels.label[p]
-        scores_of(x, beta, room.score)
-        value += gates_and_shares(room.score, room.own, room.lane, log_total, votes[k], panels.weight[p])
-        for j in range(M):
-            shares, residuals = 0.0, 0.0
-            for r in range(LANES):
-                shares += room.own[j, r]
-                residuals += room.score[j, r]
-            room.wins[k, j] += shares
-            room.gates[j] += shares - residuals
-        add_products(x, room.score, room.directions)
-    return value
+            votes[k, j] /= whole
+            for r in range(WIDTH):
+                room.win_lanes[k, j, r] = 0.0
+        log_total[j] = peak + np.log(whole)
+        for f in range(d):
+            room.beta[j, f] = beta[j, f]
+        for r in range(WIDTH):
+            room.gate_lanes[j, r] = 0.0
+    for at in range(0, room.product_lanes.size, WIDTH):
+        store(room.product_lanes, at, spread(0.0))
+    value = spread(0.0)
+    n_panels = len(panels.label)
+    for first in range(0, n_panels, BLOCK):
+        last = min(first + BLOCK, n_panels)
+        for q in range(first, last):
+            score = room.residual[q - first]
+            scores_of(panels.values[q], room.beta, score)
+            for half in range(2):
+                k, weight = panels.label[q, half], load(panels.weight[q], WIDTH * half)
+                value = value + gates_and_shares(
+                    score, WIDTH * half, room.share, log_total, votes[k], weight, room.win_lanes[k], room.gate_lanes
+                )
+        add_products(panels.values, room.residual, first, last, room.product_lanes)
+    for j in range(M):
+        room.gates[j] = total(load(room.gate_lanes, WIDTH * j))
+        for k in range(K):
+            room.wins[k, j] = total(load(room.win_lanes, WIDTH * (k * M + j)))
+        for f in range(d):
+            room.directions[j, f] = total(load(room.product_lanes, WIDTH * (j * room.beta.shape[1] + f)))
+    return total(value)

@@ -15,6 +15,7 @@ from plackett.compiled import jit
 from plackett.directions.prior import log_density
 from plackett.model.race import Array
 
+INVERSE_MASS, MEAN, SQUARES = range(3)  # rows of Walk.variance
 STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, NUMBERS = range(8)
 ACCEPTANCE, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75
 ASSUMED, DOUBTED = 0.1, 5.0  # the variance assumed at the start, and the draws it counts for
@@ -50,11 +51,10 @@ def windows(tune: int) -> npt.NDArray[np.int64]:
     return np.array(ends, dtype=np.int64)
 
 
-@jit(forceinline=True)
+@jit
 def adapt(walk, accepted, ends):
     """One step of dual averaging and of the running variances; a new mass where a window ends."""
-    inverse_mass, mean, squares = walk.variance
-    numbers, q = walk.numbers, walk.position
+    numbers, q, variance = walk.numbers, walk.position, walk.variance
     numbers[COUNT] += 1
     weight = 1 / (numbers[COUNT] + DELAY)
     numbers[ERROR] += weight * (ACCEPTANCE - accepted - numbers[ERROR])
@@ -64,16 +64,15 @@ def adapt(walk, accepted, ends):
     numbers[SEEN] += 1
     n = numbers[SEEN]
     for i in range(len(q)):
-        change = q[i] - mean[i]
-        mean[i] += change / n
-        squares[i] += change * (q[i] - mean[i])
+        change = q[i] - variance[MEAN, i]
+        variance[MEAN, i] += change / n
+        variance[SQUARES, i] += change * (q[i] - variance[MEAN, i])
     for end in ends:
         if numbers[DONE] == end:
             for i in range(len(q)):
-                inverse_mass[i] = (squares[i] + DOUBTED * ASSUMED) / (n - 1 + DOUBTED)
-            mean[:] = 0.0
-            squares[:] = 0.0
-            numbers[SEEN] = numbers[COUNT] = numbers[ERROR] = 0.0
+                variance[INVERSE_MASS, i] = (variance[SQUARES, i] + DOUBTED * ASSUMED) / (n - 1 + DOUBTED)
+                variance[MEAN, i], variance[SQUARES, i] = 0.0, 0.0
+            numbers[SEEN], numbers[COUNT], numbers[ERROR] = 0.0, 0.0, 0.0
             numbers[STEP] = numbers[MEAN_STEP]
             numbers[ANCHOR] = numbers[MEAN_STEP] + np.log(2.0)
 
@@ -81,16 +80,16 @@ def adapt(walk, accepted, ends):
 @jit
 def advance(walk, rng, target, ends, longest, tuning, draws, values):
     """So many iterations as `draws` (n, D) has room for; `values` (n,) gets the log-density of each."""
-    q, numbers, inverse_mass = walk.position, walk.numbers, walk.variance[0]
+    q, numbers, inverse_mass = walk.position, walk.numbers, walk.variance[INVERSE_MASS]
     D = len(q)
     gradient, p = np.empty(D), np.empty(D)
     old, old_gradient = np.empty(D), np.empty(D)
     value = log_density(q, gradient, target)
     for t in range(len(draws)):
         step = np.exp(numbers[STEP] if tuning else numbers[MEAN_STEP])
-        old[:], old_gradient[:], old_value = q, gradient, value
-        energy = -value
+        old_value, energy = value, -value
         for i in range(D):
+            old[i], old_gradient[i] = q[i], gradient[i]
             z = rng.standard_normal()
             p[i] = z / np.sqrt(inverse_mass[i])
             energy += 0.5 * z * z
@@ -108,7 +107,11 @@ def advance(walk, rng, target, ends, longest, tuning, draws, values):
             energy -= 0.5 * p[i] * p[i] * inverse_mass[i]
         accepted = np.exp(min(energy, 0.0)) if energy > -1000.0 else 0.0
         if not rng.random() < accepted:
-            q[:], gradient[:], value = old, old_gradient, old_value
+            value = old_value
+            for i in range(D):
+                q[i], gradient[i] = old[i], old_gradient[i]
         if tuning:
             adapt(walk, accepted, ends)
-        draws[t], values[t] = q, value
+        values[t] = value
+        for i in range(D):
+            draws[t, i] = q[i]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import FAST, jit
+from plackett.compiled import jit
 from plackett.directions.gradient import Panels, Room, log_likelihood, make_room
 from plackett.model.race import Array
 
@@ -45,12 +45,17 @@ class Target(NamedTuple):
     log_weights: Array  # (K, M)
     votes: Array  # (K, M)
     log_total: Array  # (M,)
+    scale: Array  # (d,) s
+    to_shared: Array  # (d,)
+    to_single: Array  # (d,)
+    squares: Array  # (d,)
 
 
 def make_target(panels: Panels, prior: Prior) -> Target:
     """With scratch of its own, for one chain."""
-    (K, M), d = prior.shape.shape, panels.values.shape[1]
-    return Target(panels, prior, make_room(M, d, K), np.empty((M, d)), np.empty((K, M)), np.empty((K, M)), np.empty(M))
+    (K, M), d = prior.shape.shape, panels.n_columns
+    scratch = np.empty((M, d)), np.empty((K, M)), np.empty((K, M)), np.empty(M), *(np.empty(d) for _ in range(4))
+    return Target(panels, prior, make_room(M, d, K), *scratch)
 
 
 def size(prior: Prior, n_columns: int) -> int:
@@ -59,25 +64,17 @@ def size(prior: Prior, n_columns: int) -> int:
     return (K + M) * n_columns + K * M + n_columns + 2
 
 
-@jit(forceinline=True)
-def parts(q, K, M, d):
-    """Views of a position: u (K, d), v (M, d), t (K, M), ln s (d,), ln σ (2,)."""
-    a, b, c = K * d, (K + M) * d, (K + M) * d + K * M
-    return q[:a].reshape(K, d), q[a:b].reshape(M, d), q[b:c].reshape(K, M), q[c : c + d], q[c + d :]
+def parts(q: Array, K: int, M: int, d: int) -> tuple[Array, ...]:
+    """Views of positions (…, D): u (…, K, d), v (…, M, d), t (…, K, M), ln s (…, d), ln σ (…, 2)."""
+    u, v, t, log_s, log_sigma = np.split(q, np.cumsum([K * d, M * d, K * M, d]), axis=-1)
+    size = q.shape[:-1]
+    return u.reshape(*size, K, d), v.reshape(*size, M, d), t.reshape(*size, K, M), log_s, log_sigma
 
 
-@jit(forceinline=True)
-def softplus(x):
-    """ln(1 + e^x)."""
-    return max(x, 0.0) + np.log1p(np.exp(-abs(x)))
-
-
-@jit(forceinline=True)
-def weights_from(t, shape, log_weights):
-    """Fill ln λ = h(t)."""
-    for k in range(t.shape[0]):
-        for j in range(t.shape[1]):
-            log_weights[k, j] = t[k, j] - (1 / shape[k, j] - 1) * softplus(-t[k, j])
+def log_weights_of(t: Array, shape: Array) -> Array:
+    """ln λ = h(t)."""
+    log_weights: Array = t - (1 / shape - 1) * np.logaddexp(0.0, -t)
+    return log_weights
 
 
 def inverse_weights(log_weights: Array, shape: Array) -> Array:
@@ -90,58 +87,75 @@ def inverse_weights(log_weights: Array, shape: Array) -> Array:
     return t
 
 
-@jit(forceinline=True)
-def directions(u, v, log_s, log_sigma, owner, beta):
-    """Fill β_jf = s_f (σ_0 u_kf + σ_1 v_jf)."""
-    M, d = v.shape
-    shared, single = np.exp(log_sigma[0]), np.exp(log_sigma[1])
-    for f in range(d):
-        s = np.exp(log_s[f])
-        for j in range(M):
-            beta[j, f] = s * (shared * u[owner[j], f] + single * v[j, f])
+def directions_of(u: Array, v: Array, log_s: Array, log_sigma: Array, owner: npt.NDArray[np.int64]) -> Array:
+    """β_jf = s_f (σ_0 u_kf + σ_1 v_jf)."""
+    sigma = np.exp(log_sigma)[..., None, None, :]
+    beta: Array = np.exp(log_s)[..., None, :] * (sigma[..., 0] * u[..., owner, :] + sigma[..., 1] * v)
+    return beta
 
 
-@jit(fastmath=FAST, forceinline=True)
-def log_density(q, gradient, target):
-    """Log-posterior of a position, up to a constant, and its gradient."""
-    prior, room, beta, log_weights = target.prior, target.room, target.beta, target.log_weights
-    (K, M), d = prior.shape.shape, beta.shape[1]
-    u, v, t, log_s, log_sigma = parts(q, K, M, d)
-    to_u, to_v, to_t, to_s, to_sigma = parts(gradient, K, M, d)
-    directions(u, v, log_s, log_sigma, prior.owner, beta)
-    weights_from(t, prior.shape, log_weights)
-    value = log_likelihood(target.panels, beta, log_weights, target.votes, target.log_total, room)
-    to_sigma[:] = 0.0
-    to_u[:] = 0.0
-    shared, single = np.exp(log_sigma[0]), np.exp(log_sigma[1])
+@jit
+def unpack(q, prior, scale, beta, log_weights):
+    """Fill s, β and ln λ from a position, as `directions_of` and `log_weights_of` do."""
+    (K, M), d = log_weights.shape, len(scale)
+    v, t, log_s = K * d, (K + M) * d, (K + M) * d + K * M
+    shared, single = np.exp(q[log_s + d]), np.exp(q[log_s + d + 1])
     for f in range(d):
-        s = np.exp(log_s[f])
-        to_s[f] = 0.0
-        for j in range(M):
-            k, slope = prior.owner[j], room.directions[j, f] * s
-            to_u[k, f] += slope * shared
-            to_v[j, f] = slope * single - v[j, f]
-            to_s[f] += room.directions[j, f] * beta[j, f]
-            to_sigma[0] += slope * shared * u[k, f]
-            to_sigma[1] += slope * single * v[j, f]
-            value -= 0.5 * v[j, f] ** 2
+        scale[f] = np.exp(q[log_s + f])
+    for j in range(M):
+        u = prior.owner[j] * d
+        for f in range(d):
+            beta[j, f] = scale[f] * (shared * q[u + f] + single * q[v + j * d + f])
         for k in range(K):
-            value -= 0.5 * u[k, f] ** 2
-            to_u[k, f] -= u[k, f]
-        z = log_s[f] / prior.covariate_spread
-        value -= 0.5 * z * z
-        to_s[f] -= z / prior.covariate_spread
+            x = q[t + k * M + j]
+            log_weights[k, j] = x - (1 / prior.shape[k, j] - 1) * (max(-x, 0.0) + np.log1p(np.exp(-abs(x))))
+
+
+@jit
+def log_density(q, gradient, target):
+    """Log-posterior of a position, up to a constant, and its gradient; both laid out as `parts` has them."""
+    prior, room, beta, log_weights = target.prior, target.room, target.beta, target.log_weights
+    (K, M), d = log_weights.shape, beta.shape[1]
+    to_shared, to_single, squares, scale = target.to_shared, target.to_single, target.squares, target.scale
+    unpack(q, prior, scale, beta, log_weights)
+    value = log_likelihood(target.panels, beta, log_weights, target.votes, target.log_total, room)
+    v, t, s = K * d, (K + M) * d, (K + M) * d + K * M
+    sigma = s + d
+    shared, single = np.exp(q[sigma]), np.exp(q[sigma + 1])
+    for f in range(d):
+        gradient[s + f], to_shared[f], to_single[f], squares[f] = 0.0, 0.0, 0.0, 0.0
+    for k in range(K):
+        for f in range(d):
+            gradient[k * d + f] = -q[k * d + f]
+            squares[f] += q[k * d + f] * q[k * d + f]
+    for j in range(M):
+        u, own = prior.owner[j] * d, v + j * d
+        for f in range(d):
+            slope = room.directions[j, f] * scale[f]
+            gradient[u + f] += slope * shared
+            gradient[own + f] = slope * single - q[own + f]
+            gradient[s + f] += room.directions[j, f] * beta[j, f]
+            to_shared[f] += slope * q[u + f]
+            to_single[f] += slope * q[own + f]
+            squares[f] += q[own + f] * q[own + f]
+    gradient[sigma], gradient[sigma + 1] = 0.0, 0.0
+    for f in range(d):
+        z = q[s + f] / prior.covariate_spread
+        gradient[s + f] -= z / prior.covariate_spread
+        gradient[sigma] += to_shared[f] * shared
+        gradient[sigma + 1] += to_single[f] * single
+        value -= 0.5 * (squares[f] + z * z)
     for i in range(2):
-        z = (log_sigma[i] - prior.scale_centre[i]) / prior.scale_spread[i]
+        z = (q[sigma + i] - prior.scale_centre[i]) / prior.scale_spread[i]
         value -= 0.5 * z * z
-        to_sigma[i] -= z / prior.scale_spread[i]
+        gradient[sigma + i] -= z / prior.scale_spread[i]
     for k in range(K):
         for j in range(M):
             a, weight = prior.shape[k, j], np.exp(log_weights[k, j])
             steep = 1 / a - 1
-            rest = 1 / (1 + np.exp(t[k, j]))
+            rest = 1 / (1 + np.exp(q[t + k * M + j]))
             slope = 1 + steep * rest
             value += a * log_weights[k, j] - weight + np.log(slope)
             uphill = room.wins[k, j] - room.gates[j] * target.votes[k, j] + a - weight
-            to_t[k, j] = uphill * slope - steep * rest * (1 - rest) / slope
+            gradient[t + k * M + j] = uphill * slope - steep * rest * (1 - rest) / slope
     return value
