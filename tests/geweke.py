@@ -80,7 +80,6 @@ ROOM = types.NamedTuple((MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, VECTOR), Room)
 MODEL = (RNG, MATRIX, COLUMNS, TARGET, PAST, types.float64, types.float64)
 OUT = (BLOCK, VECTOR, types.int64[:, ::1])
 STEP = types.FunctionType(types.int64(COLUMNS, CHAIN, RNG, TARGET, PAST, types.int64, types.int64))
-REFRESH = types.FunctionType(types.void(COLUMNS, CHAIN))
 ITERATIONS = types.FunctionType(
     types.void(
         PANELS, COLUMNS, CHAIN, RNG, TARGET, VECTOR, PAST, ROOM, VECTOR, VECTOR, types.boolean, BLOCK, VECTOR, VECTOR
@@ -245,10 +244,8 @@ def from_the_model(rng, W, lower, upper, thetas, shapes, codes):
         draw_data(rng, W, thetas[t], codes[t])
 
 
-@njit([(STEP, REFRESH, *[types.int64] * 3, *MODEL, *OUT)], cache=True)
-def from_moves(
-    step, refresh, move, repeats, plain_every, rng, W, fixed, target, past, lower, upper, thetas, shapes, codes
-):
+@njit([(STEP, *[types.int64] * 3, *MODEL, *OUT)], cache=True)
+def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, past, lower, upper, thetas, shapes, codes):
     """New data, now and then a plain sweep, and the move so many times; returns the part of runs that moved."""
     K, p = thetas.shape[1:]
     theta, y, numbers = np.empty((K, p)), np.empty(W.shape[0], dtype=np.int64), np.zeros(4)
@@ -335,7 +332,7 @@ def geweke_move(K, shape, move, step=run_move, n=20_000, repeats=15, plain_every
     s, direct = direct_draws(K, shape)
     out, rng = room_for(n, s), np.random.default_rng([seed, move])
     model = (rng, s.features, s.columns, s.target, s.past, s.lower, s.upper)
-    rate = from_moves(step, refresh, move, repeats, plain_every, *model, *out)
+    rate = from_moves(step, move, repeats, plain_every, *model, *out)
     return compare(direct, statistics(s.features, *out)), rate
 
 
@@ -358,5 +355,5 @@ def double(function, *changes, **others):
         assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times in {function.py_func.__name__}"
         source = source.replace(old, new)
     namespace = {**function.py_func.__globals__, **others}
-    exec(compile(source, "<double>", "exec"), namespace)
-    return namespace[function.py_func.__name__]
+    exec(compile(source[source.index("def ") :], "<double>", "exec"), namespace)
+    return njit(error_model="numpy")(namespace[function.py_func.__name__])

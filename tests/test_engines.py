@@ -6,7 +6,8 @@ import pytest
 from conftest import small_problem
 from plackett.engines import make_engine
 from plackett.engines.base import uniforms
-from plackett.engines.numba import PanelRows, log
+from plackett.engines.numba import PanelRows
+from plackett.inference.sweeps import log
 from plackett.model.race import Weights
 
 ENGINES = ["numpy", "numba"]

@@ -80,15 +80,15 @@ def without_jacobian():
 
 def without_mass():
     """The exchange with a Metropolis step that forgets (Λ′/Λ)^(−aM)."""
-    old = "log_ratio -= a * M * math.log(chain.weights.sum() / chain.old_weights.sum())"
+    old = "log_ratio -= a * M * math.log(mass_of(chain.weights) / mass_of(chain.old_weights))"
     return double(exchange, metropolis=double(metropolis, (old, "pass")))
 
 
 def redraw_without_mass():
     return double(
         redraw_inactive,
-        (" - old * M * math.log(chain.weights.sum() / active_mass)", ""),
-        ("after = -new * M * math.log(chain.weights.sum() / active_mass)", "after = 0.0"),
+        (" - old * M * math.log(mass_of(chain.weights) / active_mass)", ""),
+        ("after = -new * M * math.log(mass_of(chain.weights) / active_mass)", "after = 0.0"),
     )
 
 
@@ -211,7 +211,7 @@ def test_a_score_that_cancels_in_a_proposal_is_summed_afresh():
     refresh(columns, chain)
     keep(chain)
     chain.theta[0, 0], chain.weights[0, 0] = -30.0, np.exp(-30.0)
-    rescore(columns, chain, 0, 1.0, np.array([0]), 1)
+    rescore(columns, chain, 0, 1.0, np.array([0]))
     real = exact_caches(columns, chain)[0]
     np.testing.assert_allclose(chain.new_scores[0, real], (chain.weights[0] @ columns.W)[real], rtol=1e-12)
 

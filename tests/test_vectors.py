@@ -30,7 +30,20 @@ def combine(x, y, out):
     v.store(out, 40, v.larger(a, b))
     v.store(out, 48, v.smaller(a, b))
     v.store(out, 56, v.count_below(a, b))
-    return v.total(a), v.least(a)
+    return v.total(a), v.smallest(a)
+
+
+@jit
+def take_apart(x, out):
+    v.store(out, 0, v.exponent(v.load(x, 0)))
+    v.store(out, 8, v.mantissa(v.load(x, 0)))
+
+
+def test_exponent_and_mantissa_put_together():
+    x, out = np.geomspace(1e-300, 1e300, 8), np.empty(16)
+    take_apart(x, out)
+    np.testing.assert_array_equal(np.ldexp(out[8:], out[:8].astype(int)), x)
+    assert ((out[8:] >= 1) & (out[8:] < 2)).all()
 
 
 def test_exponential_and_logarithm():

@@ -2,51 +2,131 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numba
+from numba import types
+from numba.core import cgutils, event
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global
 
-# Sums may be reordered and fused for vector units; infinities and NaN keep their meaning.
-FAST = {"contract", "reassoc", "nsz", "arcp"}
+REAL, WHOLE, TRUTH, NOTHING, RNG = types.float64, types.int64, types.boolean, types.void, types.npy_rng
+REALS, TABLE, CUBE = (types.Array(REAL, dimensions, "C") for dimensions in (1, 2, 3))
+WHOLES, WHOLE_TABLE = (types.Array(WHOLE, dimensions, "C") for dimensions in (1, 2))
 
 
-def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def _sources() -> str:
+    """A digest of every module with kernels: a cached kernel holds copies of what it calls in other modules."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        text = path.read_bytes()
+        if b"plackett.compiled" in text or b"plackett.vectors" in text:
+            digest.update(text)
+    return digest.hexdigest()
+
+
+SOURCES = _sources()
+
+
+def jit(function: Callable[..., Any]) -> Any:
     """`numba.njit` that releases the interpreter lock and caches where a cache can be written.
 
-    A function with FAST sums that other kernels call takes ``forceinline=True``. Each cached kernel holds its own copy
-    of what it calls; where copies are vectorised differently, one that was just compiled would round differently from
-    one that was loaded, and a seed give other draws the first time.
+    Arithmetic is strict: sums are taken as they are written and nothing is fused, so that a kernel rounds the same
+    whatever it is compiled into, and a seed gives the same draws. Loops over rows that must be fast are written with
+    `plackett.vectors`. A cached kernel is compiled anew when any kernel of the package has been edited.
     """
-    if function is None:
-        return lambda f: jit(f, **options)
-    options = {"nogil": True, "error_model": "numpy", **options}
+    kernel = numba.njit(nogil=True, error_model="numpy")(function)
     try:
-        return numba.njit(cache=True, **options)(function)
+        kernel.enable_caching()
+        kernel._cache._cache_file._source_stamp = SOURCES
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
-        return numba.njit(**options)(function)
+        pass
+    return kernel
+
+
+def record(kind: Any, *fields: Any) -> Any:
+    """The compiled type of a NamedTuple whose fields have these types."""
+    return types.NamedTuple(fields, kind)
+
+
+def apart(returned: Any, *arguments: Any) -> Callable[..., Any]:
+    """A kernel of one signature that other kernels call without taking its body in.
+
+    Numba links what a kernel calls into the kernel and optimises all of it anew, so that a body at the bottom is
+    compiled once for every function above it. A kernel made apart is compiled, or loaded, when its module is imported,
+    and its callers know its address alone.
+    """
+
+    def compile(function: Callable[..., Any]) -> Any:
+        kernel = jit(function)
+        kernel.compile(returned(*arguments))
+        kernel.disable_compile()
+        (made,) = kernel.overloads.values()
+        symbol = f"{function.__module__}.{function.__qualname__}"
+        llvmlite.binding.add_symbol(symbol, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+        @functools.wraps(function)
+        def call(*values: Any) -> Any:
+            return kernel(*values)
+
+        @infer_global(call, typing_key=symbol)
+        class Template(AbstractTemplate):
+            def generic(self, args: Any, kws: Any) -> Any:
+                return returned(*arguments)
+
+        @lower_builtin(symbol, types.VarArg(types.Any))
+        def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kind = context.call_conv.get_function_type(returned, arguments)
+            callee = cgutils.get_or_insert_function(builder.module, kind, symbol)
+            status, result = context.call_conv.call_function(builder, callee, returned, arguments, values)
+            with cgutils.if_unlikely(builder, status.is_error):
+                context.call_conv.return_status_propagate(builder, status)
+            return result
+
+        call.py_func = function  # type: ignore[attr-defined]
+        return call
+
+    return compile
 
 
 WORD = "plackett: compiling the kernels; this happens once, later runs load them from the cache\n"
-_said = threading.Event()
+PATIENCE = 1.0  # seconds of compiling before a word is said
 
 
-def _say() -> None:
-    if not _said.is_set():
-        _said.set()
-        sys.stderr.write(WORD)
+class _Word(event.Listener):
+    """Says once, on standard error, that kernels of this package are being compiled, if that takes a while."""
+
+    def __init__(self) -> None:
+        self.depth, self.said = 0, False
+        self.timer = threading.Timer(0.0, self.say)
+
+    def say(self) -> None:
+        if not self.said:
+            self.said = True
+            sys.stderr.write(WORD)
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0 and not self.said and event.data["dispatcher"].py_func.__module__.startswith("plackett."):
+            self.timer = threading.Timer(PATIENCE, self.say)
+            self.timer.daemon = True
+            self.timer.start()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.timer.cancel()
+
+
+event.register("numba:compile", _Word())
 
 
 def call(kernel: Any, *args: Any) -> Any:
-    """Call a compiled function; where its first call takes over a second, a line on standard error says why."""
-    if kernel.signatures:
-        return kernel(*args)
-    timer = threading.Timer(1.0, _say)
-    timer.daemon = True
-    timer.start()
-    try:
-        return kernel(*args)
-    finally:
-        timer.cancel()
+    return kernel(*args)

@@ -175,7 +175,7 @@ def total(typingctx: Any, a: Any) -> Any:
 
 
 @intrinsic
-def least(typingctx: Any, a: Any) -> Any:
+def smallest(typingctx: Any, a: Any) -> Any:
     """The smallest of the lanes."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -227,5 +227,27 @@ def log(typingctx: Any, x: Any) -> Any:
         z = builder.fmul(s, s)
         series = _polynomial(builder, z, [2 / (2 * i + 1) for i in range(9, -1, -1)])
         return _multiply_add(builder, builder.sitofp(e, DOUBLES), _constant(LN2), builder.fmul(s, series))
+
+    return lanes(lanes), codegen
+
+
+@intrinsic
+def exponent(typingctx: Any, x: Any) -> Any:
+    """e of x = 2^e m with 1 ≤ m < 2, of normal positive doubles, as doubles."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        e = builder.ashr(builder.bitcast(args[0], LONGS), _constant(52, LONGS))
+        return builder.sitofp(builder.sub(e, _constant(1023, LONGS)), DOUBLES)
+
+    return lanes(lanes), codegen
+
+
+@intrinsic
+def mantissa(typingctx: Any, x: Any) -> Any:
+    """m of x = 2^e m with 1 ≤ m < 2, of normal positive doubles."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.and_(builder.bitcast(args[0], LONGS), _constant(0xFFFFFFFFFFFFF, LONGS))
+        return builder.bitcast(builder.or_(bits, _constant(0x3FF0000000000000, LONGS)), DOUBLES)
 
     return lanes(lanes), codegen

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compiled import CUBE, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, jit, record
 from plackett.model.race import Array
 from plackett.vectors import WIDTH, exp, larger, load, log, multiply_add, spread, store, total
 
@@ -48,6 +48,10 @@ class Room(NamedTuple):
     gates: Array  # (M,): Σ_i w_i π_ij
 
 
+PANELS = record(Panels, CUBE, TABLE, WHOLE_TABLE, WHOLE)
+ROOM = record(Room, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, TABLE, REALS)
+
+
 def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None) -> Panels:
     """Rows of each class in the order in which they come, in panels."""
     n, d = X.shape
@@ -64,8 +68,8 @@ def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None) -> Panels:
     values[place, :d] = X
     weights[place] = 1.0 if weight is None else weight
     values = np.ascontiguousarray(values.reshape(n_panels, LANES, -1).transpose(0, 2, 1))
-    label = np.concatenate([label, label[-1:]])[: 2 * n_panels].reshape(n_panels, 2)
-    return Panels(values, weights.reshape(n_panels, LANES), label.astype(np.int64), d)
+    labels = np.concatenate([label, label[-1:]])[: 2 * n_panels].reshape(n_panels, 2).astype(np.int64)
+    return Panels(values, weights.reshape(n_panels, LANES), labels, d)
 
 
 def make_room(n_components: int, n_columns: int, n_classes: int) -> Room:
@@ -168,7 +172,7 @@ def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gat
     return weight * log(own / gates)
 
 
-@jit
+@apart(REAL, PANELS, TABLE, TABLE, TABLE, REALS, ROOM)
 def log_likelihood(panels, beta, log_weights, votes, log_total, room):
     """ln p(Y|β, λ); its gradient is left in `room`: directions, and wins − gates∘λ/Λ in ln λ.
 

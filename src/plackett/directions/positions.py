@@ -12,6 +12,7 @@ from plackett.posterior import normalised
 
 def unpacked(positions: Array, prior: Prior, d: int) -> DirectionDraws:
     """Draws from positions (chain, draw, D)."""
-    u, v, t, log_s, log_sigma = parts(positions, *prior.shape.shape, d)
+    K, M = prior.shape.shape
+    u, v, t, log_s, log_sigma = parts(positions, K, M, d)
     beta = directions_of(u, v, log_s, log_sigma, prior.owner)
     return DirectionDraws(beta, normalised(log_weights_of(t, prior.shape)), np.exp(log_s))

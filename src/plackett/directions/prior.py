@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
-from plackett.directions.gradient import Panels, Room, log_likelihood, make_room
+from plackett.compiled import REAL, REALS, TABLE, WHOLES, apart, jit, record
+from plackett.directions.gradient import PANELS, ROOM, Panels, Room, log_likelihood, make_room
 from plackett.model.race import Array
 
 
@@ -49,6 +49,10 @@ class Target(NamedTuple):
     to_shared: Array  # (d,)
     to_single: Array  # (d,)
     squares: Array  # (d,)
+
+
+PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS)
+TARGET = record(Target, PANELS, PRIOR, ROOM, TABLE, TABLE, TABLE, REALS, REALS, REALS, REALS, REALS)
 
 
 def make_target(panels: Panels, prior: Prior) -> Target:
@@ -111,7 +115,7 @@ def unpack(q, prior, scale, beta, log_weights):
             log_weights[k, j] = x - (1 / prior.shape[k, j] - 1) * (max(-x, 0.0) + np.log1p(np.exp(-abs(x))))
 
 
-@jit
+@apart(REAL, REALS, REALS, TARGET)
 def log_density(q, gradient, target):
     """Log-posterior of a position, up to a constant, and its gradient; both laid out as `parts` has them."""
     prior, room, beta, log_weights = target.prior, target.room, target.beta, target.log_weights

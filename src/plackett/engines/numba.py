@@ -1,10 +1,9 @@
 """The fast engine: rows sorted by class, packed in feature-major panels of 64, compiled loops across rows.
 
-Within a panel every loop runs over the 64 rows with λ_kj a scalar, so it vectorises; C_i of (11) is a
-branch-free count of running sums below a uniform target. A panel is read from memory once: the second
-loop finds it in the first cache and asks for the next panel meanwhile; features are taken four at a time,
-so that a row's sums are loaded and stored a quarter as often. Sums are taken in fixed blocks of panels, and the
-random numbers belong to the rows, so that results do not depend on the number of threads.
+Within a panel λ_kj meets eight rows at a time, and the sums of 32 rows stay in registers; C_i of (11) is a
+branch-free count of running sums below a uniform target. A panel is read from memory once: the second loop finds it
+in the first cache and asks for the next panel meanwhile. Sums are taken in fixed blocks of panels, and the random
+numbers belong to the rows, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from plackett.compiled import FAST, call, jit
+from plackett.compiled import call, jit
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.vectors import WIDTH, count_below, load, log, multiply_add, smaller, smallest, spread, store, total
 
 LANES = 64
 BLOCK = 64  # panels in a block: the unit of summation and of work for a thread
@@ -89,7 +89,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), codegen
 
 
-@jit(fastmath=FAST, inline="always")
+@jit
 def uniform(key, row):
     """The same numbers as `plackett.engines.base.uniforms`."""
     bits = key + row * _STEP
@@ -99,170 +99,157 @@ def uniform(key, row):
     return (np.float64(np.int64(bits >> np.uint64(12))) + 0.5) * 2.0**-52
 
 
-@jit(fastmath=FAST, inline="always")
-def log(x):
-    """ln x of a normal positive double, without a branch or a call, so that it vectorises.
-
-    x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: ten terms of the
-    series reach the last bit.
-    """
-    bits = np.float64(x).view(np.int64)
-    e = (bits - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)
-    m = np.int64(bits - (e << np.int64(52))).view(np.float64)
-    s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    high = 1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19))))
-    low = 1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * high)))
-    return np.float64(e) * 0.6931471805599453 + 2.0 * s * (1.0 + z * low)
-
-
-@jit(fastmath=FAST, inline="always")
-def _sums(panel, own, total, T, R):
-    """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four features at a time."""
-    p = panel.shape[0]
-    fours = p - p % 4
-    for r in range(LANES):
-        T[r] = 0.0
-        R[r] = 0.0
-    for j in range(0, fours, 4):
-        u0, u1, u2, u3 = own[j], own[j + 1], own[j + 2], own[j + 3]
-        v0, v1, v2, v3 = total[j], total[j + 1], total[j + 2], total[j + 3]
-        for r in range(LANES):
-            w0, w1 = np.float64(panel[j, r]), np.float64(panel[j + 1, r])
-            w2, w3 = np.float64(panel[j + 2, r]), np.float64(panel[j + 3, r])
-            T[r] += w0 * u0 + w1 * u1 + w2 * u2 + w3 * u3
-            R[r] += w0 * v0 + w1 * v1 + w2 * v2 + w3 * v3
-    for j in range(fours, p):
-        u0, v0 = own[j], total[j]
-        for r in range(LANES):
-            w0 = np.float64(panel[j, r])
-            T[r] += w0 * u0
-            R[r] += w0 * v0
+@jit
+def _sums(values, q, own, total, T, R):
+    """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four vectors of them at a time."""
+    p = values.shape[1]
+    for half in range(0, LANES, 4 * WIDTH):
+        t0 = t1 = t2 = t3 = spread(0.0)
+        r0 = r1 = r2 = r3 = spread(0.0)
+        for j in range(p):
+            at = (q * p + j) * LANES + half
+            w0, w1 = load(values, at), load(values, at + WIDTH)
+            w2, w3 = load(values, at + 2 * WIDTH), load(values, at + 3 * WIDTH)
+            u, v = spread(own[j]), spread(total[j])
+            t0, r0 = multiply_add(w0, u, t0), multiply_add(w0, v, r0)
+            t1, r1 = multiply_add(w1, u, t1), multiply_add(w1, v, r1)
+            t2, r2 = multiply_add(w2, u, t2), multiply_add(w2, v, r2)
+            t3, r3 = multiply_add(w3, u, t3), multiply_add(w3, v, r3)
+        _store_four(T, half, t0, t1, t2, t3)
+        _store_four(R, half, r0, r1, r2, r3)
 
 
-@jit(fastmath=FAST, inline="always")
+@jit
+def _store_four(out, at, a, b, c, d):
+    store(out, at, a)
+    store(out, at + WIDTH, b)
+    store(out, at + 2 * WIDTH, c)
+    store(out, at + 3 * WIDTH, d)
+
+
+@jit
 def _log_shares(weight, T, R):
     """Σ_r weight_r ln(T_r / R_r)."""
-    margin = 1.0
-    total = 0.0
+    margin, shares = spread(1.0), spread(0.0)
+    for r in range(0, LANES, WIDTH):
+        margin = smaller(margin, load(T, r) - spread(1e-290) * load(R, r))
+    if smallest(margin) > 0.0:
+        for r in range(0, LANES, WIDTH):
+            shares = multiply_add(load(weight, r), log(load(T, r) / load(R, r)), shares)
+        return total(shares)
+    value = 0.0
     for r in range(LANES):
-        margin = min(margin, T[r] - 1e-290 * R[r])
-    if margin > 0.0:
-        for r in range(LANES):
-            total += weight[r] * log(T[r] / R[r])
-    else:
-        for r in range(LANES):
-            if weight[r] > 0.0:
-                total += weight[r] * (math.log(T[r]) - math.log(R[r]))
-    return total
+        if weight[r] > 0.0:
+            value += weight[r] * (math.log(T[r]) - math.log(R[r]))
+    return value
 
 
-@jit(fastmath=FAST, inline="always")
+@jit
 def _read_ahead(values, panel, j):
     start = (panel * values.shape[1] + j) * LANES
     for lane in range(0, LANES, 64 // values.itemsize):
         prefetch(values, start + lane)
 
 
-@jit(fastmath=FAST, forceinline=True)
-def expect_blocks(panels, first, last, own, total, wins, exposure, value):
+@jit
+def _add_weighted(values, q, j, by, lanes):
+    """Add Σ_r by_r W_rj to the lanes of feature j."""
+    at = (q * values.shape[1] + j) * LANES
+    even, odd = load(lanes, WIDTH * j), spread(0.0)
+    for r in range(0, LANES, 2 * WIDTH):
+        even = multiply_add(load(by, r), load(values, at + r), even)
+        odd = multiply_add(load(by, r + WIDTH), load(values, at + r + WIDTH), odd)
+    store(lanes, WIDTH * j, even + odd)
+
+
+@jit
+def _clear(lanes):
+    for at in range(0, lanes.size, WIDTH):
+        store(lanes, at, spread(0.0))
+
+
+@jit
+def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
     """Expected statistics, (10) and (18), of blocks first ≤ b < last into row b of the outputs."""
-    p = panels.values.shape[1]
+    values, p = panels.values, panels.values.shape[1]
     T, R, claim, z = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    win_lanes, exposure_lanes = np.empty((p, WIDTH)), np.empty((p, WIDTH))
     for b in range(first, last):
         u = own[panels.block_class[b]]
-        wins[b] = 0.0
-        exposure[b] = 0.0
+        _clear(win_lanes)
+        _clear(exposure_lanes)
         value[b] = 0.0
         for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            panel = panels.values[q]
-            _sums(panel, u, total, T, R)
+            _sums(values, q, u, whole, T, R)
             value[b] += _log_shares(panels.weight[q], T, R)
             for r in range(LANES):
                 supported = panels.weight[q, r] if T[r] > 0.0 else 0.0  # else the value is −inf
                 claim[r] = supported / max(T[r], 1e-300)
                 z[r] = supported / R[r]
             for j in range(p):
-                n = 0.0
-                s = 0.0
-                _read_ahead(panels.values, q + 1, j)
-                for r in range(LANES):
-                    w = np.float64(panel[j, r])
-                    n += claim[r] * w
-                    s += z[r] * w
-                wins[b, j] += n * u[j]
-                exposure[b, j] += s
+                _read_ahead(values, q + 1, j)
+                _add_weighted(values, q, j, claim, win_lanes)
+                _add_weighted(values, q, j, z, exposure_lanes)
+        for j in range(p):
+            wins[b, j] = total(load(win_lanes, WIDTH * j)) * u[j]
+            exposure[b, j] = total(load(exposure_lanes, WIDTH * j))
 
 
-@jit(fastmath=FAST, forceinline=True)
-def sample_blocks(panels, first, last, own, total, key, wins, exposure, value):
+@jit
+def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
     """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs."""
-    p = panels.values.shape[1]
-    T, R, climb = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    target, below, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    values, p = panels.values, panels.values.shape[1]
+    T, R, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    target, below = np.empty(LANES), np.empty(LANES)
+    lanes = np.empty((p, WIDTH))
     for b in range(first, last):
         u = own[panels.block_class[b]]
-        wins[b] = 0.0
-        exposure[b] = 0.0
+        _clear(lanes)
         value[b] = 0.0
+        for j in range(p):
+            wins[b, j] = 0.0
         for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            m = panels.fill[q]
-            row = panels.first_row[q]
-            _sums(panels.values[q], u, total, T, R)
+            m, row = panels.fill[q], panels.first_row[q]
+            _sums(values, q, u, whole, T, R)
             value[b] += _log_shares(panels.weight[q], T, R)
             for r in range(LANES):
-                climb[r] = 0.0
-                below[r] = 0.0
                 target[r] = uniform(key, np.uint64(row + r)) * T[r]
-                z[r] = -log(uniform(key ^ _TIMES, np.uint64(row + r))) / R[r]
-            z[m:] = 0.0
-            _climb(panels.values, q, u, target, z, climb, below, exposure[b])
+                z[r] = uniform(key ^ _TIMES, np.uint64(row + r))
+            for r in range(0, LANES, WIDTH):
+                store(z, r, (spread(0.0) - log(load(z, r))) / load(R, r))
+            for r in range(m, LANES):
+                z[r] = 0.0
+            for half in range(0, LANES, 4 * WIDTH):
+                _climb(values, q, half, u, target, z, below, lanes)
             for r in range(m):
                 wins[b, min(int(below[r]), p - 1)] += 1.0
+        for j in range(p):
+            exposure[b, j] = total(load(lanes, WIDTH * j))
 
 
-@jit(fastmath=FAST, inline="always")
-def _climb(values, q, own, target, z, climb, below, exposure):
-    """Count the running sums of W_rj U_j below each target, add Σ_r z_r W_rj to exposure; four features at a time."""
-    panel = values[q]
-    p = panel.shape[0]
-    fours = p - p % 4
-    for j in range(0, fours, 4):
-        u0, u1, u2, u3 = own[j], own[j + 1], own[j + 2], own[j + 3]
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for ahead in range(j, j + 4):
-            _read_ahead(values, q + 1, ahead)
-        for r in range(LANES):
-            w0, w1 = np.float64(panel[j, r]), np.float64(panel[j + 1, r])
-            w2, w3 = np.float64(panel[j + 2, r]), np.float64(panel[j + 3, r])
-            c0 = climb[r] + w0 * u0
-            c1 = c0 + w1 * u1
-            c2 = c1 + w2 * u2
-            c3 = c2 + w3 * u3
-            climb[r] = c3
-            below[r] += (
-                (1.0 if c0 < target[r] else 0.0)
-                + (1.0 if c1 < target[r] else 0.0)
-                + (1.0 if c2 < target[r] else 0.0)
-                + (1.0 if c3 < target[r] else 0.0)
-            )
-            s0 += z[r] * w0
-            s1 += z[r] * w1
-            s2 += z[r] * w2
-            s3 += z[r] * w3
-        exposure[j] += s0
-        exposure[j + 1] += s1
-        exposure[j + 2] += s2
-        exposure[j + 3] += s3
-    for j in range(fours, p):
-        u0, s0 = own[j], 0.0
-        _read_ahead(values, q + 1, j)
-        for r in range(LANES):
-            w0 = np.float64(panel[j, r])
-            climb[r] += w0 * u0
-            below[r] += 1.0 if climb[r] < target[r] else 0.0
-            s0 += z[r] * w0
-        exposure[j] += s0
+@jit
+def _climb(values, q, half, own, target, z, below, lanes):
+    """Count the running sums of W_rj U_j below each target, and add Σ_r z_r W_rj to the lanes, for half a panel."""
+    p = values.shape[1]
+    c0 = c1 = c2 = c3 = spread(0.0)
+    n0 = n1 = n2 = n3 = spread(0.0)
+    t0, t1 = load(target, half), load(target, half + WIDTH)
+    t2, t3 = load(target, half + 2 * WIDTH), load(target, half + 3 * WIDTH)
+    z0, z1, z2, z3 = load(z, half), load(z, half + WIDTH), load(z, half + 2 * WIDTH), load(z, half + 3 * WIDTH)
+    for j in range(p):
+        if half == 0:
+            _read_ahead(values, q + 1, j)
+        at, u = (q * p + j) * LANES + half, spread(own[j])
+        w0, w1 = load(values, at), load(values, at + WIDTH)
+        w2, w3 = load(values, at + 2 * WIDTH), load(values, at + 3 * WIDTH)
+        c0, c1 = multiply_add(w0, u, c0), multiply_add(w1, u, c1)
+        c2, c3 = multiply_add(w2, u, c2), multiply_add(w3, u, c3)
+        n0, n1 = n0 + count_below(c0, t0), n1 + count_below(c1, t1)
+        n2, n3 = n2 + count_below(c2, t2), n3 + count_below(c3, t3)
+        even, odd = multiply_add(z0, w0, load(lanes, WIDTH * j)), z1 * w1
+        even, odd = multiply_add(z2, w2, even), multiply_add(z3, w3, odd)
+        store(lanes, WIDTH * j, even + odd)
+    _store_four(below, half, n0, n1, n2, n3)
 
 
 class PanelRows:

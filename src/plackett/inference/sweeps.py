@@ -10,9 +10,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.np.random.generator_core import next_uint64
 
-from plackett.compiled import FAST, jit
-from plackett.engines.numba import log, sample_blocks
+from plackett.compiled import REAL, REALS, TRUTH, jit, record
+from plackett.engines.numba import sample_blocks
 from plackett.model.race import Array, Weights
 
 LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
@@ -35,7 +36,10 @@ class Target(NamedTuple):
     table_step: float
 
 
-@jit(forceinline=True)
+TARGET = record(Target, REAL, TRUTH, REALS, REAL, REAL)
+
+
+@jit
 def log_gamma_draw(rng, shape):
     """ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
     if shape >= 1.0:
@@ -43,7 +47,24 @@ def log_gamma_draw(rng, shape):
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
-@jit(fastmath=FAST, inline="always")
+@jit
+def log(x):
+    """ln x of a normal positive double, without a branch or a call, so that loops over it vectorise.
+
+    x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: ten terms of the
+    series reach the last bit.
+    """
+    bits = np.float64(x).view(np.int64)
+    e = (bits - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)
+    m = np.int64(bits - (e << np.int64(52))).view(np.float64)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    high = 1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19))))
+    low = 1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * high)))
+    return np.float64(e) * 0.6931471805599453 + 2.0 * s * (1.0 + z * low)
+
+
+@jit
 def log_gamma(x):
     """ln Γ(x) for x > 0, to 1e-9: Stirling's series at x + 4."""
     z = x + 4.0
@@ -52,27 +73,31 @@ def log_gamma(x):
     return (z - 0.5) * log(z) - z + 0.9189385332046727 + series - log(x * (x + 1.0) * (x + 2.0) * (x + 3.0))
 
 
-@jit(forceinline=True)
+@jit
 def log_add(x, y):
     """ln(e^x + e^y)."""
     return max(x, y) + math.log1p(math.exp(-abs(x - y)))
 
 
-@jit(forceinline=True)
+@jit
 def normalise(log_weights):
     """Shift ln λ so that Σ λ = 1, and return the ln Λ it had."""
-    top = -np.inf
-    for value in log_weights.flat:
-        top = max(top, value)
-    total = 0.0
-    for value in log_weights.flat:
-        total += math.exp(value - top)
+    K, p = log_weights.shape
+    top, total = -np.inf, 0.0
+    for k in range(K):
+        for j in range(p):
+            top = max(top, log_weights[k, j])
+    for k in range(K):
+        for j in range(p):
+            total += math.exp(log_weights[k, j] - top)
     log_mass = top + math.log(total)
-    log_weights -= log_mass
+    for k in range(K):
+        for j in range(p):
+            log_weights[k, j] -= log_mass
     return log_mass
 
 
-@jit(forceinline=True)
+@jit
 def draw_weights(rng, state, wins, exposure, rate):
     """λ_kj ~ Gam(a + n_kj, b + s_j), equation (13); `exposure` is in units of Λ = 1."""
     log_weights, numbers = state
@@ -83,7 +108,7 @@ def draw_weights(rng, state, wins, exposure, rate):
     numbers[LOG_MASS] = normalise(log_weights)
 
 
-@jit(forceinline=True)
+@jit
 def log_prior(target, log_shape):
     """Log-density of ln a, from the table."""
     place = (log_shape - target.table_start) / target.table_step
@@ -100,20 +125,23 @@ def log_prior(target, log_shape):
     return left + part * (right - left)
 
 
-@jit(forceinline=True)
+@jit
 def log_dirichlet(shape, size, sum_log_weights):
     """Log-density of λ̄ ~ Dirichlet(a, …, a), without terms free of a."""
     return math.lgamma(shape * size) - size * math.lgamma(shape) + shape * sum_log_weights
 
 
-@jit(forceinline=True)
+@jit
 def draw_shape(rng, state, target, adapt):
     """Metropolis–Hastings on ln a given λ̄ (section 3.5), Λ integrated out; the step is adapted in tuning only.
 
     Accept with p(λ̄|a′) p(a′) a′ / (p(λ̄|a) p(a) a).
     """
     log_weights, numbers = state
-    size, total = log_weights.size, log_weights.sum()
+    size, total = log_weights.size, 0.0
+    for k in range(log_weights.shape[0]):
+        for j in range(log_weights.shape[1]):
+            total += log_weights[k, j]
     old = math.log(numbers[SHAPE])
     new = old + math.exp(numbers[LOG_STEP]) * rng.standard_normal()
     log_ratio = log_prior(target, new) - log_prior(target, old)
@@ -127,14 +155,14 @@ def draw_shape(rng, state, target, adapt):
         numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
 
 
-@jit(forceinline=True)
+@jit
 def draw_mass(rng, state, rate):
     """Λ ~ Gam(Kpa, b): the likelihood does not know the scale (section 3.5, corrected)."""
     log_weights, numbers = state
     numbers[LOG_MASS] = log_gamma_draw(rng, log_weights.size * numbers[SHAPE]) - math.log(rate)
 
 
-@jit(forceinline=True)
+@jit
 def update(rng, state, wins, exposure, target, adapt):
     """All that follows a pass: (13), then a and Λ given λ̄."""
     draw_weights(rng, state, wins, exposure, target.rate)
@@ -161,24 +189,33 @@ def make_room(panels: Any, n_classes: int) -> Room:
     return Room(*(np.empty(size) for size in sizes))
 
 
-@jit(forceinline=True)
+@jit
+def key_from(rng):
+    """The key of a pass: what `rng.integers(0, 1 << 62)` gives."""
+    return next_uint64(rng.bit_generator) >> np.uint64(2)
+
+
+@jit
 def race(panels, log_weights, key, room):
     """The sampled pass, (11) and (12), on one thread, from ln λ̄; fills wins and exposure, returns ln L."""
     K, p = log_weights.shape
     wins, exposure = room.wins, room.exposure
-    own_scale, total = np.empty(K), np.zeros(p)
+    own_scale, total = np.empty(K), np.empty(p)
+    top = -np.inf
     for k in range(K):
-        own_scale[k] = log_weights[k].max()
+        own_scale[k] = -np.inf
+        for j in range(p):
+            own_scale[k] = max(own_scale[k], log_weights[k, j])
+        top = max(top, own_scale[k])
+    for j in range(p):
+        total[j], exposure[j] = 0.0, 0.0
+    for k in range(K):
         for j in range(p):
             room.own[k, j] = math.exp(max(log_weights[k, j] - own_scale[k], -690.0))
-    top = own_scale.max()
-    for k in range(K):
-        for j in range(p):
             total[j] += math.exp(max(log_weights[k, j] - top, -690.0))
+            wins[k, j] = 0.0
     n_blocks = panels.block_class.size
     sample_blocks(panels, 0, n_blocks, room.own, total, key, room.block_wins, room.block_exposure, room.block_value)
-    wins[:] = 0.0
-    exposure[:] = 0.0
     value = 0.0
     for b in range(n_blocks):
         k = panels.block_class[b]
@@ -200,10 +237,13 @@ def sweeps(panels, state, rng, target, room, adapt, draws, shapes, values):
 
     The pass of a sweep gives the log-likelihood of the state it starts from: that state is the draw.
     """
+    K, p = state.log_weights.shape
     for t in range(shapes.size):
-        draws[t] = state.log_weights
+        for k in range(K):
+            for j in range(p):
+                draws[t, k, j] = state.log_weights[k, j]
         shapes[t] = state.numbers[SHAPE]
-        values[t] = race(panels, state.log_weights, np.uint64(rng.integers(0, 1 << 62)), room)
+        values[t] = race(panels, state.log_weights, key_from(rng), room)
         update(rng, state, room.wins, room.exposure, target, adapt)
 
 

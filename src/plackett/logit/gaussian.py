@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.compiled import FAST, jit
+from plackett.compiled import jit
+from plackett.vectors import WIDTH, load, multiply_add, spread, total
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def dot(a, b):
     """a·b."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
+    whole = a.size - a.size % WIDTH
+    lanes = spread(0.0)
+    for i in range(0, whole, WIDTH):
+        lanes = multiply_add(load(a, i), load(b, i), lanes)
+    result = total(lanes)
+    for i in range(whole, a.size):
+        result += a[i] * b[i]
+    return result
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def weighted_gram(rows, weight):
     """Σ_i weight_i a_i a_iᵀ over the columns a_i of `rows`, lower triangle only; four products share a read."""
     m, n = rows.shape
     gram, scaled = np.empty((m, m)), np.empty(n)
+    whole = n - n % WIDTH
     for j in range(m):
         row = rows[j]
         for i in range(n):
@@ -32,20 +38,25 @@ def weighted_gram(rows, weight):
         for l in range(0, j + 1, 4):
             if l + 4 <= m:
                 a0, a1, a2, a3 = rows[l], rows[l + 1], rows[l + 2], rows[l + 3]
-                s0 = s1 = s2 = s3 = 0.0
-                for i in range(n):
-                    s0 += scaled[i] * a0[i]
-                    s1 += scaled[i] * a1[i]
-                    s2 += scaled[i] * a2[i]
-                    s3 += scaled[i] * a3[i]
-                gram[j, l], gram[j, l + 1], gram[j, l + 2], gram[j, l + 3] = s0, s1, s2, s3
+                s0 = s1 = s2 = s3 = spread(0.0)
+                for i in range(0, whole, WIDTH):
+                    x = load(scaled, i)
+                    s0, s1 = multiply_add(x, load(a0, i), s0), multiply_add(x, load(a1, i), s1)
+                    s2, s3 = multiply_add(x, load(a2, i), s2), multiply_add(x, load(a3, i), s3)
+                t0, t1, t2, t3 = total(s0), total(s1), total(s2), total(s3)
+                for i in range(whole, n):
+                    t0 += scaled[i] * a0[i]
+                    t1 += scaled[i] * a1[i]
+                    t2 += scaled[i] * a2[i]
+                    t3 += scaled[i] * a3[i]
+                gram[j, l], gram[j, l + 1], gram[j, l + 2], gram[j, l + 3] = t0, t1, t2, t3
             else:
                 for h in range(l, j + 1):
                     gram[j, h] = dot(scaled, rows[h])
     return gram
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def times(rows, a, b):
     """rows @ (a∘b)."""
     product, out = np.empty(a.size), np.empty(rows.shape[0])
@@ -56,7 +67,7 @@ def times(rows, a, b):
     return out
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def combine(rows, v, out):
     """v @ rows, into `out`."""
     for i in range(out.size):
@@ -67,7 +78,7 @@ def combine(rows, v, out):
             out[i] += factor * row[i]
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def cholesky(A):
     """The lower Cholesky factor in place of the lower triangle; the upper one is neither read nor written."""
     for j in range(A.shape[0]):
@@ -84,14 +95,14 @@ def cholesky(A):
                 )
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def solve_lower(L, b):
     """L⁻¹b in place."""
     for j in range(b.size):
         b[j] = (b[j] - dot(L[j, :j], b[:j])) / L[j, j]
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def solve_upper(L, b):
     """L⁻ᵀb in place, by rows of L."""
     for j in range(b.size - 1, -1, -1):

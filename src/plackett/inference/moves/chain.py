@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plackett.compiled import FAST, jit
+from plackett.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLE, WHOLES, apart, jit, record
 from plackett.inference.moves.rows import (
     CANCELLED,
+    COLUMNS,
     Columns,
     add,
     copy,
@@ -30,7 +31,7 @@ from plackett.inference.moves.rows import (
     shift_two,
     sum_log,
 )
-from plackett.inference.sweeps import SHAPE
+from plackett.inference.sweeps import SHAPE, normalise
 from plackett.model.race import Array
 
 
@@ -54,6 +55,11 @@ class Chain(NamedTuple):
     peak: Array  # (K + 1, N) largest scores and rival since `refresh`: rounding errors are relative to them
 
 
+CHAIN = record(
+    Chain, TABLE, TABLE, REALS, REALS, TABLE, REALS, REALS, REALS, TABLE, REALS, REALS, TABLE, TABLE, REALS, TABLE
+)
+
+
 def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
     """Room for a chain; θ and the numbers are shared with the caller, the caches are filled by `refresh`."""
     K, p = theta.shape
@@ -65,13 +71,13 @@ def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
     )  # fmt: skip
 
 
-@jit(forceinline=True)
+@jit
 def own(columns, x, k):
     """The rows of class k."""
     return x[columns.start[k] : columns.start[k + 1]]
 
 
-@jit(forceinline=True)
+@jit
 def log_likelihood(logs):
     """ln L from its parts."""
     total = -logs[logs.size - 1]
@@ -80,7 +86,17 @@ def log_likelihood(logs):
     return total
 
 
-@jit(forceinline=True)
+@jit
+def mass_of(weights):
+    """Λ = Σ λ."""
+    result = 0.0
+    for k in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            result += weights[k, j]
+    return result
+
+
+@jit
 def add_up(columns, scores, out):
     """out = Σ_k scores_k, 1 on the padding."""
     copy(out, scores[0])
@@ -89,20 +105,14 @@ def add_up(columns, scores, out):
     pad(columns, out, 1.0)
 
 
-@jit
+@apart(NOTHING, COLUMNS, CHAIN)
 def refresh(columns, chain):
-    """Caches from θ, which is normalised (Λ = 1)."""
+    """Caches from θ, after normalising it (Λ = 1)."""
+    normalise(chain.theta)
     K, p = chain.theta.shape
-    top, total = chain.theta.max(), 0.0
     for k in range(K):
         for j in range(p):
-            chain.weights[k, j] = math.exp(chain.theta[k, j] - top)
-            total += chain.weights[k, j]
-    log_mass = top + math.log(total)
-    for k in range(K):
-        for j in range(p):
-            chain.theta[k, j] -= log_mass
-            chain.weights[k, j] /= total
+            chain.weights[k, j] = math.exp(chain.theta[k, j])
     chain.mass[0] = 1.0
     for k in range(K):
         score(columns, chain.weights[k], chain.scores[k])
@@ -116,33 +126,52 @@ def refresh(columns, chain):
     copy(chain.peak[K], chain.rival)
 
 
-@jit(forceinline=True)
+@jit
 def negligible(columns, chain):
     """A weight below this changes ln L by less than rounding does."""
-    return 1e-15 * chain.floor.min() / max(columns.W.shape[1], 1)
+    lowest = np.inf
+    for k in range(chain.floor.size):
+        lowest = min(lowest, chain.floor[k])
+    return 1e-15 * lowest / max(columns.W.shape[1], 1)
 
 
-@jit(forceinline=True)
+@jit
 def keep(chain):
     """Remember the point before a proposal is written over it."""
     copy_table(chain.old_theta, chain.theta)
     copy_table(chain.old_weights, chain.weights)
 
 
-@jit(forceinline=True)
+@jit
 def go_back(chain):
     """Forget a proposal."""
     copy_table(chain.theta, chain.old_theta)
     copy_table(chain.weights, chain.old_weights)
 
 
-@jit(forceinline=True)
-def rescore(columns, chain, k, factor, changed, m):
-    """new_scores of class k: features changed[:m] have new weights, and all its weights carry a new factor.
+@jit
+def difference(chain, k, j, factor):
+    """Change of the weight (k, j) before the factor; 0 if it is lost in rounding."""
+    by = chain.weights[k, j] / factor - chain.old_weights[k, j]
+    return by if abs(by) > 1e-17 * chain.floor[k] else 0.0
+
+
+@jit
+def cancelled(new, peak):
+    """The number of rows in which a sum has cancelled."""
+    bad = 0
+    for i in range(new.size):
+        bad += new[i] < CANCELLED * peak[i]
+    return bad
+
+
+@apart(NOTHING, COLUMNS, CHAIN, WHOLE, REAL, WHOLES)
+def rescore(columns, chain, k, factor, changed):
+    """new_scores of class k: the changed features have new weights, and all its weights carry a new factor.
 
     Cancellation is looked for before the factor is applied: scaled up, what a difference has lost cannot be seen.
     """
-    new, old, W = chain.new_scores[k], chain.scores[k], columns.W
+    new, old, W, m = chain.new_scores[k], chain.scores[k], columns.W, changed.size
     if m == 1:
         j = changed[0]
         bad = shift(new, old, W[j], difference(chain, k, j, factor), chain.peak[k])
@@ -164,14 +193,7 @@ def rescore(columns, chain, k, factor, changed, m):
         pad(columns, new, 1.0)
 
 
-@jit(forceinline=True)
-def difference(chain, k, j, factor):
-    """Change of the weight (k, j) before the factor; 0 if it is lost in rounding."""
-    by = chain.weights[k, j] / factor - chain.old_weights[k, j]
-    return by if abs(by) > 1e-17 * chain.floor[k] else 0.0
-
-
-@jit(forceinline=True)
+@jit
 def scale_peak(columns, chain, k, factor):
     """After an accepted proposal with a factor: the rounding errors of class k were scaled with its scores."""
     if factor > 1.0:
@@ -180,16 +202,7 @@ def scale_peak(columns, chain, k, factor):
         rise(chain.peak[chain.theta.shape[0]], chain.peak[k])
 
 
-@jit(fastmath=FAST, forceinline=True)
-def cancelled(new, peak):
-    """The number of rows in which a sum has cancelled."""
-    bad = 0
-    for i in range(new.size):
-        bad += new[i] < CANCELLED * peak[i]
-    return bad
-
-
-@jit(forceinline=True)
+@jit
 def evaluate(columns, chain, k, l):
     """ln L of the proposal, new_scores of classes k and l being in place."""
     K = chain.theta.shape[0]
@@ -209,14 +222,14 @@ def evaluate(columns, chain, k, l):
     return log_likelihood(chain.new_logs)
 
 
-@jit(forceinline=True)
+@jit
 def log_own(columns, chain, k):
     """Σ ln of the new scores of class k on its rows."""
     rows = own(columns, chain.new_scores[k], k)
     chain.new_logs[k] = sum_log(rows, rows, 0.0)
 
 
-@jit(forceinline=True)
+@apart(REAL, COLUMNS, CHAIN)
 def evaluate_all(columns, chain):
     """ln L of a proposal in all classes, new_scores being in place."""
     K = chain.theta.shape[0]
@@ -227,7 +240,7 @@ def evaluate_all(columns, chain):
     return log_likelihood(chain.new_logs)
 
 
-@jit(forceinline=True)
+@jit
 def take_scores(columns, chain, k):
     """Make the new scores of class k current."""
     copy(chain.scores[k], chain.new_scores[k])
@@ -236,7 +249,7 @@ def take_scores(columns, chain, k):
     chain.floor[k] = least(rows) if rows.size else 1.0
 
 
-@jit(forceinline=True)
+@apart(NOTHING, COLUMNS, CHAIN, WHOLE, WHOLE)
 def accept(columns, chain, k, l):
     """Make a proposal in classes k and l current."""
     copy(chain.rival, chain.new_rival)
@@ -245,14 +258,14 @@ def accept(columns, chain, k, l):
     if l != k:
         take_scores(columns, chain, l)
     copy(chain.logs, chain.new_logs)
-    chain.mass[0] = chain.weights.sum()
+    chain.mass[0] = mass_of(chain.weights)
 
 
-@jit(forceinline=True)
+@apart(TRUTH, COLUMNS, CHAIN, RNG, WHOLE, WHOLE, REAL)
 def metropolis(columns, chain, rng, k, l, log_ratio):
     """Accept with L′/L · (Λ′/Λ)^(−aM) · e^log_ratio, or go back; classes k and l were changed and rescored."""
     a, M = chain.numbers[SHAPE], chain.theta.size
-    log_ratio -= a * M * math.log(chain.weights.sum() / chain.old_weights.sum())
+    log_ratio -= a * M * math.log(mass_of(chain.weights) / mass_of(chain.old_weights))
     log_ratio += evaluate(columns, chain, k, l) - log_likelihood(chain.logs)
     if -rng.standard_exponential() < log_ratio:
         accept(columns, chain, k, l)

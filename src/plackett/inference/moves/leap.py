@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import FAST, jit
-from plackett.engines.numba import log
-from plackett.inference.moves.chain import accept, evaluate_all, go_back, keep, log_likelihood, rescore
-from plackett.inference.moves.rows import add, copy, fill, score
-from plackett.inference.sweeps import SHAPE, log_gamma, log_gamma_draw, log_prior
+from plackett.compiled import REALS, RNG, TABLE, WHOLE, WHOLES, apart, jit, record
+from plackett.inference.moves.chain import CHAIN, accept, evaluate_all, go_back, keep, log_likelihood, rescore
+from plackett.inference.moves.rows import COLUMNS, add, copy, fill, score
+from plackett.inference.sweeps import SHAPE, TARGET, log, log_gamma, log_gamma_draw, log_prior
 from plackett.model.race import Array
 
 Integers = npt.NDArray[np.int64]
@@ -50,6 +49,20 @@ class Memory(NamedTuple):
     spread: Array  # (1,) h; 0 if a is not learned
 
 
+MEMORY = record(
+    Memory, TABLE, TABLE, TABLE, REALS, REALS, WHOLES, WHOLES, REALS, TABLE, TABLE, TABLE, TABLE, REALS, REALS
+)
+
+
+@jit
+def largest(x):
+    """The largest of non-negative numbers."""
+    top = 0.0
+    for i in range(x.size):
+        top = max(top, x[i])
+    return top
+
+
 @jit
 def total_weights(weights, features, inside, outside):
     """Σ_k λ_kj of the features in the block, and of the others; returns Λ."""
@@ -59,13 +72,15 @@ def total_weights(weights, features, inside, outside):
     for k in range(K):
         for j in range(p):
             outside[j] += weights[k, j]
-    total = outside.sum()
+    total = 0.0
+    for j in range(p):
+        total += outside[j]
     for j in features:
         inside[j], outside[j] = outside[j], 0.0
     return total
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def constants_of_all(memory, b, a, base, constant, total):
     """For a block of all features: ln Γ(A) + Σ [α ln s − ln Γ(α)] + ln N(ln a; ln a_s, h²), and A."""
     known, rate, idle, won = memory.block_known[b], memory.block_rate[b], memory.idle, memory.won
@@ -77,7 +92,7 @@ def constants_of_all(memory, b, a, base, constant, total):
         total[s] = A
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def constants_of_part(memory, b, a, base, rest, constant, total):
     """For a part: ln Γ(A) − ln Γ(A − A_B) + (A − A_B) ln R + Σ_B [α ln s − ln Γ(α)], and A."""
     known, rate, idle, won = memory.block_known[b], memory.block_rate[b], memory.block_idle[b], memory.block_won[b]
@@ -89,14 +104,14 @@ def constants_of_part(memory, b, a, base, rest, constant, total):
         total[s] = A
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def less_logs(room, constant, total):
     """constant − A ln(R + Σ_B s λ), the sum being in `room`."""
     for s in range(room.size):
         room[s] = constant[s] - total[s] * log(room[s])
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def add_tilt(room, kappa, taken, theta, a):
     """room += (κ − a) θ where κ > 0."""
     for s in range(room.size):
@@ -126,7 +141,9 @@ def log_mixture(memory, features, theta, inside, a, constant, total, rest, room)
     for k in range(K):
         for j in features:
             add_tilt(room, memory.kappa[k * p + j], memory.taken[k * p + j], theta[k, j], a)
-    top = room.max()
+    top = -np.inf
+    for value in room:
+        top = max(top, value)
     sum_of = 0.0
     for value in room:
         if value > top - 40.0:
@@ -163,7 +180,7 @@ def propose(memory, b, features, chain, rng, outside):
             chain.weights[k, j] = math.exp(chain.theta[k, j])
 
 
-@jit
+@apart(WHOLE, COLUMNS, CHAIN, RNG, TARGET, MEMORY, WHOLE)
 def leap(columns, chain, rng, target, memory, tries):
     """Redraw the weights of a block of features from the laws, so many times; returns how often it moved.
 
@@ -189,7 +206,7 @@ def leap(columns, chain, rng, target, memory, tries):
             propose(memory, b, features, chain, rng, outside)
         a = chain.numbers[SHAPE]
         there = -a * M * math.log(total_weights(chain.weights, features, inside, outside))
-        if t == 0 and not whole and outside.max() < DEAD:
+        if t == 0 and not whole and largest(outside) < DEAD:
             return 0
         if t == 0 or whole:
             law_constants(memory, b, outside, a, constant, total, rest)
@@ -203,7 +220,7 @@ def leap(columns, chain, rng, target, memory, tries):
             if whole:
                 score(columns, chain.weights[k], chain.new_scores[k])
             else:
-                rescore(columns, chain, k, 1.0, features, features.size)
+                rescore(columns, chain, k, 1.0, features)
         there += evaluate_all(columns, chain)
         if -rng.standard_exponential() < there - here:
             here = there

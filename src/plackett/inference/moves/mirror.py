@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from plackett.compiled import jit
-from plackett.inference.moves.chain import keep, metropolis, rescore, scale_peak
+from plackett.compiled import RNG, TRUTH, apart, jit
+from plackett.inference.moves.chain import CHAIN, keep, metropolis, rescore, scale_peak
+from plackett.inference.moves.rows import COLUMNS
 from plackett.inference.moves.weights import pick
 
 MOST = 3  # variables mirrored at once
@@ -16,9 +17,18 @@ EXTREME = 1e6  # a share beyond this is refused, in both directions
 
 
 @jit
+def sum_of(x):
+    """Σ x."""
+    result = 0.0
+    for i in range(x.size):
+        result += x[i]
+    return result
+
+
+@jit
 def variable_activity(columns, chain, k, l, level, out):
     """f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
-    mass_k, mass_l = chain.weights[k].sum(), chain.weights[l].sum()
+    mass_k, mass_l = sum_of(chain.weights[k]), sum_of(chain.weights[l])
     for j in range(out.size):
         i = columns.mirror[j]
         out[j] = 0.0
@@ -39,12 +49,12 @@ def log_chance(activity, chosen):
     for v in chosen:
         if not activity[v] > 0.0:
             return -np.inf
-        result += math.log(activity[v] / activity.sum())
+        result += math.log(activity[v] / sum_of(activity))
         activity[v] = 0.0
     return result
 
 
-@jit
+@apart(TRUTH, COLUMNS, CHAIN, RNG)
 def mirror(columns, chain, rng):
     """Mirror one to three variables V between two classes and keep the level of both.
 
@@ -66,7 +76,7 @@ def mirror(columns, chain, rng):
     variable_activity(columns, chain, k, l, level, activity)
     chosen, log_ratio = np.empty(m, dtype=np.int64), 0.0
     for i in range(m):
-        left = activity.sum()
+        left = sum_of(activity)
         chosen[i] = pick(activity, left, rng.random())
         if activity[chosen[i]] == 0.0:  # fewer variables than m: refused from every state alike
             return False
@@ -88,7 +98,7 @@ def mirror(columns, chain, rng):
             changed[count] = j
             count += 1
             j = columns.mirror[j]
-    rest_k, rest_l = chain.weights[k].sum() - in_k, chain.weights[l].sum() - in_l
+    rest_k, rest_l = sum_of(chain.weights[k]) - in_k, sum_of(chain.weights[l]) - in_l
     jitter = 0.5 * SPREAD * rng.standard_normal()
     if not (
         in_k < EXTREME * rest_k and in_l < EXTREME * rest_l and to_k < EXTREME * rest_l and to_l < EXTREME * rest_k
@@ -110,8 +120,8 @@ def mirror(columns, chain, rng):
         chain.theta[l, j] -= t
         chain.weights[k, j] *= up
         chain.weights[l, j] *= down
-    rescore(columns, chain, k, up, changed, count)
-    rescore(columns, chain, l, down, changed, count)
+    rescore(columns, chain, k, up, changed[:count])
+    rescore(columns, chain, l, down, changed[:count])
     variable_activity(columns, chain, k, l, level, activity)
     moved = metropolis(columns, chain, rng, k, l, log_ratio + log_chance(activity, chosen))
     if moved:

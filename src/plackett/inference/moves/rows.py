@@ -12,11 +12,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import FAST, jit
+from plackett.compiled import NOTHING, REAL, REALS, TABLE, WHOLES, apart, jit, record
 from plackett.model.race import Array
+from plackett.vectors import (
+    LN2,
+    WIDTH,
+    exponent,
+    larger,
+    load,
+    log,
+    mantissa,
+    multiply_add,
+    smaller,
+    smallest,
+    spread,
+    total,
+)
 
 PAD = 8
-RUN = 2048  # terms multiplied before a logarithm: the product of their mantissas stays below 2^512
+RUN = 2048  # terms before a logarithm: the product of their mantissas stays below 2^256 in each lane
 WIDE = 1000  # features beyond which no kernel of partners is made
 CANCELLED = 1e-7  # a sum that has fallen below this part of its peak is summed afresh
 
@@ -32,21 +46,24 @@ class Columns(NamedTuple):
     level: Array  # (p,) ln of the mean of each feature
 
 
+COLUMNS = record(Columns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS)
+
+
 def lay_out(
     W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_classes: int, mirror: npt.NDArray[np.intp] | None
 ) -> Columns:
     """Sort and pad the rows; W (n, p), the larger entries of each row near 1."""
     size = np.bincount(codes, minlength=n_classes)
     start = np.concatenate([[0], np.cumsum(-(-size // PAD) * PAD)])
-    stride = start[-1] + (PAD if start[-1] % 512 == 0 else 0)  # columns a power of two apart collide in the cache
-    packed = np.zeros((W.shape[1], stride))
+    start[-1] += PAD if start[-1] % 512 == 0 else 0  # columns a power of two apart collide in the cache
+    packed = np.zeros((W.shape[1], start[-1]))
     for k in range(n_classes):
         packed[:, start[k] : start[k] + size[k]] = W[codes == k].T
     relative = W / W.mean(axis=1, keepdims=True)
     involution = np.empty(0, dtype=np.int64) if mirror is None else np.asarray(mirror, dtype=np.int64)
     kernel = partner_kernel(relative, involution)
     level = np.log(relative.mean(axis=0) + 1e-300)
-    return Columns(packed[:, : start[-1]], start, size, involution, np.cumsum(kernel, axis=1), level)
+    return Columns(packed, start, size, involution, np.cumsum(kernel, axis=1), level)
 
 
 def partner_kernel(W: npt.NDArray[np.floating], mirror: npt.NDArray[np.int64]) -> Array:
@@ -73,42 +90,49 @@ def partner_kernel(W: npt.NDArray[np.floating], mirror: npt.NDArray[np.int64]) -
     return affinity
 
 
-@jit(fastmath=FAST, forceinline=True)
-def _log_product(x, y, d):
-    """Σ ln(x + d y) of at most RUN rows, a multiple of 8, and whether some product left the range of doubles."""
-    n = x.size // 4
-    a, b, c, e = x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :]
-    p, q, r, s = y[:n], y[n : 2 * n], y[2 * n : 3 * n], y[3 * n :]
-    exponent, mantissa, bad = 0, 1.0, 0
-    for i in range(n):
-        one, two = (a[i] + d * p[i]) * (b[i] + d * q[i]), (c[i] + d * r[i]) * (e[i] + d * s[i])
-        bad += (one < 1e-145) | (one > 1e145) | (two < 1e-145) | (two > 1e145)
-        product = one * two
-        bits = np.float64(product).view(np.int64)
-        exponent += bits >> np.int64(52)
-        mantissa *= np.int64((bits & np.int64(0xFFFFFFFFFFFFF)) | np.int64(0x3FF0000000000000)).view(np.float64)
-    return math.log(mantissa) + (exponent - 1023 * n) * 0.6931471805599453, bad
+@jit
+def _log_product(x, y, d, first, last):
+    """Σ ln(x + d y) of the rows first ≤ i < last, at most RUN, and whether some product left the range of doubles.
+
+    Products of four terms are multiplied by their mantissas, and their exponents added up.
+    """
+    by, powers, product = spread(d), spread(0.0), spread(1.0)
+    low, high = spread(1.0), spread(1.0)
+    i = first
+    while i < last:
+        one = multiply_add(by, load(y, i), load(x, i))
+        two = spread(1.0)
+        if i + 4 * WIDTH <= last:
+            one = one * multiply_add(by, load(y, i + WIDTH), load(x, i + WIDTH))
+            two = multiply_add(by, load(y, i + 2 * WIDTH), load(x, i + 2 * WIDTH))
+            two = two * multiply_add(by, load(y, i + 3 * WIDTH), load(x, i + 3 * WIDTH))
+            i += 3 * WIDTH
+        i += WIDTH
+        low, high = smaller(low, smaller(one, two)), larger(high, larger(one, two))
+        both = one * two
+        powers, product = powers + exponent(both), product * mantissa(both)
+    inside = smallest(low) > 1e-145 and -smallest(spread(0.0) - high) < 1e145
+    return total(log(product)) + total(powers) * LN2, inside
+
+
+@apart(REAL, REALS, REALS, REAL)
+def sum_log(x, y, d):
+    """Σ ln(x + d y), −inf if a term is not positive."""
+    result, inside = 0.0, True
+    for first in range(0, x.size, RUN):
+        part, fits = _log_product(x, y, d, first, min(first + RUN, x.size))
+        result += part
+        inside = inside and fits
+    if inside:
+        return result
+    result = 0.0
+    for i in range(x.size):
+        term = x[i] + d * y[i]
+        result += math.log(term) if term > 0.0 else -np.inf
+    return result
 
 
 @jit
-def sum_log(x, y, d):
-    """Σ ln(x + d y), −inf if a term is not positive."""
-    total, bad = 0.0, 0
-    for first in range(0, x.size, RUN):
-        last = min(first + RUN, x.size)
-        part, worse = _log_product(x[first:last], y[first:last], d)
-        total += part
-        bad += worse
-    if bad == 0:
-        return total
-    total = 0.0
-    for i in range(x.size):
-        term = x[i] + d * y[i]
-        total += math.log(term) if term > 0.0 else -np.inf
-    return total
-
-
-@jit(fastmath=FAST, forceinline=True)
 def shift(out, x, y, d, peak):
     """out = x + d y; returns the number of rows that have cancelled."""
     bad = 0
@@ -119,7 +143,7 @@ def shift(out, x, y, d, peak):
     return bad
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def shift_two(out, x, y, d, z, e, peak):
     """out = x + d y + e z; returns the number of rows that have cancelled."""
     bad = 0
@@ -130,7 +154,7 @@ def shift_two(out, x, y, d, z, e, peak):
     return bad
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def replace(out, x, new, old, peak):
     """out = x + new − old; returns the number of rows that have cancelled."""
     bad = 0
@@ -141,56 +165,56 @@ def replace(out, x, new, old, peak):
     return bad
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def rise(peak, x):
     """peak = max(peak, x)."""
     for i in range(peak.size):
         peak[i] = max(peak[i], x[i])
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def add(x, y, d):
     """x += d y."""
     for i in range(x.size):
         x[i] += d * y[i]
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def add_four(out, w0, w1, w2, w3, d0, d1, d2, d3):
     """out += d0 w0 + d1 w1 + d2 w2 + d3 w3."""
     for i in range(out.size):
         out[i] += (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def copy(out, x):
     """out = x."""
     for i in range(out.size):
         out[i] = x[i]
 
 
-@jit(forceinline=True)
+@jit
 def copy_table(out, x):
     """out = x, row by row."""
     for k in range(out.shape[0]):
         copy(out[k], x[k])
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def fill(out, value):
     """out = value."""
     for i in range(out.size):
         out[i] = value
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def scale(x, d):
     """x *= d."""
     for i in range(x.size):
         x[i] *= d
 
 
-@jit(fastmath=FAST, forceinline=True)
+@jit
 def least(x):
     """The smallest of positive numbers; their bits are ordered as they are."""
     smallest = np.int64(0x7FF0000000000000)
@@ -199,20 +223,23 @@ def least(x):
     return np.int64(smallest).view(np.float64)
 
 
-@jit(forceinline=True)
+@jit
 def pad(columns, x, value):
     """Put a value on the padding of all classes."""
     for k in range(columns.size.size):
         fill(x[columns.start[k] + columns.size[k] : columns.start[k + 1]], value)
 
 
-@jit
+@apart(NOTHING, COLUMNS, REALS, REALS)
 def score(columns, weights, out):
     """out_i = W_i·weights for all rows: large weights first, then only those that can still change a double."""
     fill(out, 0.0)
     pad(columns, out, 1.0)
     chosen, used = np.zeros(4, dtype=np.int64), np.zeros(4)
-    upper, lower = np.inf, 1e-6 * weights.max()
+    top = 0.0
+    for j in range(weights.size):
+        top = max(top, weights[j])
+    upper, lower = np.inf, 1e-6 * top
     while lower < upper:
         m = 0
         for j in range(weights.size):
@@ -220,7 +247,8 @@ def score(columns, weights, out):
                 chosen[m], used[m] = j, weights[j]
                 m += 1
             if m == 4 or (m > 0 and j == weights.size - 1):
-                used[m:] = 0.0
+                for i in range(m, 4):
+                    used[i] = 0.0
                 W = columns.W
                 add_four(
                     out, W[chosen[0]], W[chosen[1]], W[chosen[2]], W[chosen[3]], used[0], used[1], used[2], used[3]

@@ -6,15 +6,25 @@ import math
 
 import numpy as np
 
-from plackett.compiled import FAST, jit
+from plackett.compiled import jit
 from plackett.inference.moves.chain import refresh
 from plackett.inference.moves.leap import leap
 from plackett.inference.moves.memory import Past
 from plackett.inference.moves.mirror import mirror
-from plackett.inference.moves.rows import Columns
+from plackett.inference.moves.rows import Columns, copy_table
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
-from plackett.inference.moves.weights import FLIP, FLIP_NEAR, NEAR, UNIFORM, coordinate, exchange
-from plackett.inference.sweeps import LOG_MASS, SHAPE, State, draw_mass, draw_weights, log_add, race
+from plackett.inference.moves.weights import coordinate, exchange
+from plackett.inference.sweeps import (
+    LOG_MASS,
+    SHAPE,
+    State,
+    draw_mass,
+    draw_weights,
+    key_from,
+    log_add,
+    normalise,
+    race,
+)
 from plackett.model.race import Array
 
 NAMES = ("redraw", "coordinate", "swap", "swap near", "flip", "flip near", "mirror", "leap", "part")
@@ -103,15 +113,15 @@ def adapted_plan(columns: Columns, n_classes: int, past: Past, runs: Array, gain
     return plan
 
 
-@jit(fastmath=FAST, forceinline=True)
-def movement(new, old, level):
+@jit
+def movement(weights, before, level):
     """Σ of squared changes of λ/(λ + level): how much a move changed which weights are active."""
-    x, y = new.reshape(new.size), old.reshape(old.size)
-    total = 0.0
-    for i in range(x.size):
-        change = x[i] / (x[i] + level) - y[i] / (y[i] + level)
-        total += change * change
-    return total
+    result = 0.0
+    for k in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            change = weights[k, j] / (weights[k, j] + level) - before[k, j] / (before[k, j] + level)
+            result += change * change
+    return result
 
 
 @jit
@@ -121,16 +131,10 @@ def run_move(columns, chain, rng, target, past, move, tries):
         return int(redraw_inactive(columns, chain, rng, target))
     if move == COORDINATE:
         return int(coordinate(columns, chain, rng))
-    if move == SWAP:
-        return int(exchange(columns, chain, rng, UNIFORM))
-    if move == SWAP_NEAR:
-        return int(exchange(columns, chain, rng, NEAR))
-    if move == FLIP_ONE:
-        return int(exchange(columns, chain, rng, FLIP))
-    if move == FLIP_CLOSE:
-        return int(exchange(columns, chain, rng, FLIP_NEAR))
     if move == MIRROR:
         return int(mirror(columns, chain, rng))
+    if move < LEAP:
+        return int(exchange(columns, chain, rng, move - SWAP))
     return leap(columns, chain, rng, target, past.whole if move == LEAP else past.parts, tries)
 
 
@@ -138,8 +142,7 @@ def run_move(columns, chain, rng, target, past, move, tries):
 def sweep(panels, chain, rng, target, room):
     """The paper's sweep (11) to (13), with a drawn given C and Z and λ integrated out; returns ln L before it."""
     state = State(chain.theta, chain.numbers)
-    key = np.uint64(rng.integers(0, 1 << 62))
-    value = race(panels, chain.theta, key, room)
+    value = race(panels, chain.theta, key_from(rng), room)
     if target.learn:
         K, p = chain.theta.shape
         exposures = 0.0
@@ -157,9 +160,9 @@ def iterations(panels, columns, chain, rng, target, plan, past, room, runs, gain
     Every iteration starts from θ and a alone: Λ is drawn and the caches are made afresh, so that a chain can be
     stopped between iterations and go on as if it had not been.
     """
-    size = chain.theta.size
+    before = np.empty(chain.theta.shape)
     for t in range(shapes.size):
-        draws[t] = chain.theta
+        copy_table(draws[t], chain.theta)
         shapes[t] = chain.numbers[SHAPE]
         draw_mass(rng, State(chain.theta, chain.numbers), target.rate)
         values[t] = sweep(panels, chain, rng, target, room)
@@ -171,24 +174,12 @@ def iterations(panels, columns, chain, rng, target, plan, past, room, runs, gain
                 times, tries = min(times, 1), times
             for _ in range(times):
                 if watch:
-                    chain.scratch[:] = chain.weights.reshape(size)
-                    before = chain.scratch.copy()
-                    moved = run_move(columns, chain, rng, target, past, move, tries)
+                    copy_table(before, chain.weights)
+                moved = run_move(columns, chain, rng, target, past, move, tries)
+                if watch:
+                    runs[move] += tries
                     if move >= LEAP:
                         gains[move] += moved
                     elif moved:
-                        gains[move] += movement(chain.weights, before, 0.1 * chain.mass[0] / size)
-                    runs[move] += tries
-                else:
-                    run_move(columns, chain, rng, target, past, move, tries)
-        refresh_theta(chain)
-
-
-@jit
-def refresh_theta(chain):
-    """Shift θ so that Λ = 1."""
-    top = chain.theta.max()
-    total = 0.0
-    for value in chain.theta.flat:
-        total += math.exp(value - top)
-    chain.theta[:] -= top + math.log(total)
+                        gains[move] += movement(chain.weights, before, 0.1 * chain.mass[0] / chain.theta.size)
+        normalise(chain.theta)

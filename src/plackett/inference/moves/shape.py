@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import math
 
-from plackett.compiled import jit
-from plackett.inference.moves.chain import accept, evaluate_all, go_back, keep, log_likelihood, negligible
-from plackett.inference.moves.rows import score
-from plackett.inference.sweeps import SHAPE, log_gamma, log_prior
+import numpy as np
+
+from plackett.compiled import REAL, RNG, TABLE, TRUTH, apart, jit
+from plackett.inference.moves.chain import (
+    CHAIN,
+    accept,
+    evaluate_all,
+    go_back,
+    keep,
+    log_likelihood,
+    mass_of,
+    negligible,
+)
+from plackett.inference.moves.rows import COLUMNS, score
+from plackett.inference.sweeps import SHAPE, TARGET, log_gamma, log_prior
 
 REACH = 12.0  # the cut lies at most this far below the largest θ
 
@@ -16,13 +27,14 @@ REACH = 12.0  # the cut lies at most this far below the largest θ
 def evidence(wins, exposures, shape):
     """ln Π_kj Γ(a+n_kj)/Γ(a) · (b/(b+s_j))^a, with exposures = Σ_kj ln(b/(b+s_j))."""
     total, base = shape * exposures, log_gamma(shape)
-    for n in wins.flat:
-        if n > 0.0:
-            total += log_gamma(shape + n) - base
+    for k in range(wins.shape[0]):
+        for j in range(wins.shape[1]):
+            if wins[k, j] > 0.0:
+                total += log_gamma(shape + wins[k, j]) - base
     return total
 
 
-@jit
+@apart(REAL, RNG, TARGET, TABLE, REAL, REAL)
 def draw_shape_collapsed(rng, target, wins, exposures, shape):
     """a given C and Z with λ integrated out: slice sampling of ln a under evidence · p(a), from its whole range."""
     here = math.log(shape)
@@ -49,7 +61,7 @@ def log_joint(target, log_shape, size, inactive, tilt):
     )
 
 
-@jit
+@apart(TRUTH, COLUMNS, CHAIN, RNG, TARGET)
 def redraw_inactive(columns, chain, rng, target):
     """a and all θ below a cut, from their joint conditional without the likelihood.
 
@@ -60,7 +72,11 @@ def redraw_inactive(columns, chain, rng, target):
     K, p = chain.theta.shape
     M = K * p
     old = chain.numbers[SHAPE]
-    cut = chain.theta.max() - 1.0 - (REACH - 1.0) * rng.random()
+    top = -np.inf
+    for k in range(K):
+        for j in range(p):
+            top = max(top, chain.theta[k, j])
+    cut = top - 1.0 - (REACH - 1.0) * rng.random()
     inactive, above, active_mass, largest = 0, 0.0, 0.0, 0.0
     for k in range(K):
         for j in range(p):
@@ -87,19 +103,19 @@ def redraw_inactive(columns, chain, rng, target):
             else:
                 right = z
     keep(chain)
-    before = log_likelihood(chain.logs) - old * M * math.log(chain.weights.sum() / active_mass)
+    before = log_likelihood(chain.logs) - old * M * math.log(mass_of(chain.weights) / active_mass)
     for k in range(K):
         for j in range(p):
             if chain.old_theta[k, j] < cut:
                 chain.theta[k, j] = cut - rng.standard_exponential() / new
                 chain.weights[k, j] = math.exp(chain.theta[k, j])
                 largest = max(largest, chain.weights[k, j])
-    after = -new * M * math.log(chain.weights.sum() / active_mass)
+    after = -new * M * math.log(mass_of(chain.weights) / active_mass)
     if M * largest < negligible(columns, chain):
         after += log_likelihood(chain.logs)
         if -rng.standard_exponential() < after - before:
             chain.numbers[SHAPE] = new
-            chain.mass[0] = chain.weights.sum()
+            chain.mass[0] = mass_of(chain.weights)
             return True
     else:
         for k in range(K):

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from plackett.compiled import FAST, jit
-from plackett.inference.moves.chain import add_up, keep, metropolis, negligible, own, rescore
-from plackett.inference.moves.rows import copy, least, rise, score, shift, sum_log
+from plackett.compiled import RNG, TRUTH, WHOLE, apart, jit
+from plackett.inference.moves.chain import CHAIN, add_up, keep, mass_of, metropolis, negligible, own, rescore
+from plackett.inference.moves.rows import COLUMNS, copy, least, rise, score, shift, sum_log
 from plackett.inference.sweeps import SHAPE
+from plackett.vectors import WIDTH, load, spread, store, total
 
 UNIFORM, NEAR, FLIP, FLIP_NEAR = range(4)  # where an exchange finds its partner
 
@@ -29,7 +30,7 @@ def without(columns, chain, k, j):
     chain.weights[k, j] = weight
 
 
-@jit
+@apart(TRUTH, COLUMNS, CHAIN, RNG)
 def coordinate(columns, chain, rng):
     """Slice sampling of one weight, chosen uniformly.
 
@@ -49,7 +50,7 @@ def coordinate(columns, chain, rng):
     if removed:
         without(columns, chain, k, j)
         scores, rival = chain.new_scores[k], chain.new_rival
-        rest = chain.weights.sum() - old
+        rest = mass_of(chain.weights) - old
         nothing = min(nothing, 1e-15 * least(own(columns, scores, k)) / rival.size) if columns.size[k] else nothing
     if not rest > 0.0:
         return False
@@ -95,27 +96,32 @@ def coordinate(columns, chain, rng):
 def activity(weights, level, out):
     """λ/(λ + level) into out, its sum returned: nearly uniform over the active weights."""
     K, p = weights.shape
-    total = 0.0
+    result = 0.0
     for k in range(K):
-        total += saturate(out[k * p : (k + 1) * p], weights[k], level)
-    return total
-
-
-@jit(fastmath=FAST, forceinline=True)
-def saturate(out, x, level):
-    """out = x/(x + level), its sum returned."""
-    total = 0.0
-    for i in range(out.size):
-        value = x[i] / (x[i] + level)
-        out[i] = value
-        total += value
-    return total
+        result += saturate(out[k * p : (k + 1) * p], weights[k], level)
+    return result
 
 
 @jit
-def pick(chances, total, u):
-    """An index with probability chances/total."""
-    left = u * total
+def saturate(out, x, level):
+    """out = x/(x + level), its sum returned."""
+    whole = x.size - x.size % WIDTH
+    lanes = spread(0.0)
+    for i in range(0, whole, WIDTH):
+        value = load(x, i) / (load(x, i) + spread(level))
+        store(out, i, value)
+        lanes = lanes + value
+    result = total(lanes)
+    for i in range(whole, x.size):
+        out[i] = x[i] / (x[i] + level)
+        result += out[i]
+    return result
+
+
+@jit
+def pick(chances, sum_of, u):
+    """An index with probability chances/sum_of."""
+    left = u * sum_of
     for i in range(chances.size):
         left -= chances[i]
         if left < 0.0:
@@ -129,7 +135,7 @@ def near(columns, j, rng):
     return min(np.searchsorted(columns.near[j], rng.random()), columns.near.shape[0] - 1)
 
 
-@jit
+@apart(TRUTH, COLUMNS, CHAIN, RNG, WHOLE)
 def exchange(columns, chain, rng, kind):
     """Exchange two weights up to a factor: θ₁′ = θ₂ − d, θ₂′ = θ₁ + d with d ~ N(μ₁₂, s²), μ₁₂ = −μ₂₁.
 
@@ -143,9 +149,9 @@ def exchange(columns, chain, rng, kind):
     if p == 1 and kind < FLIP:
         return False
     eps = math.exp(-7.0 + 5.0 * rng.random())
-    total = activity(chain.weights, eps * chain.mass[0], chain.scratch)
-    first = pick(chain.scratch, total, rng.random())
-    chance = chain.scratch[first] / total
+    active = activity(chain.weights, eps * chain.mass[0], chain.scratch)
+    first = pick(chain.scratch, active, rng.random())
+    chance = chain.scratch[first] / active
     k1, j1 = first // p, first % p
     k2, j2 = k1, j1
     if kind == UNIFORM:
@@ -165,12 +171,12 @@ def exchange(columns, chain, rng, kind):
     keep(chain)
     chain.theta[k1, j1], chain.theta[k2, j2] = chain.old_theta[k2, j2] - d, chain.old_theta[k1, j1] + d
     chain.weights[k1, j1], chain.weights[k2, j2] = math.exp(chain.theta[k1, j1]), math.exp(chain.theta[k2, j2])
-    mass = chain.weights.sum()
-    total = activity(chain.weights, eps * mass, chain.scratch)
-    back = chain.scratch[k2 * p + j2] / total
-    if k1 == k2:
-        rescore(columns, chain, k1, 1.0, np.array([j1, j2]), 2)
-    else:
-        rescore(columns, chain, k1, 1.0, np.array([j1]), 1)
-        rescore(columns, chain, k2, 1.0, np.array([j2]), 1)
+    mass = mass_of(chain.weights)
+    active = activity(chain.weights, eps * mass, chain.scratch)
+    back = chain.scratch[k2 * p + j2] / active
+    changed = np.empty(2, dtype=np.int64)
+    changed[0], changed[1] = j1, j2
+    rescore(columns, chain, k1, 1.0, changed if k1 == k2 else changed[:1])
+    if k1 != k2:
+        rescore(columns, chain, k2, 1.0, changed[1:])
     return metropolis(columns, chain, rng, k1, k2, math.log(back / chance))
