@@ -3,16 +3,30 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint format bench bench-prediction docs fresh clean
+.PHONY: demo test test-slow test-data browser lint format bench bench-prediction docs fresh clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
 
-test: $(READY)
+test: browser
 	$(BIN)/python -m pytest -n 2
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 -m slow
+
+test-data: $(READY)  # of the sets that do not come with the package: make test-data PLACKETT_DATA=folder
+	@test -d "$(PLACKETT_DATA)" || { echo "make test-data needs the folder that holds the data sets:" \
+	  "make test-data PLACKETT_DATA=folder, got '$(PLACKETT_DATA)' instead." >&2; exit 1; }
+	$(BIN)/python -m pytest -n 2 -m data
+
+AS_ROOT = $(shell test "$$(id -u)" = 0 || echo sudo -n)
+
+browser: $(READY)  # for the tests of the report; where it cannot be had, the test run says so at its end
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  echo "installing Chromium for the tests of the report; log in .venv/browser.log"; \
+	  { $(AS_ROOT) apt-get update; \
+	    $(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install --yes chromium chromium-driver; \
+	  } >.venv/browser.log 2>&1 || true; }
 
 lint: $(READY)
 	$(BIN)/ruff check .

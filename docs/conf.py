@@ -1,7 +1,5 @@
 """Sphinx configuration; `make docs` builds the pages into docs/_build/html, and a warning is an error."""
 
-import warnings
-
 import plackett
 
 project = "plackett"
@@ -40,7 +38,6 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
 }
 
-warnings.filterwarnings("ignore", message=".*ArviZ is undergoing a major refactor.*", category=FutureWarning)
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",

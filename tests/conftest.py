@@ -1,4 +1,7 @@
+"""Data, the daily word of ArviZ, and what becomes of the tests of the report where there is no browser."""
+
 import os
+import shutil
 import warnings
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy: without it scikit-learn skips a check
@@ -8,6 +11,48 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from plackett.features import ExpFeatures
+from plackett.interop import arviz_for
+
+with arviz_for("the test suite"):
+    pass  # imported here first: its daily warning is dropped, and its stamp in the home folder has one writer
+
+BROWSER = ("chromium", "chromedriver")
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_configure(config):
+    config.stash[LEFT_OUT] = 0
+
+
+@pytest.hookimpl(trylast=True)  # of those that are asked for by -m and -k
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests that need a browser where there is none."""
+    if all(shutil.which(name) for name in BROWSER):
+        return
+    left_out = [item for item in items if item.get_closest_marker("browser")]
+    items[:] = [item for item in items if not item.get_closest_marker("browser")]
+    config.hook.pytest_deselected(items=left_out)
+    config.stash[LEFT_OUT] = len(left_out)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """A worker of pytest-xdist is done: each of them has collected all tests."""
+    if hasattr(node, "workeroutput"):  # it did not crash
+        node.config.stash[LEFT_OUT] = node.workeroutput["left_out"]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.stash[LEFT_OUT]:
+        terminalreporter.write_line(
+            f"Left out: {config.stash[LEFT_OUT]} tests of the report in a browser, for want of {' and '.join(BROWSER)} "
+            "(apt-get install chromium chromium-driver)."
+        )
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
 """The adapter, with whichever ArviZ is installed: 0.x gives InferenceData, 1.x a DataTree."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -51,3 +54,21 @@ def test_without_likelihood_and_without_draws(fitted):
     assert "log_likelihood" not in str(clf.to_arviz(log_likelihood=False))
     with pytest.raises(ValueError, match="gibbs"):
         PlackettLuceClassifier("em", shape=1, features="exp").fit(X, y).to_arviz()
+
+
+def test_nothing_is_said_on_the_first_day_where_warnings_are_errors(fitted, tmp_path):
+    """ArviZ 0.23 announces its refactoring once a day, by a stamp in the home folder."""
+    fitted[0].save(tmp_path / "m.plk")
+    code = """
+import matplotlib
+matplotlib.use("Agg")
+from plackett import load, plots
+clf = load("m.plk")
+clf.to_arviz(log_likelihood=False), plots.trace(clf), plots.rank(clf)
+"""
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    said = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert said.returncode == 0, said.stderr
+    assert "refactor" not in said.stderr

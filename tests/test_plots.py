@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, plots, regularization_path
 from plackett.explain import win_probabilities
-from plackett.plots.chains import _arviz_1
+from plackett.interop import arviz_1
 from plackett.plots.style import PALETTE, REST
 
 matplotlib.use("Agg")
@@ -247,7 +247,7 @@ def test_the_quantity_that_mixes_worst_comes_by_default(gibbs):
 
 def test_ranks_fill_the_picture(gibbs):
     ax = plots.rank(gibbs, "shape")
-    if _arviz_1():
+    if arviz_1():
         assert len(ax.lines) >= 2
     else:
         heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -12,6 +14,28 @@ import numpy.typing as npt
 from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
 from plackett.posterior import CHUNK, Draws, chunks
+
+
+@contextmanager
+def arviz_for(what: str) -> Iterator[Any]:
+    """ArviZ, without the warnings it raises about its own future and that of the libraries it calls.
+
+    ArviZ 0.23 announces its refactoring when it is first imported on a day, and calls what Matplotlib is about to
+    change: nothing that a user of this package could mend, nor should be stopped by where warnings are errors.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            import arviz
+        except ImportError as error:
+            raise ImportError(f"{what} needs ArviZ: pip install 'plackett[arviz]'") from error
+        yield arviz
+
+
+def arviz_1() -> bool:
+    """Is this ArviZ 1.x?"""
+    return int(version("arviz").split(".")[0]) >= 1
 
 
 def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
@@ -81,17 +105,12 @@ def assemble(
     labels: npt.NDArray[Any] | None = None,
 ) -> Any:
     """ArviZ's container: draws, log-likelihoods (chain, draw) and, where given, those of each row with its label."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            import arviz
-    except ImportError as error:
-        raise ImportError("to_arviz needs ArviZ: pip install 'plackett[arviz]'") from error
     groups: dict[str, dict[str, Any]] = {"posterior": variables, "sample_stats": {"lp": trace}}
     if pointwise is not None:
         groups |= {"log_likelihood": {"y": pointwise}, "observed_data": {"y": labels}}
         dims = dims | {"y": ["row"]}
         coords = coords | {"row": np.arange(pointwise.shape[-1])}
-    if int(version("arviz").split(".")[0]) >= 1:
-        return arviz.from_dict(groups, coords=coords, dims=dims)
-    return arviz.from_dict(**groups, coords=coords, dims=dims)
+    with arviz_for("to_arviz") as arviz:
+        if arviz_1():
+            return arviz.from_dict(groups, coords=coords, dims=dims)
+        return arviz.from_dict(**groups, coords=coords, dims=dims)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.directions.posterior import DirectionDraws
+from plackett.interop import arviz_1, arviz_for
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
 from plackett.plots.estimates import weights_of
@@ -43,18 +42,19 @@ def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
     """
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
-    arviz, data = _arviz_data(values)
-    if _arviz_1():
-        arviz.plot_trace(data, plot_collection=_collection(data, ax))
-    else:
-        from matplotlib.figure import Figure
+    with arviz_for("trace plots") as arviz:
+        data = arviz.convert_to_dataset({"value": values})
+        if arviz_1():
+            arviz.plot_trace(data, plot_collection=_collection(data, ax))
+        else:
+            from matplotlib.figure import Figure
 
-        beside = Figure().subplots()  # ArviZ 0.x draws densities next to the traces
-        look: dict[str, Any] = {
-            "chain_prop": {"color": [colour(c) for c in range(len(values))]},
-            "trace_kwargs": {"alpha": 0.8},
-        }
-        arviz.plot_trace(data, axes=np.array([[beside, ax]]), legend=False, compact=False, **look)
+            beside = Figure().subplots()  # ArviZ 0.x draws densities next to the traces
+            look: dict[str, Any] = {
+                "chain_prop": {"color": [colour(c) for c in range(len(values))]},
+                "trace_kwargs": {"alpha": 0.8},
+            }
+            arviz.plot_trace(data, axes=np.array([[beside, ax]]), legend=False, compact=False, **look)
     ax.set(xlabel="draw", ylabel="")
     if name.startswith("ln weight") and values.min() < LOWEST:
         ax.set(xlabel=f"draw (values below {LOWEST:g} are not shown)", ylim=(LOWEST, 0))
@@ -83,12 +83,13 @@ def rank(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
     """
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
-    arviz, data = _arviz_data(values)
-    if _arviz_1():
-        arviz.plot_rank(data, plot_collection=_collection(data, ax))
-    else:
-        arviz.plot_rank(data, ax=ax, colors=[colour(c) for c in range(len(values))])
-        ax.tick_params(labelsize="medium")
+    with arviz_for("rank plots") as arviz:
+        data = arviz.convert_to_dataset({"value": values})
+        if arviz_1():
+            arviz.plot_rank(data, plot_collection=_collection(data, ax))
+        else:
+            arviz.plot_rank(data, ax=ax, colors=[colour(c) for c in range(len(values))])
+            ax.tick_params(labelsize="medium")
     ax.set_title(name, fontsize="medium")
     ax.set_xlabel("rank among the draws of all chains", fontsize="medium")
     ax.yaxis.label.set_size("medium")
@@ -136,21 +137,6 @@ def _worst(classifier: Any, hyper: str, names: npt.NDArray[Any]) -> Any:
     single = found.penalty.ess_bulk if hyper == "penalty" else found.shape_ess_bulk
     k, j = np.unravel_index(np.nanargmin(ess), ess.shape)
     return hyper if single < ess[k, j] else (classifier.classes_[k], names[j])
-
-
-def _arviz_1() -> bool:
-    return int(version("arviz").split(".")[0]) >= 1
-
-
-def _arviz_data(values: Array) -> tuple[Any, Any]:
-    """ArviZ, and one quantity (chain, draw) as it takes it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            import arviz
-    except ImportError as error:
-        raise ImportError("trace and rank plots need ArviZ: pip install 'plackett[arviz,plots]'") from error
-    return arviz, arviz.convert_to_dataset({"value": values})
 
 
 def _collection(data: Any, ax: Any) -> Any:
