@@ -3,6 +3,7 @@
 import os
 import shutil
 import warnings
+from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy: without it scikit-learn skips a check
 
@@ -63,6 +64,15 @@ def iris():
 @pytest.fixture(scope="session")
 def wine():
     return load_wine(return_X_y=True)
+
+
+@pytest.fixture(scope="session")
+def folder():
+    """The folder with the sets that do not come with the package, for tests marked ``data``."""
+    named = os.environ.get("PLACKETT_DATA")
+    if not named:
+        pytest.fail("set PLACKETT_DATA to the folder that holds the data sets, as make test-data does")
+    return Path(named)
 
 
 @pytest.fixture

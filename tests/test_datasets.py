@@ -1,55 +1,52 @@
-"""Data sets: equality with the folder, the checks after loading, and what the errors say."""
+"""Data sets: six at hand, the others from a folder or OpenML; equality with the files, checks, and what errors say."""
 
+import json
 import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris, load_wine
 from sklearn.utils import Bunch
 
 from plackett import datasets
-from plackett.datasets import TABLES, load, names
+from plackett.datasets import PACKAGED, TABLES, OpenML, load, names
 
+AT_HAND = ("lenses", "iris", "wine", "pima", "heart", "german")
+ELSEWHERE = tuple(name for name in names() if name not in AT_HAND)
 NO_COVARIATE = {"sushi": "user_id", "swissmetro": "ID"}
-OPENML_LABELS = {
-    "pima": {"neg": "tested_negative", "pos": "tested_positive"},
-    "heart": {"absence": "absent", "presence": "present"},
-}
+PIMA = OpenML(37, " ".join(load("pima").X.columns), {"tested_negative": "neg", "tested_positive": "pos"})
 
 
-@pytest.fixture(scope="module")
-def folder():
-    named = os.environ.get("PLACKETT_DATA")
-    if not named:
-        pytest.fail("set PLACKETT_DATA to the folder that holds the data files")
-    return Path(named)
+@pytest.fixture(autouse=True)
+def no_folder(monkeypatch):
+    monkeypatch.delenv("PLACKETT_DATA", raising=False)
 
 
 @pytest.fixture
-def openml(monkeypatch, folder):
-    """No folder is named, and OpenML answers with Pima and Heart as it has them: other names, other labels."""
-    monkeypatch.delenv("PLACKETT_DATA", raising=False)
+def openml(monkeypatch):
+    """Pima as a set that only OpenML has, and OpenML as it has Pima: other names, other labels."""
+    monkeypatch.setitem(TABLES, "pima", replace(TABLES["pima"], packaged=False, openml=PIMA))
     asked = []
 
     def fetch_openml(*, data_id, as_frame, parser):
         asked.append(data_id)
-        name = {37: "pima", 53: "heart"}[data_id]
-        X = pd.read_csv(folder / f"{name}.csv")
-        y = X.pop("y").map(OPENML_LABELS[name]).astype("category")
-        return Bunch(data=X.rename(columns=str.upper), target=y)
+        X = pd.read_csv(PACKAGED / "pima.csv")
+        y = "tested_" + X.pop("y").map({"neg": "negative", "pos": "positive"})
+        return Bunch(data=X.rename(columns=str.upper), target=y.astype("category"))
 
     monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", fetch_openml)
     return asked
 
 
-@pytest.mark.parametrize("name", names())
-def test_equals_the_file(name, folder):
-    file = TABLES[name].file if name in TABLES else f"{name}.csv"
-    expected = pd.read_csv(folder / file)
+def assert_equals_the_file(got, name, folder):
+    expected = pd.read_csv(folder / TABLES[name].file)
     expected = expected[expected.y != "unknown"].reset_index(drop=True)
     y = expected.pop("y")
-    got = load(name)
     if name in NO_COVARIATE:
         np.testing.assert_array_equal(got.groups, expected.pop(NO_COVARIATE[name]))
     else:
@@ -61,27 +58,93 @@ def test_equals_the_file(name, folder):
     assert str(folder) not in got.source and got.source
 
 
+@pytest.mark.data
+@pytest.mark.parametrize("name", names())
+def test_equals_the_file_of_the_folder(name, folder, monkeypatch):
+    assert_equals_the_file(load(name, data_home=folder), name, folder)
+    monkeypatch.setenv("PLACKETT_DATA", str(folder))
+    assert_equals_the_file(load(name), name, folder)
+
+
+@pytest.mark.parametrize("name", ["lenses", "pima", "heart", "german"])
+def test_equals_the_file_of_the_package(name):
+    assert_equals_the_file(load(name), name, PACKAGED)
+
+
+def test_lenses_are_the_full_factorial():
+    """Its rule: no lenses for dry eyes, hard ones for astigmatic patients who are young or myope, else soft ones."""
+    X, y = load("lenses").X, load("lenses").y
+    assert len(X.drop_duplicates()) == 24
+    wet, astigmatic, myope = X.tear_rate == 2, X.astigmatic == 2, X.prescription == 1
+    np.testing.assert_array_equal(y == "hard", wet & astigmatic & (myope | (X.age == 1)))
+    np.testing.assert_array_equal(y == "soft", wet & ~astigmatic & ~(myope & (X.age == 3)))
+
+
+def test_iris_and_wine_are_those_of_scikit_learn():
+    iris, wine = load_iris(), load_wine()
+    np.testing.assert_array_equal(load("iris").X, iris.data)
+    np.testing.assert_array_equal(load("iris").y, iris.target_names[iris.target])
+    np.testing.assert_array_equal(load("wine").X, wine.data)
+    np.testing.assert_array_equal(load("wine").y, wine.target + 1)
+
+
+def test_each_packaged_set_has_its_source_and_licence_beside_it():
+    told = (PACKAGED / "README.md").read_text(encoding="utf-8")
+    files = sorted(path.name for path in PACKAGED.iterdir() if path.name != "README.md")
+    assert files == sorted(table.file for table in TABLES.values() if table.packaged)
+    for file in files:
+        assert f"| `{file}` |" in told
+    assert "licence" in told
+
+
+def test_sets_at_hand_need_no_home_variable_or_checkout(tmp_path):
+    code = f"import json, plackett.datasets as d; print(json.dumps([d.load(n).shape for n in {AT_HAND}]))"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9"}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [[24, 4], [150, 4], [178, 13], [768, 8], [270, 13], [1000, 24]]
+
+
 def test_covers_the_sets_of_the_paper():
-    assert {"lenses", "iris", "wine", "pima", "heart", "german", "colon", "sushi"} <= set(names())
+    assert {*AT_HAND, "colon", "sushi"} <= set(names())
 
 
-def test_data_home_comes_before_the_environment(folder, monkeypatch, tmp_path):
-    monkeypatch.setenv("PLACKETT_DATA", str(tmp_path))
-    assert load("heart", data_home=folder).shape == (270, 13)
+def test_data_home_comes_before_the_environment_and_the_package(monkeypatch, tmp_path):
+    pima = pd.read_csv(PACKAGED / "pima.csv")
+    pima[::-1].to_csv(tmp_path / "pima.csv", index=False)
+    monkeypatch.setenv("PLACKETT_DATA", str(tmp_path / "nothing"))
+    np.testing.assert_array_equal(load("pima", data_home=tmp_path).y, pima.y[::-1])
+    np.testing.assert_array_equal(load("pima").y, pima.y)
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("name", names())
 def test_missing_file_in_a_named_folder_is_an_error(name, openml, tmp_path):
     with pytest.raises(FileNotFoundError, match=f"{Path(TABLES[name].file).name}; the file .* is expected there"):
         load(name, data_home=tmp_path)
     assert not openml, "a named folder must not be passed over for a download"
 
 
-@pytest.mark.parametrize("name, data_id", [("pima", 37), ("heart", 53)])
-def test_download_is_the_same_table(name, data_id, openml, folder):
-    got = load(name)
-    assert openml == [data_id]
-    expected = load(name, data_home=folder)
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_missing_file_in_the_folder_of_the_variable_is_an_error(name, openml, monkeypatch, tmp_path):
+    monkeypatch.setenv("PLACKETT_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=f"{Path(TABLES[name].file).name}; the file .* is expected there"):
+        load(name)
+    assert not openml
+
+
+@pytest.mark.parametrize("name", [name for name in ELSEWHERE if TABLES[name].openml is None])
+def test_set_that_nobody_has_names_the_variable(name):
+    with pytest.raises(FileNotFoundError, match=f"{name} neither comes with .* variable PLACKETT_DATA; the file"):
+        load(name)
+
+
+def test_download_is_the_same_table(openml, monkeypatch):
+    got = load("pima")
+    assert openml == [37]
+    expected = load("pima", data_home=PACKAGED)
     pd.testing.assert_frame_equal(got.X, expected.X)
     np.testing.assert_array_equal(got.y, expected.y)
     assert "OpenML" in got.source
@@ -96,8 +159,8 @@ def test_download_is_the_same_table(name, data_id, openml, folder):
         (lambda X, y: (X.assign(oldpeak=X.oldpeak * 10), y), "expected sum of all entries 161586.5, got"),
     ],
 )
-def test_other_table_is_refused(change, said, folder, tmp_path):
-    X, y = change(load("heart", data_home=folder).X, pd.Series(load("heart", data_home=folder).y))
+def test_other_table_is_refused(change, said, tmp_path):
+    X, y = change(load("heart").X, pd.Series(load("heart").y))
     X.assign(y=y).to_csv(tmp_path / "heart.csv", index=False)
     with pytest.raises(ValueError, match=said):
         load("heart", data_home=tmp_path)
@@ -115,13 +178,13 @@ def test_other_table_from_openml_is_refused(openml, monkeypatch):
         load("pima")
 
 
-def test_no_network_says_what_to_do(openml, monkeypatch):
+def test_no_network_says_what_to_do(monkeypatch):
     def unreachable(**asked):
         raise OSError("no route to host")
 
     monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", unreachable)
-    with pytest.raises(OSError, match=r"no route to host.*PLACKETT_DATA; the file heart.csv"):
-        load("heart")
+    with pytest.raises(OSError, match=r"no route to host.*PLACKETT_DATA; the file glass.csv"):
+        load("glass")
 
 
 def test_sushi_is_offered_by_its_owner_only(openml):

@@ -3,12 +3,10 @@
 import _thread
 import functools
 import itertools
-import os
 import pickle
 import sys
 import threading
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plackett import SparseLogitClassifier, load
+from plackett import SparseLogitClassifier, datasets, load
 from plackett.diagnostics import plain_ess
 
 SAMPLERS = ["holmes-held", "polya-gamma"]
@@ -29,11 +27,8 @@ y = np.arange(30) % 3
 
 
 def table(name):
-    folder = os.environ.get("PLACKETT_DATA")
-    if not folder:
-        pytest.fail(f"set PLACKETT_DATA to the folder that holds {name}.csv")
-    values = np.genfromtxt(Path(folder) / f"{name}.csv", delimiter=",", skip_header=1, dtype=str)
-    return values[:, :-1].astype(float), values[:, -1]
+    found = datasets.load(name)
+    return found.X.to_numpy(dtype=float), found.y
 
 
 def moments(x):

@@ -45,7 +45,9 @@ def test_calibrated_forecasts_show_no_more_than_the_noise():
     assert calibration_error(np.minimum(confidence + 0.1, 1.0), hit) > 0.05
 
 
-@pytest.mark.parametrize("name", ["lenses", "letter", "swissmetro"])
+@pytest.mark.parametrize(
+    "name", ["lenses", *(pytest.param(name, marks=pytest.mark.data) for name in ("letter", "swissmetro"))]
+)
 def test_halves_and_folds_are_apart(name):
     split, data = make_split(name, 0), load(name)
     unit = data.groups if name == "swissmetro" else np.arange(len(data.y))
@@ -92,8 +94,12 @@ def test_finished_cells_are_not_run_again(tmp_path):
     assert got == again and got["log_loss"] > 0
 
 
+@pytest.mark.data
 def test_gaussian_process_is_for_small_sets():
     assert {name for name, _, _ in cells(SETS, ["gaussian-process"])}.isdisjoint({"segment", "satimage", "letter"})
+
+
+def test_every_split_has_its_cell():
     assert len(cells(SETS, ["mlp"])) == 10 * 10 + 4 * 5
 
 

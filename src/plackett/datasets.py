@@ -1,12 +1,12 @@
 """The paper's data sets (Table 1 and section 4.4) and further real ones, each checked after loading.
 
-Iris and Wine come with scikit-learn, Lenses is written down here, the others are read from a folder or, where OpenML
-has the very same table, downloaded into scikit-learn's data home. No data are distributed with the package.
+Lenses, Heart, German and Pima come with the package (``data/``, with source and licence), Iris and Wine with
+scikit-learn. The others are read from a folder or, where OpenML has the very same table, downloaded into scikit-learn's
+data home.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -23,6 +23,8 @@ from sklearn.utils import Bunch
 __all__ = ["load", "names"]
 
 FOLDER = "PLACKETT_DATA"
+PACKAGED = Path(__file__).with_name("data")
+Found = tuple[Any, npt.NDArray[Any], str]  # covariates, labels, source in words
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Table:
     shape: tuple[int, int]
     counts: Mapping[Any, int]
     total: float
+    packaged: bool = False
     openml: OpenML | None = None
     offered: str = ""
     person: str | None = None
@@ -62,17 +65,35 @@ LETTERS = {
 }
 
 TABLES = {
+    "lenses": Table(
+        "Cendrowska's contact lenses (UCI)",
+        "lenses.csv",
+        (24, 4),
+        {"hard": 4, "none": 15, "soft": 5},
+        156.0,
+        packaged=True,
+    ),
+    "iris": Table(
+        "Fisher's Iris",
+        "iris.csv",
+        (150, 4),
+        {"setosa": 50, "versicolor": 50, "virginica": 50},
+        2078.7,
+    ),
+    "wine": Table(
+        "Wine (UCI)",
+        "wine.csv",
+        (178, 13),
+        {1: 59, 2: 71, 3: 48},
+        159975.295999,
+    ),
     "pima": Table(
         "Pima Indians diabetes (UCI)",
         "pima.csv",
         (768, 8),
         {"neg": 500, "pos": 268},
         276392.701,
-        OpenML(
-            37,
-            "pregnant glucose pressure triceps insulin mass pedigree age",
-            {"tested_negative": "neg", "tested_positive": "pos"},
-        ),
+        packaged=True,
     ),
     "heart": Table(
         "Statlog heart (UCI)",
@@ -80,11 +101,7 @@ TABLES = {
         (270, 13),
         {"absence": 150, "presence": 120},
         161586.5,
-        OpenML(
-            53,
-            "age sex chest_pain rest_bp chol fbs rest_ecg max_hr exang oldpeak slope ca thal",
-            {"absent": "absence", "present": "presence"},
-        ),
+        packaged=True,
     ),
     "german": Table(
         "Statlog German credit, numeric version (UCI)",
@@ -92,7 +109,7 @@ TABLES = {
         (1000, 24),
         {"bad": 300, "good": 700},
         118363.0,
-        offered="the UCI repository, Statlog (German Credit Data), file german.data-numeric",
+        packaged=True,
     ),
     "colon": Table(
         "Alon et al. 1999, tumour and normal colon tissue",
@@ -129,7 +146,7 @@ TABLES = {
         (214, 9),
         {1: 70, 2: 76, 3: 17, 5: 13, 6: 9, 7: 29},
         21698.0302,
-        OpenML(
+        openml=OpenML(
             41,
             "RI Na Mg Al Si K Ca Ba Fe",
             {
@@ -172,7 +189,7 @@ TABLES = {
         (20000, 16),
         LETTERS,
         1896149.0,
-        OpenML(
+        openml=OpenML(
             6,
             "x_box y_box width high onpix x_bar y_bar x2bar y2bar xybar x2ybr xy2br x_ege xegvy y_ege yegvx",
             order="rows ordered otherwise than",
@@ -216,8 +233,9 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
         One of the paper's sets "lenses", "iris", "wine", "pima", "heart", "german", "colon" and "sushi" (first
         choices), or "glass", "segment", "satimage", "letter", "fishing", "travelmode" and "swissmetro".
     data_home : path, optional
-        Folder that holds the files; by default the one that the environment variable ``PLACKETT_DATA`` names. If
-        none is named, sets that OpenML has are downloaded into scikit-learn's data home.
+        Folder to read the set from. By default the first six of the paper's sets come with the package or with
+        scikit-learn, and the others from the folder that the environment variable ``PLACKETT_DATA`` names or, if it
+        names none and OpenML has the set, by download into scikit-learn's data home.
 
     Returns
     -------
@@ -234,22 +252,10 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
     """
     if find_spec("pandas") is None:
         raise ImportError("plackett.datasets needs pandas: pip install 'plackett[cli]'")
-    if name in WITHOUT_FILE:
-        return _bunch(*WITHOUT_FILE[name]())
     if name not in TABLES:
-        known = ", ".join(sorted([*WITHOUT_FILE, *TABLES]))
-        raise ValueError(f"name must be one of {known}, got {name!r} instead.")
+        raise ValueError(f"name must be one of {', '.join(sorted(TABLES))}, got {name!r} instead.")
     table = TABLES[name]
-    folder = data_home if data_home is not None else os.environ.get(FOLDER)
-    if folder:
-        X, y, source = _read(name, table, Path(folder))
-    elif table.openml is not None:
-        X, y, source = _download(name, table, table.openml)
-    else:
-        raise FileNotFoundError(
-            f"{name} can neither be downloaded nor is a folder named that holds it. Name one by data_home or the "
-            f"environment variable {FOLDER}; {_wanted(table)}"
-        )
+    X, y, source = _find(name, table, data_home)
     groups = None
     if table.unknown is not None:
         known_rows = y != table.unknown
@@ -263,42 +269,42 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
 
 def names() -> tuple[str, ...]:
     """The names that `load` knows."""
-    return (*WITHOUT_FILE, *TABLES)
+    return tuple(TABLES)
 
 
-def _iris() -> tuple[Any, npt.NDArray[Any], str]:
+def _find(name: str, table: Table, data_home: str | os.PathLike[str] | None) -> Found:
+    if data_home is not None:
+        return _read(name, table, Path(data_home))
+    if name in SCIKIT_LEARN:
+        return SCIKIT_LEARN[name]()
+    if table.packaged:
+        return _read(name, table, PACKAGED)
+    if folder := os.environ.get(FOLDER):
+        return _read(name, table, Path(folder))
+    if table.openml is not None:
+        return _download(name, table, table.openml)
+    raise FileNotFoundError(
+        f"{name} neither comes with the package nor can be downloaded, and no folder is named that holds it. Name one "
+        f"by data_home or the environment variable {FOLDER}; {_wanted(table)}"
+    )
+
+
+def _iris() -> Found:
     data = sklearn_datasets.load_iris(as_frame=True)
     X = data.data.rename(columns=lambda column: column.removesuffix(" (cm)").replace(" ", "_"))
     return X, data.target_names[data.target.to_numpy()], "Fisher's Iris, scikit-learn's load_iris"
 
 
-def _wine() -> tuple[Any, npt.NDArray[Any], str]:
+def _wine() -> Found:
     data = sklearn_datasets.load_wine(as_frame=True)
     X = data.data.rename(columns=lambda column: column.replace("/", "_"))
     return X, data.target.to_numpy() + 1, "Wine (UCI), scikit-learn's load_wine; classes 1, 2, 3 as at UCI"
 
 
-def _lenses() -> tuple[Any, npt.NDArray[Any], str]:
-    """All 3·2·2·2 patients and the lenses that fit them."""
-    import pandas as pd
-
-    cells = list(itertools.product((1, 2, 3), (1, 2), (1, 2), (1, 2)))
-    X = pd.DataFrame(cells, columns=["age", "prescription", "astigmatic", "tear_rate"])
-    wet, astigmatic, myope = X.tear_rate == 2, X.astigmatic == 2, X.prescription == 1
-    soft = wet & ~astigmatic & ~(myope & (X.age == 3))
-    hard = wet & astigmatic & (myope | (X.age == 1))
-    y = np.where(hard, "hard", np.where(soft, "soft", "none"))
-    return X, y, "Cendrowska's contact lenses (UCI), the full factorial written down in plackett.datasets"
+SCIKIT_LEARN: dict[str, Callable[[], Found]] = {"iris": _iris, "wine": _wine}
 
 
-WITHOUT_FILE: dict[str, Callable[[], tuple[Any, npt.NDArray[Any], str]]] = {
-    "lenses": _lenses,
-    "iris": _iris,
-    "wine": _wine,
-}
-
-
-def _read(name: str, table: Table, folder: Path) -> tuple[Any, npt.NDArray[Any], str]:
+def _read(name: str, table: Table, folder: Path) -> Found:
     import pandas as pd
 
     path = folder / table.file
@@ -311,7 +317,7 @@ def _read(name: str, table: Table, folder: Path) -> tuple[Any, npt.NDArray[Any],
     return X, y, f"{table.origin}, read from {table.file}"
 
 
-def _download(name: str, table: Table, openml: OpenML) -> tuple[Any, npt.NDArray[Any], str]:
+def _download(name: str, table: Table, openml: OpenML) -> Found:
     try:
         data = sklearn_datasets.fetch_openml(data_id=openml.data_id, as_frame=True, parser="auto")
     except OSError as error:
