@@ -1,6 +1,11 @@
 """Sphinx configuration; `make docs` builds the pages into docs/_build/html, and a warning is an error."""
 
+import sys
+from pathlib import Path
+
 import plackett
+
+sys.path.insert(0, str(Path(__file__).parent))  # mathml.py
 
 project = "plackett"
 author = "The plackett developers"
@@ -8,6 +13,7 @@ copyright = "The plackett developers, BSD-3"
 release = version = plackett.__version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -18,13 +24,14 @@ exclude_patterns = ["_build", "auto_examples/**.ipynb", "auto_examples/**.py", "
 suppress_warnings = ["config.cache"]
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "plackett"
 html_static_path = ["_static"]

@@ -1,4 +1,4 @@
-"""The pages: every public name is in the API, the code of each page runs, and the table of contents is whole."""
+"""The pages: every public name is in the API, code runs, formulas are typeset, and the table of contents is whole."""
 
 import importlib
 import pkgutil
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from docutils.utils.math.latex2mathml import tex2mathml
 
 import plackett
 
@@ -69,3 +70,27 @@ def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     for code in re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.S | re.M):
         exec(compile(code, page, "exec"), names)
     plt.close("all")
+
+
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.S)
+
+
+def prose(page):
+    """A page without its code."""
+    text = re.sub(r"^```(?!{).*?^```", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.S | re.M)
+    return re.sub(r"`[^`]*`", "", text)
+
+
+@pytest.mark.parametrize("page", [page.name for page in PAGES])
+def test_formulas_of_the_page_are_typeset(page):
+    """Every formula is one that the build can set, and none is left as plain text such as λ_k or exp(x)."""
+    text = prose(page)
+    for display, inline in FORMULA.findall(text):
+        assert tex2mathml(display or inline, as_block=bool(display)).startswith("<math")
+    assert not re.findall(r"[α-ωΑ-Ω]\w*_\w|\b[A-Z]_[a-z]+\b|[Σ∏√∝∘⟨]|\bexp\(|\bPr\(", FORMULA.sub("", text))
+
+
+def test_the_front_page_states_the_model_and_shows_pictures():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert r"\frac{W(x)\cdot\lambda_k}" in text
+    assert len(re.findall(r"```{figure} auto_examples/images/\S+\.png", text)) == 2
