@@ -1,9 +1,13 @@
 """Formulas as MathML, which browsers set without script or network; docutils translates them from TeX."""
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
+
+APPLIED = re.compile(r"<mo>&ApplyFunction;</mo>(?!\s*<mo[^>]*>[(\[{]<)")  # ln x, but not ln(x)
 
 
 def inline(translator, node):
@@ -21,10 +25,11 @@ def display(translator, node):
 def translated(node, as_block):
     """MathML; of a formula that docutils does not understand a warning, which ends the build, and its source."""
     try:
-        return tex2mathml(node.astext(), as_block=as_block)
+        found = tex2mathml(node.astext(), as_block=as_block)
     except MathError as error:
         logging.getLogger(__name__).warning("formula %r: %s", node.astext(), error, location=node)
         return nodes.Text(node.astext())
+    return APPLIED.sub('<mspace width="0.17em"/>', found)
 
 
 def setup(app):
