@@ -89,6 +89,34 @@ def test_fractional_weights_are_refused_by_gibbs_only():
     PlackettLuceClassifier("em").fit(X, y, sample_weight=weight)
 
 
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"y": np.zeros(30, dtype=int)}, "one class only: 0 in 30 rows"),
+        ({"sample_weight": np.where(y == 1, 0, 1)}, "class 1 has total weight 0"),
+    ],
+)
+def test_labels_are_written_plainly(change, words):
+    with pytest.raises(ValueError, match=words):
+        PlackettLuceClassifier("em").fit(**{"X": X, "y": y, **change})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shape": np.float64(-1)},
+        {"rate": np.float32(-1)},
+        {"inference": EM(max_iter=np.float64(0.5))},
+        {"inference": EM(tol=np.float64(-1))},
+        {"features": ExpFeatures(scales=[np.float64(-1)])},
+        {"inference": Gibbs(draws=np.int64(-1))},
+    ],
+)
+def test_numbers_are_written_plainly(settings):
+    with pytest.raises(ValueError, match=r"got \[?-?[0-9.]+\]? instead"):
+        PlackettLuceClassifier(**{**FIXED, **settings}).fit(X, y)
+
+
 def test_negative_features_name_row_and_column():
     with pytest.raises(ValueError, match=r"row 1, column 0 .*negative: -2"):
         PlackettLuceClassifier("em", features=FunctionTransformer(), shape=1).fit([[1.0, 1.0], [-2.0, 1.0]], [0, 1])

@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from plackett.model.race import Array
+from plackett.validation import plain
 
 __all__ = ["ExpFeatures"]
 
@@ -78,7 +79,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         """Learn the mean and standard deviation of each column."""
         scales = np.atleast_1d(np.asarray(self.scales, dtype=np.float64))
         if scales.ndim != 1 or not len(scales) or not np.all((scales > 0) & np.isfinite(scales)):
-            raise ValueError(f"scales must be positive numbers, got {self.scales!r} instead.")
+            raise ValueError(f"scales must be positive numbers, got {plain(self.scales)} instead.")
         if np.dtype(self.dtype) not in FLOOR:
             raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r} instead.")
         X = validate_data(self, X, dtype=np.float64)

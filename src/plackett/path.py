@@ -13,6 +13,7 @@ from plackett.classifier import PlackettLuceClassifier
 from plackett.engines import make_engine
 from plackett.inference import EM
 from plackett.model.race import Array
+from plackett.validation import plain
 
 STATISTICS = ("mode", "mean", "median")
 
@@ -64,7 +65,7 @@ def regularization_path(
         raise ValueError(f"statistic must be {allowed} with inference={inference!r}, got {statistic!r} instead.")
     order = sorted((float(a) for a in shapes), reverse=True)
     if not order or not order[-1] > 0:
-        raise ValueError(f"shapes must be positive numbers, got {shapes!r} instead.")
+        raise ValueError(f"shapes must be positive numbers, got {plain(shapes)} instead.")
     clf.set_params(shape=order[0]).fit(X, y)
     if em:
         features, codes = clf._training

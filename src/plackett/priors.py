@@ -10,6 +10,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from plackett.model.race import Array
+from plackett.validation import plain
 
 __all__ = ["Density", "Gamma", "LogUniform", "ShapePrior"]
 
@@ -34,7 +35,9 @@ class ShapePrior(Protocol):
 
 def _check_interval(lower: float, upper: float) -> None:
     if not (0 < lower < upper < np.inf):
-        raise ValueError(f"a shape prior needs 0 < lower < upper < inf, got lower={lower!r}, upper={upper!r} instead.")
+        raise ValueError(
+            f"a shape prior needs 0 < lower < upper < inf, got lower={plain(lower)}, upper={plain(upper)} instead."
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class Gamma:
     def __post_init__(self) -> None:
         _check_interval(self.lower, self.upper)
         if not (self.shape > 0 and self.rate > 0):
-            raise ValueError(f"Gamma prior needs shape > 0 and rate > 0, got {self.shape!r}, {self.rate!r} instead.")
+            raise ValueError(
+                f"Gamma prior needs shape > 0 and rate > 0, got {plain(self.shape)}, {plain(self.rate)} instead."
+            )
 
     def log_density(self, shape: Array) -> Array:
         """(shape − 1) ln a − rate·a."""

@@ -11,11 +11,27 @@ from sklearn.utils.validation import _check_sample_weight
 from plackett.model.race import Array
 
 
+def plain(value: Any) -> str:
+    """A value as Python writes it, also where it is one of NumPy's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plackett.validation import plain
+    >>> plain(np.int64(0)), plain(np.str_("a")), plain([np.float64(0.5)])
+    ('0', "'a'", '[0.5]')
+    """
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(plain(item) for item in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def positive(name: str, value: Any, learn: bool = False) -> float:
     """A finite positive number; `learn` says in the error that "learn" would do as well."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
         what = "a positive number or 'learn'" if learn else "a positive number"
-        raise ValueError(f"{name} must be {what}, got {value!r} instead.")
+        raise ValueError(f"{name} must be {what}, got {plain(value)} instead.")
     return float(value)
 
 
@@ -29,8 +45,8 @@ def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"a classifier needs at least two classes, and y holds one class only: {classes[0]!r} in {len(y)} rows "
-            f"(n_samples={len(y)})."
+            f"a classifier needs at least two classes, and y holds one class only: {plain(classes[0])} in {len(y)} "
+            f"rows (n_samples={len(y)})."
         )
     return classes, codes
 
@@ -45,7 +61,7 @@ def row_weights(sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.ND
     for k, label in enumerate(classes):
         if weight[codes == k].sum() == 0:
             raise ValueError(
-                f"class {label!r} has total weight 0 in sample_weight; leave its rows out of X and y, or give "
+                f"class {plain(label)} has total weight 0 in sample_weight; leave its rows out of X and y, or give "
                 "them weight."
             )
     return None if (weight == 1).all() else weight
@@ -64,7 +80,7 @@ def check_whole(weight: Array | None, who: str, instead: str) -> None:
 def check_prob(prob: Any) -> float:
     """A number between 0 and 1."""
     if not isinstance(prob, (int, float, np.number)) or not 0 < prob < 1:
-        raise ValueError(f"prob must be a number between 0 and 1, got {prob!r} instead.")
+        raise ValueError(f"prob must be a number between 0 and 1, got {plain(prob)} instead.")
     return float(prob)
 
 

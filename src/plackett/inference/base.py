@@ -11,6 +11,7 @@ import numpy.typing as npt
 from plackett.engines import Rows
 from plackett.model.race import Array
 from plackett.posterior import Posterior
+from plackett.validation import plain
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Fit:
 def check_count(name: str, value: Any, at_least: int = 1) -> None:
     """Refuse anything but a whole number of at least that size."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r} instead.")
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {plain(value)} instead.")
 
 
 def check_tolerance(name: str, value: Any) -> None:
     """Refuse anything but a finite non-negative number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be a non-negative number, got {value!r} instead.")
+        raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")
