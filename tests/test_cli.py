@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,10 +16,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from plackett import PlackettLuceClassifier, load
 from plackett.cli import app
+from plackett.console import OPTIONS, in_options
+from plackett.tablefile import read_table
 
 FAST = ["--features", "exp", "--inference", "em", "--shape", "1"]
 RUNNER = CliRunner()
@@ -306,6 +310,122 @@ def test_codes_as_categories(folder, tmp_path):
     assert result.exit_code == 0 and "occur" not in result.stderr
 
 
+# Tables from elsewhere
+
+
+def test_semicolons_and_decimal_commas_are_recognised_and_said(folder, tmp_path):
+    frame = people().assign(pay=np.where(people()["sex"] == "f", 1234.25, 0.5))
+    for name, text in (("us", frame.to_csv(index=False)), ("de", frame.to_csv(index=False, sep=";", decimal=","))):
+        result = plackett("fit", "-", "--target", "mode", *FAST, "--out", tmp_path / name, stdin=text)
+        assert result.exit_code == 0, result.stderr
+    said = "standard input was read with ';' between fields and ',' as the decimal mark; if that is wrong, say --sep or"
+    assert said in result.stderr
+    np.testing.assert_array_equal(load(tmp_path / "us").weights_, load(tmp_path / "de").weights_)
+
+
+@pytest.mark.parametrize(
+    "text, options, expected",
+    [
+        ("a;b\n1,5;1.234\n-2,25;2.500\n", {}, {"a": [1.5, -2.25], "b": [1234, 2500]}),
+        ("a\tb\n1,234.5\t3.14\n2,500.25\t2.71\n", {}, {"a": [1234.5, 2500.25], "b": [3.14, 2.71]}),
+        ("a;b\n1.234;x\n2.555;y\n", {}, {"a": [1.234, 2.555], "b": ["x", "y"]}),
+        ('a,b\n"1,5",x\n"2,5",y\n', {}, {"a": [1.5, 2.5], "b": ["x", "y"]}),
+        ("a;b\n1,234;x\n2,500;y\n", {"decimal": "."}, {"a": [1234, 2500], "b": ["x", "y"]}),
+        ("a;b\n1,234;x\n2,500;y\n", {"decimal": ","}, {"a": [1.234, 2.5], "b": ["x", "y"]}),
+        ("a;b\n1,5;3.14\n2,5;2.71\n", {"decimal": ","}, {"a": [1.5, 2.5], "b": ["3.14", "2.71"]}),
+        ("a;b\n1,5;3.14\n2,5;2.71\n", {"decimal": "."}, {"a": ["1,5", "2,5"], "b": [3.14, 2.71]}),
+        ("a;b\n31.12.2024;1,5\n01.02.2024;2,5\n", {}, {"a": ["31.12.2024", "01.02.2024"], "b": [1.5, 2.5]}),
+        ("a;b\n1,5;x\n2,5;y\nlow;z\n", {}, {"a": ["1.5", "2.5", "low"], "b": ["x", "y", "z"]}),
+        ("a;b\n12;x\n13;y\n12a;z\n", {}, {"a": ["12", "13", "12a"], "b": ["x", "y", "z"]}),
+        ("a, netto;b;c;d\n1,5;x;u;v\n2,5;y;u;v\n", {}, {"a, netto": [1.5, 2.5], "b": ["x", "y"]}),
+        ("a,b\nx;1,y;2\nu;3,v;4\n", {}, {"a": ["x;1", "u;3"], "b": ["y;2", "v;4"]}),
+        ("a,b;c\n1,2;3\n4,5;6\n", {"sep": ","}, {"a": [1, 4], "b;c": ["2;3", "5;6"]}),
+        ("a\tb;c\n1\t2;3\n", {"sep": "tab"}, {"a": [1], "b;c": ["2;3"]}),
+    ],
+)
+def test_separators_and_decimal_marks(tmp_path, quiet, text, options, expected):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = read_table(str(path), **options)
+    assert {name: frame[name].tolist() for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "text, options, words",
+    [
+        ("a,b;c\n1,2;3\n", [], "2 columns with ',' between them or 2 columns with ';' .*: say --sep , or --sep ';'."),
+        ("a\tb;c\n1\t2;3\n", [], "say --sep ';' or --sep tab."),
+        ("a;y\n1,234;u\n", [], "has 1,234 in column 'a', which may be decimals or thousands: say --decimal , or"),
+        ("a;b;y\n1,5;3.14;u\n", [], "has 1,5 in column 'a' and 3.14 in column 'b': say --decimal , or --decimal"),
+        ("a;y\n1;u\n", ["--sep", "tabs"], "sep must be one character or 'tab', got 'tabs'"),
+        ("a;y\n1;u\n", ["--decimal", ";"], "decimal must be '.' or ',', got ';'"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_asked(tmp_path, text, options, words):
+    line = mistake("fit", "-", "--target", "y", *options, "--out", tmp_path / "m", stdin=text)
+    assert re.search(words, line), line
+
+
+def test_a_parquet_file_has_no_separator(folder, tmp_path):
+    pd.read_csv(folder / "people.csv").to_parquet(tmp_path / "t")
+    assert "neither separators nor decimal" in mistake("predict", folder / "m.plk", tmp_path / "t", "--sep", ";")
+
+
+def test_columns_of_the_same_name_are_told_apart_and_said(tmp_path):
+    text = "a,a,y\n" + "1,2,u\n2,1,v\n3,1,u\n1,3,v\n" * 5
+    result = plackett("fit", "-", "--target", "y", *FAST, "--out", tmp_path / "m", stdin=text)
+    assert "several columns of the name a; the second is called a.1" in result.stderr
+    assert [column.name for column in load(tmp_path / "m").table_.columns] == ["a", "a.1"]
+
+
+def test_the_advice_about_columns_names_all_and_can_be_pasted(tmp_path):
+    table = people().assign(
+        **{
+            "pay €": [f"{i} EUR" for i in range(120)],
+            "it's": [f"n{i}" for i in range(120)],
+            "day": [f"2024-{i % 12 + 1:02d}-03" for i in range(120)],
+            "wave": ["2024-01-03T10:00", "2024-02-03T10:00"] * 60,
+            "score": [*map(str, np.arange(119) + 0.5), "low"],
+        }
+    )
+    fit = ["fit", "-", "--target", "mode", *FAST, "--out", tmp_path / "m"]
+    line = mistake(*fit, stdin=table.to_csv(index=False))
+    assert "column 'day' holds dates such as 2024-01-03" in line and "column 'wave' holds dates" in line
+    assert "column 'pay €' holds 120 different texts in 120 rows" in line
+    assert "column 'score' holds numbers in 119 of 120 rows, and in the others texts such as 'low'" in line
+    advised = shlex.split(re.search(r"leave them out with ((?:--drop (?:'.*?'|\S+) ?)+), or", line)[1])
+    assert advised[1::2] == ["pay €", "it's", "day", "wave", "score"]
+    assert plackett(*fit, *advised, stdin=table.to_csv(index=False)).exit_code == 0
+    assert [column.name for column in load(tmp_path / "m").table_.columns] == ["age", "home", "sex", "code"]
+    insisted = [*advised[:6], "--drop", "score", "--categorical", "wave", "--force"]
+    assert plackett(*fit, *insisted, stdin=table.to_csv(index=False)).exit_code == 0
+    assert "wave=2024-02-03T10:00" in load(tmp_path / "m").feature_names_in_
+
+
+def test_all_columns_with_missing_values_are_refused_at_once(folder, tmp_path):
+    line = mistake("fit", folder / "people.csv", "--target", "mode", "--missing", "error", "--out", tmp_path / "m")
+    assert "'age' is missing in 10 of 120 rows, column 'home' is missing in 1 of 120" in line
+    assert "--drop age --drop home" in line
+
+
+def test_the_target_is_no_column_to_drop(folder, tmp_path):
+    arguments = ["fit", folder / "people.csv", "--target", "mode", "--out", tmp_path / "m"]
+    assert "'mode' is the target" in mistake(*arguments, "--drop", "mode")
+
+
+def test_a_kept_column_does_not_vanish_under_one_of_the_output(folder, tmp_path):
+    table = people().assign(predicted="mine", p_car_lower=1.0).to_csv(index=False)
+    out = tmp_path / "p.csv"
+    line = mistake("predict", folder / "m.plk", "-", "--keep", "predicted", "--out", out, stdin=table)
+    assert "two columns of the output would be called 'predicted'" in line and not out.exists()
+    kept = plackett("predict", folder / "m.plk", "-", "--keep", "p_car_lower", stdin=table)
+    assert kept.exit_code == 0 and next(iter(probabilities(kept.stdout))) == "p_car_lower"
+    both = mistake("predict", folder / "m.plk", "-", "--keep", "p_car_lower", "--interval", "0.9", stdin=table)
+    assert "'p_car_lower'" in both
+
+
 # Mistakes
 
 
@@ -384,10 +504,43 @@ def test_advice_is_in_options(folder):
     assert "Use --inference gibbs or --inference variational." in line
 
 
+def test_every_setting_that_becomes_an_option_is_one():
+    known = {name for parameter in typer.main.get_command(app).commands["fit"].params for name in parameter.opts}
+    assert {f"--{name.replace('_', '-')}" for name in OPTIONS} <= known
+
+
+@pytest.mark.parametrize(
+    "python, options",
+    [
+        ("Try Gibbs(chains=8), or more.", "Try --chains 8, or more."),
+        ("Try Gibbs(draws=4000, max_seconds=60.5).", "Try --draws 4000 --max-seconds 60.5."),
+        ("Raise Gibbs(max_draws=...) or Gibbs(tune=...).", "Raise --max-draws or --tune."),
+        ("Gibbs(draws) must be a whole number", "--draws must be a whole number"),
+        ("Raise EM(max_iter=...) or EM(tol=1e-3).", "Raise --max-iter or --tol 1e-3."),
+        ("Use inference='gibbs' or features=\"exp\".", "Use --inference gibbs or --features exp."),
+        ("fit without: drop=['a', \"it's\", 'b c']", "fit without: --drop a --drop 'it'\"'\"'s' --drop 'b c'"),
+        ("Gibbs(moves='none') and n_draws=3", "Gibbs(moves='none') and n_draws=3"),
+    ],
+)
+def test_advice_in_python_becomes_options(python, options):
+    assert in_options(python) == options
+
+
+def test_limits_of_em_and_of_tuning_are_passed_on(folder, tmp_path):
+    fit = ["fit", folder / "people.csv", "--target", "mode", "--features", "exp", "--shape", "1", "--force"]
+    result = plackett(*fit, "--inference", "em", "--max-iter", "2", "--out", tmp_path / "m")
+    assert "did not converge in 2 iterations" in result.stderr and "Raise --max-iter or --tol." in result.stderr
+    assert load(tmp_path / "m").inference.max_iter == 2
+    plackett(*fit, "--draws", "8", "--tune", "12", "--chains", "2", "--max-draws", "20", "--out", tmp_path / "m")
+    clf = load(tmp_path / "m")
+    assert clf.n_iter_ == 20 and clf.trace_.shape == (2, 8) and clf.inference.max_draws == 20
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["fit"],
+        ["fit", "x.csv", "--target", "y", "--out", "m", "--max-iter", "10"],
         ["fit", "x.csv", "--out", "m"],
         ["fit", "x.csv", "--target", "y", "--out", "m", "--inference", "magic"],
         ["fit", "x.csv", "--target", "y", "--out", "m", "--features", "cubic"],
@@ -481,7 +634,7 @@ def test_report_is_given_what_was_seen_and_what_was_not(folder, tmp_path, monkey
         assert result.exit_code == 0, result.stderr
         (clf, X, y, out), options = calls.pop()
         assert out == str(tmp_path / "r.html") and options["title"] == "T" and y.name == "mode"
-        assert list(X) == list(clf.feature_names_in_) and len(X) == len(y)
+        assert list(X) == ["age", "home", "sex", "code", "planet"] and len(X) == len(y)
         test = options["test"]
         return len(X), None if test is None else (len(test[0]), len(test[1])), result.stderr
 
@@ -490,6 +643,25 @@ def test_report_is_given_what_was_seen_and_what_was_not(folder, tmp_path, monkey
     assert reported(model, "-", new)[:2] == (50, (50, 50))
     size, test, words = reported(folder / "m.plk", folder / "people.csv")
     assert (size, test) == (120, None) and "fitted to all these rows" in words
+
+
+def test_a_report_describes_the_table_that_came(folder, tmp_path):
+    model, out = tmp_path / "m.plk", tmp_path / "r.html"
+    dated = people().assign(day="2024-01-03").to_csv(index=False)
+    fit = ["fit", "-", "--target", "mode", *FAST, "--drop", "day", "--out", model]
+    assert plackett(*fit, stdin=dated).exit_code == 0
+    result = plackett("report", model, "-", "--out", out, stdin=dated)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.count("column 'age' is missing in 10 of 120 rows") == 1
+    page = out.read_text(encoding="utf-8")
+    rows = re.search(r"<caption>Columns of the table</caption>.*?</table>", page, re.S)[0].split("<tr>")[2:]
+    told = {cells[0]: cells[1:] for cells in (re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row) for row in rows)}
+    assert list(told) == ["age", "home", "sex", "code", "planet", "day"]
+    assert told["age"][:2] == ["numbers", "10"] and told["home"][:3] == ["text", "1", "3"]
+    assert told["day"][0] == "dates" and told["code"][0] == "whole numbers"
+    levels = people()["home"].value_counts()
+    assert told["home"][-1] == ", ".join(f"{level} {n}" for level, n in levels.items())
+    assert "Not used by the model: &#x27;planet&#x27;, &#x27;day&#x27;." in page and "age is missing" not in told
 
 
 # As a process

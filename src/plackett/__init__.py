@@ -5,12 +5,14 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
 from plackett.modelfile import load
 from plackett.path import regularization_path
+from plackett.table import TableEncoder
 
 __all__ = [
     "EM",
     "Gibbs",
     "PlackettLuceClassifier",
     "SparseLogitClassifier",
+    "TableEncoder",
     "Variational",
     "load",
     "regularization_path",

@@ -25,6 +25,7 @@ from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpe
 from plackett.directions.summary import components, portrait, relevance
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
+from plackett.entry import check_numbers, taken
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
@@ -180,7 +181,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self.shape_ = fit.shape
         self.trace_ = fit.trace
         self.n_iter_ = fit.n_iter
-        for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "portrait_"):
+        for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "portrait_", "table_"):
             self.__dict__.pop(stale, None)
         for name, value in fit.extra.items():
             setattr(self, name, value)
@@ -242,7 +243,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(self.posterior_, DirectionDraws):
             return super().predict_proba(X)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
         scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
         return sharpened(scores, self.posterior_.power)
 
@@ -301,13 +302,14 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Class probabilities (rows, S, K) of runs of rows under every draw."""
         check_is_fitted(self)
         if isinstance(self.posterior_, DirectionDraws):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+            X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
             return self.posterior_.probabilities(self.features_.chunks(X))
         return chunks(self._transform(X), self.posterior_.flat_draws())
 
     def _transform(self, X: Any) -> npt.NDArray[np.floating]:
         check_is_fitted(self)
         if isinstance(self.features_, ExpFeatures):
+            X = taken(self, X)
             X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -346,6 +348,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
+            check_numbers(X)
             checked, y = validate_data(self, X, y, dtype=np.float64)
             X = checked if self._learned() else _named(X, checked)
         else:

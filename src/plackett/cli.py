@@ -54,6 +54,8 @@ Data = Annotated[str, typer.Argument(help="Table: CSV, TSV or Parquet; - for sta
 Model = Annotated[str, typer.Argument(help="Model file; - for standard input.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output file.")]
 Columns = list[str] | None
+Sep = Annotated[str | None, typer.Option(help="Character between fields, or tab, if it is not recognised.")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark, . or , if it is not recognised.")]
 
 
 @app.callback()
@@ -76,12 +78,20 @@ def fit(
     ] = Features.learned,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
     draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 250, exp 1000).")] = None,
+    tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 250, exp 2000).")] = None,
     chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
     target_ess: Annotated[
         float | None, typer.Option(min=1, help="Go on to this effective sample size (gibbs).")
     ] = None,
+    max_draws: Annotated[
+        int | None, typer.Option(min=1, help="Iterations at which --target-ess gives up (gibbs; 200000).")
+    ] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop drawing after this time (gibbs).")] = None,
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations at most (variational, em).")] = None,
+    tol: Annotated[float | None, typer.Option(min=0, help="Movement that counts as none (variational, em).")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    sep: Sep = None,
+    decimal: Decimal = None,
     force: Force = False,
 ) -> None:
     """Fit a model to a table and write it to a file. Ctrl-C keeps the draws made so far."""
@@ -94,14 +104,24 @@ def fit(
     from plackett.tablefile import read_table
 
     check_output(out, force)
+    settings = {
+        "draws": draws,
+        "tune": tune,
+        "chains": chains,
+        "target_ess": target_ess,
+        "max_draws": max_draws,
+        "max_seconds": max_seconds,
+        "max_iter": max_iter,
+        "tol": tol,
+    }
     clf = PlackettLuceClassifier(
-        _inference(inference, draws=draws, chains=chains, target_ess=target_ess, max_seconds=max_seconds),
+        _inference(inference, {name: value for name, value in settings.items() if value is not None}),
         shape=_shape(shape),
         features=features.value,
         random_state=seed,
         progress=sys.stderr.isatty(),
     )
-    frame = labelled(read_table(data), target, missing)
+    frame = labelled(read_table(data, sep, decimal), target, missing)
     y = labels(frame, target)
     held = stratified(y, test, seed)
     table = Table.learn(frame[~held], target, drop or (), categorical or (), missing)
@@ -133,29 +153,38 @@ def predict(
         float | None, typer.Option(min=0, max=1, help="Add credible intervals of this probability, such as 0.9.")
     ] = None,
     keep: Annotated[Columns, typer.Option(help="Column to copy to the output; may be repeated.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
     force: Force = False,
 ) -> None:
     """Predict the class of each row of a table, with probabilities."""
     import numpy as np
     import pandas as pd
 
-    from plackett.table import check_column, labels
+    from plackett.columns import check_column, listed
+    from plackett.table import labels
     from plackett.tablefile import check_suffix, read_table, write_table
 
     check_output(out, force)
     check_suffix(out)
-    clf, frame = _load(model, data), read_table(data)
+    clf, frame = _load(model, data), read_table(data, sep, decimal)
     for name in keep or ():
         check_column(frame, name)
+    ends = ("",) if interval is None else ("", "_lower", "_upper")
+    made = ["predicted", *(f"p_{label}{end}" for label in clf.classes_ for end in ends)]
+    twice = [name for k, name in enumerate(made) if name in (*(keep or ()), *made[:k])]
+    if twice:
+        raise ValueError(
+            f"two columns of the output would be called {listed(map(repr, twice))}: rename the column of the table, "
+            "or leave out --keep or --interval."
+        )
     X = clf.table_.covariates(frame)
     probability = clf.predict_proba(X)
-    parts = {"": probability}
-    if interval is not None:
-        parts["_lower"], parts["_upper"] = clf.predict_interval(X, prob=interval)
+    parts = [probability] if interval is None else [probability, *clf.predict_interval(X, prob=interval)]
     columns: dict[str, Any] = {name: frame[name] for name in keep or ()}
     columns["predicted"] = clf.classes_[np.argmax(probability, axis=1)]
-    for k, label in enumerate(clf.classes_):
-        columns |= {f"p_{label}{end}": np.char.mod("%.6g", part[:, k]).astype(float) for end, part in parts.items()}
+    numbers = np.char.mod("%.6g", np.stack(parts, axis=2).reshape(len(frame), -1)).astype(float)
+    columns |= dict(zip(made[1:], numbers.T, strict=True))
     write_table(pd.DataFrame(columns), out)
     target = clf.table_.target
     if target in frame and frame[target].notna().all():
@@ -171,11 +200,14 @@ def report(
     data: Data,
     out: Annotated[str, typer.Option(help="HTML file to write.", show_default=False)],
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
     force: Force = False,
 ) -> None:
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
     import pandas as pd
 
+    from plackett.columns import TableWarning
     from plackett.report import write_report
     from plackett.table import labelled, labels
     from plackett.tablefile import read_table
@@ -183,15 +215,17 @@ def report(
     check_output(out, force)
     clf = _load(model, data)
     table = clf.table_
-    frame = labelled(read_table(data), table.target, table.missing)
+    frame = labelled(read_table(data, sep, decimal), table.target, table.missing)
     X, y = table.covariates(frame), labels(frame, table.target)
-    answers = pd.Series(y, index=X.index, name=table.target)
+    answers, rows = pd.Series(y, index=X.index, name=table.target), frame.drop(columns=table.target)
     held = table.held_out(X, y)
     if not held.any():
         note("the model was fitted to all these rows, so it errs less on them than on others; see fit --test.")
-    test = (X[held], answers[held]) if held.any() else None
-    seen = held if held.all() else ~held
-    write_report(clf, X[seen], answers[seen], out, title=title, test=test)
+    test = (rows[held], answers[held]) if held.any() else None
+    seen = (rows[~held], answers[~held]) if test is None or not held.all() else test
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)  # said above, of all rows
+        write_report(clf, *seen, out, title=title, test=test)
 
 
 @app.command()
@@ -235,17 +269,18 @@ def show(
     console.print(grid)
 
 
-def _inference(kind: Inference, **given: Any) -> Any:
-    """The inference with the settings that were given, which only Gibbs has."""
-    from plackett.inference import Gibbs
+def _inference(kind: Inference, given: dict[str, Any]) -> Any:
+    """The inference with the settings that were given, if it has them."""
+    from plackett.classifier import INFERENCES
 
-    settings = {name: value for name, value in given.items() if value is not None}
-    if settings and kind is not Inference.gibbs:
-        option = "--" + next(iter(settings)).replace("_", "-")
-        raise typer.BadParameter(f"{option} belongs to --inference gibbs, not {kind}.")
-    if not settings:
+    if not given:
         return kind.value
-    return Gibbs(**settings)
+    for name in given:
+        owners = [owner for owner, inference in INFERENCES.items() if name in inference().get_params()]
+        if kind not in owners:
+            option = "--" + name.replace("_", "-")
+            raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
+    return INFERENCES[kind](**given)
 
 
 def _shape(text: str) -> float | str:
@@ -273,7 +308,7 @@ def _load(model: str, data: str) -> Any:
 
 def _origin(table: Table) -> str:
     """What a model was fitted to, in a line."""
-    from plackett.table import listed
+    from plackett.columns import listed
 
     counts = listed(f"{label} {n}" for label, n in table.counts.items())
     held = f"; {table.test:.0%} of each class held out" if table.test else ""

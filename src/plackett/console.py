@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import shlex
 import warnings
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from plackett.files import check_folder
+
 MISTAKE, INTERRUPTED = 1, 130
+OPTIONS = (  # settings of the library that the command line has under the same name
+    *("draws", "tune", "chains", "target_ess", "max_draws", "max_seconds", "max_iter", "tol"),
+    *("inference", "shape", "features", "drop", "categorical", "missing", "sep", "decimal"),
+)
+NAME = rf"(?:{'|'.join(OPTIONS)})\b"
+TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+VALUE = rf"(?:\[{TEXT}(?:, {TEXT})*\]|{TEXT}|\.\.\.|[\w.+-]*\w)"
+SETTING = rf"{NAME}={VALUE}"
+GIVEN = rf"{NAME}(?:={VALUE})?"
 
 
 class Commands(TyperGroup):
@@ -41,7 +53,8 @@ class Commands(TyperGroup):
 
 def say(text: str) -> None:
     """One line on standard error."""
-    typer.echo(f"plackett: {' '.join(text.split())}", err=True)
+    line = " ".join(part.strip() for part in text.splitlines())
+    typer.echo(f"plackett: {line}", err=True)
 
 
 def note(text: str) -> None:
@@ -55,27 +68,34 @@ def in_options(text: str) -> str:
     Examples
     --------
     >>> from plackett.console import in_options
-    >>> in_options("Try Gibbs(draws=4000), or features='exp'")
-    'Try --draws 4000, or --features exp'
-    >>> in_options("Gibbs(target_ess=400)")
-    '--target-ess 400'
+    >>> in_options("Try Gibbs(draws=4000, target_ess=400), or features='exp'")
+    'Try --draws 4000 --target-ess 400, or --features exp'
+    >>> in_options("Raise Gibbs(max_draws=...).")
+    'Raise --max-draws.'
+    >>> print(in_options("leave them out with drop=['id', 'pay €']"))
+    leave them out with --drop id --drop 'pay €'
     """
-    text = re.sub(r"\bGibbs\((draws|chains|target_ess|max_seconds)=([^)]*)\)", r"\1=\2", text)
-    options = r"\b(draws|chains|target_ess|max_seconds|inference|shape|features)=['\"]?([\w.]+\w)['\"]?"
-    return re.sub(options, lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    text = re.sub(rf"\b(?:Gibbs|EM|Variational)\(({GIVEN}(?:, {GIVEN})*)\)", _options, text)
+    return re.sub(rf"\b{SETTING}", _options, text)
+
+
+def _options(found: re.Match[str]) -> str:
+    """The settings in some Python code as options."""
+    return " ".join(_option(name, value) for name, value in re.findall(rf"({NAME})(?:=({VALUE}))?", found[0]))
+
+
+def _option(name: str, value: str) -> str:
+    option = f"--{name.replace('_', '-')}"
+    if value in ("", "..."):
+        return option
+    given = ast.literal_eval(value) if value[0] in "['\"" else value
+    return " ".join(f"{option} {shlex.quote(part)}" for part in ([given] if isinstance(given, str) else given))
 
 
 def check_output(path: str, force: bool) -> None:
     """Refuse, before the work begins, a file that is there or a folder that is not."""
-    target = Path(path)
     if path == "-":
         return
-    if target.is_dir():
-        raise ValueError(f"{path} is a folder; name a file in it.")
-    if target.is_file() and not force:
+    check_folder(path)
+    if os.path.isfile(path) and not force:
         raise ValueError(f"{path} exists; replace it with --force, or choose another name.")
-    folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder} for {target.name}.")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"the folder {folder} cannot be written to.")

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.summary import explanation
+from plackett.entry import taken
 from plackett.inference import EM
 from plackett.model.race import Array
 from plackett.validation import check_prob
@@ -91,7 +92,7 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     prob = check_prob(prob)
     check_is_fitted(classifier)
     if isinstance(classifier.posterior_, DirectionDraws):
-        x = validate_data(classifier, one_row(row), dtype=np.float64, reset=False)[0]
+        x = validate_data(classifier, taken(classifier, one_row(row)), dtype=np.float64, reset=False)[0]
         learned = classifier.portrait_, classifier.posterior_, classifier.features_
         return explanation(*learned, x, classifier.classes_, classifier._covariates())
     features, draws = _parts(classifier, one_row(row))

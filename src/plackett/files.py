@@ -11,6 +11,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse, before the work begins, a file that could not be written because of the folder it is to be in."""
+    target = Path(os.path.realpath(path))
+    if _is_device(target):
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} for {target.name}; make it, or choose another.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{os.fspath(path)} is a folder; name a file in it.")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} cannot be written to.")
+
+
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A stream whose bytes take the place of `path` at the end of the block; after an error the old file is there.
@@ -31,10 +44,11 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     'all of it'
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+    if _is_device(target):
         with target.open("wb") as stream:
             yield stream
         return
+    check_folder(target)
     temporary = target.with_name(f".plackett-{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as stream:
@@ -47,3 +61,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _is_device(target: Path) -> bool:
+    """Whether something is there that is written to as it is: a device or a pipe."""
+    return target.exists() and not (target.is_file() or target.is_dir())

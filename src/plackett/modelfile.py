@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.classifier import PlackettLuceClassifier
+from plackett.columns import Category, Number
 from plackett.diagnostics import Diagnostics
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.diagnostics import DirectionDiagnostics
@@ -25,7 +26,7 @@ from plackett.logit import SparseLogitClassifier
 from plackett.logit.posterior import LogitDiagnostics, LogitDraws, Measures
 from plackett.posterior import Draws, Gammas, Point
 from plackett.priors import Gamma, LogUniform
-from plackett.table import Category, Number, Table
+from plackett.table import Table
 
 FORMAT = "plackett-model"
 VERSION = 1
@@ -187,7 +188,7 @@ def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
     Returns
     -------
     PlackettLuceClassifier or SparseLogitClassifier
-        One that ``plackett fit`` made has a `table_`: ``clf.predict(clf.table_.covariates(frame))``.
+        One that ``plackett fit`` made knows its table: it predicts and explains rows of such a data frame.
 
     Examples
     --------

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import itertools
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from plackett.columns import TableError, TableWarning, is_text, listed
 from plackett.files import whole_file
-from plackett.table import TableError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?"]
 SUFFIXES = (".csv", ".tsv", ".parquet")
+TAB = "\t"
+SEPARATORS = (",", ";", TAB, "|")
+LINES = 100  # looked at to find the separator
+THOUSANDS = {".": ",", ",": "."}  # what may stand between thousands, by decimal mark
+NUMBER = {
+    mark: rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{between}\d{{3}})+|(?=\{mark}))(?:\{mark}\d*)?(?:[eE][+-]?\d+)?"
+    for mark, between in THOUSANDS.items()
+}
+WHICH = "say decimal=',' or decimal='.'."
 
 
-def read_table(source: str) -> pd.DataFrame:
+def read_table(source: str, sep: str | None = None, decimal: str | None = None) -> pd.DataFrame:
     r"""A table from a file, or from standard input for ``-``; CSV and TSV may be gzipped.
+
+    Parameters
+    ----------
+    source : str
+        Path of the file, or ``-``.
+    sep : str, optional
+        The character between fields. None: comma, semicolon, tab or bar, recognised by the first lines.
+    decimal : {".", ","}, optional
+        The decimal mark. None: recognised by the columns that are numbers with one and not with the other.
 
     Examples
     --------
@@ -29,9 +49,9 @@ def read_table(source: str) -> pd.DataFrame:
     >>> from plackett.tablefile import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "a.csv")
-    ...     _ = path.write_text("age;sex\n31;f\n;m\n")
-    ...     int(read_table(str(path))["age"].isna().sum())
-    1
+    ...     _ = path.write_text("age\tpay\n31\t1,5\n\t2,25\n")
+    ...     read_table(str(path), decimal=",")["pay"].tolist()
+    [1.5, 2.25]
     """
     name = "standard input" if source == "-" else source
     content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
@@ -41,7 +61,12 @@ def read_table(source: str) -> pd.DataFrame:
         raise TableError(f"{name} is empty.")
     if content[:4] == b"PK\x03\x04":
         raise TableError(f"{name} is a spreadsheet or an archive; save it as CSV first.")
-    frame = _parquet(content, name) if content[:4] == b"PAR1" else _delimited(content, name)
+    if content[:4] == b"PAR1":
+        if sep or decimal:
+            raise TableError(f"{name} is a Parquet file, which has neither separators nor decimal marks to be told.")
+        frame = _parquet(content, name)
+    else:
+        frame = _delimited(_decoded(content, name), name, sep, decimal)
     if not len(frame):
         raise TableError(f"{name} has a header and no rows.")
     return frame
@@ -58,28 +83,59 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
     return frame
 
 
-def _delimited(content: bytes, name: str) -> pd.DataFrame:
-    import pandas as pd
-
+def _decoded(content: bytes, name: str) -> str:
     try:
-        text = content.decode()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise TableError(
             f"line {line} of {name} is not UTF-8 text; convert the file, for example with iconv -f latin1 -t utf8."
         ) from error
+
+
+def _delimited(text: str, name: str, sep: str | None, decimal: str | None) -> pd.DataFrame:
+    between = separator(text, name) if sep is None else _checked_separator(sep)
+    if decimal not in (None, *THOUSANDS):
+        raise TableError(f"decimal must be '.' or ',', got {decimal!r} instead.")
+    _tell_of_repeated_names(text, name, between)
+    frame = _parsed(text, name, between)
+    said = {"sep": f"{between!r} between fields"} if sep is None and between in ";|" else {}
+    if decimal == "," or any(is_text(frame[column]) and _marks(frame[column]) for column in frame):
+        raw = _parsed(text, name, between, dtype="string")
+        mark = decimal_mark(raw, name) if decimal is None else decimal
+        thousands = _read_numbers(frame, raw, mark)
+        if decimal is None:
+            said["decimal"] = f"{mark!r} as the decimal mark" + thousands * f" ({THOUSANDS[mark]!r} between thousands)"
+    if said:
+        options = " or ".join(f"{option}=..." for option in said)
+        words = f"{name} was read with {' and '.join(said.values())}; if that is wrong, say {options}."
+        warnings.warn(words, TableWarning, stacklevel=3)
+    return frame
+
+
+def _checked_separator(sep: str) -> str:
+    character = TAB if sep in ("tab", r"\t") else sep
+    if len(character) != 1:
+        raise TableError(f"sep must be one character or 'tab', got {sep!r} instead.")
+    return character
+
+
+def _parsed(text: str, name: str, between: str, **options: Any) -> pd.DataFrame:
+    import pandas as pd
+
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             return pd.read_csv(
                 io.StringIO(text),
-                sep=separator(text),
+                sep=between,
                 index_col=False,
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values=MISSING,
                 dtype_backend="numpy_nullable",
                 low_memory=False,
+                **options,
             )
         except pd.errors.ParserWarning as error:
             raise TableError(f"the rows of {name} have more fields than its first line has names.") from error
@@ -87,10 +143,99 @@ def _delimited(content: bytes, name: str) -> pd.DataFrame:
             raise TableError(f"{name} is not a table: {error}") from error
 
 
-def separator(text: str) -> str:
-    """The character between the fields of the first line: tab, semicolon or comma."""
-    header = "".join(text.split("\n", 1)[0].split('"')[::2])
-    return "\t" if "\t" in header else max(",;", key=header.count)
+def _tell_of_repeated_names(text: str, name: str, between: str) -> None:
+    header = next(csv.reader(io.StringIO(text), delimiter=between, skipinitialspace=True), [])
+    twice = sorted({column for column in header if column and header.count(column) > 1})
+    if twice:
+        others = listed(f"{column}.1" for column in twice)
+        warnings.warn(
+            f"{name} has several columns of the name {listed(twice)}; the second is called {others}, and so on.",
+            TableWarning,
+            stacklevel=4,
+        )
+
+
+def separator(text: str, name: str = "the table") -> str:
+    r"""The character that cuts the first lines into as many fields as the header has, more than one.
+
+    If several do, that which makes at least twice as many fields as the others; else it must be said.
+
+    Examples
+    --------
+    >>> from plackett.tablefile import separator
+    >>> separator("age, in years;pay\n31;1,5\n"), separator("age,note\n31,a;b\n")
+    (';', ',')
+    """
+    lines = list(itertools.islice(io.StringIO(text), LINES + 1))
+    sample = "".join(lines[:LINES])
+    fitting = {}
+    for character in SEPARATORS:
+        rows = csv.reader(io.StringIO(sample), delimiter=character, skipinitialspace=True)
+        try:
+            widths = [len(row) for row in rows if row]
+        except csv.Error:
+            continue
+        if len(lines) > LINES and len(widths) > 2:
+            widths.pop()  # perhaps cut in the middle of a quoted text
+        if widths[0] > 1 and len(set(widths)) == 1:
+            fitting[character] = widths[0]
+    most = max(fitting, key=lambda character: fitting[character], default=None)
+    if most is None:
+        header = "".join(lines[0].split('"')[::2])
+        return max(SEPARATORS, key=header.count)
+    if any(2 * n > fitting[most] for character, n in fitting.items() if character != most):
+        told = " or ".join(f"{n} columns with {character!r} between them" for character, n in fitting.items())
+        options = " or ".join(f"sep={('tab' if character == TAB else character)!r}" for character in fitting)
+        raise TableError(f"{name} can be read as {told}: say {options}.")
+    return most
+
+
+def decimal_mark(raw: pd.DataFrame, name: str = "the table") -> str:
+    """The decimal mark of a table of texts: that with which a column is numbers, and with the other is not.
+
+    Where columns contradict each other, or all of them can be read with both marks, it must be said.
+    """
+    marks = {column: _marks(raw[column]) for column in raw}
+    shown = {mark: [column for column, held in marks.items() if held == {mark}] for mark in NUMBER}
+    if shown[","] and shown["."]:
+        raise TableError(f"{name} has {_example(raw, shown[','])} and {_example(raw, shown['.'])}: {WHICH}")
+    if not shown[","] and not shown["."]:
+        either = [column for column, held in marks.items() if held]
+        raise TableError(f"{name} has {_example(raw, either)}, which may be decimals or thousands: {WHICH}")
+    return "," if shown[","] else "."
+
+
+def _read_numbers(frame: pd.DataFrame, raw: pd.DataFrame, mark: str) -> bool:
+    """Replace columns with decimals or thousands by what they are with this mark; whether any had thousands."""
+    import pandas as pd
+
+    any_thousands = False
+    for column in raw:
+        held = _marks(raw[column])
+        if mark in held:
+            number = raw[column].str.fullmatch(NUMBER[mark]).fillna(False).astype(bool)
+            any_thousands |= bool(raw[column][number].str.contains(THOUSANDS[mark], regex=False).any())
+            plain = raw[column].str.replace(THOUSANDS[mark], "", regex=False).str.replace(mark, ".", regex=False)
+            whole = bool((number | raw[column].isna()).all())
+            frame[column] = pd.to_numeric(plain).convert_dtypes() if whole else plain.where(number, raw[column])
+        elif held:
+            frame[column] = raw[column]
+    return any_thousands
+
+
+def _marks(values: pd.Series) -> set[str]:
+    """The decimal marks with which most texts of a column are numbers; none where no number has a comma or point."""
+    present = values.dropna()
+    read = {mark: present.str.fullmatch(pattern).astype(bool) for mark, pattern in NUMBER.items()}
+    either = read["."] | read[","]
+    if not len(present) or either.mean() <= 0.5 or not present[either].str.contains("[.,]").any():
+        return set()
+    return {mark for mark, numbers in read.items() if numbers.sum() == either.sum()}
+
+
+def _example(raw: pd.DataFrame, columns: list[str]) -> str:
+    values = raw[columns[0]].dropna()
+    return f"{values[values.str.contains('[.,]')].iloc[0]} in column {columns[0]!r}"
 
 
 def check_suffix(target: str) -> None:

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from plackett.engines.base import canonical_order
+from plackett.entry import check_numbers, taken
 from plackett.features import mean_and_scale
 from plackett.inference.base import check_count
 from plackett.logit.posterior import LogitDraws, advice, diagnose
@@ -138,6 +139,7 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self
         """
         penalty, prior = self._check_settings()
+        check_numbers(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         classes, codes = coded_labels(y)
@@ -261,7 +263,7 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     def _checked(self, X: Any) -> Array:
         """New rows, none of them so far out that a linear predictor overflows."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
         with np.errstate(over="ignore"):
             lowest, highest = self.mean_ - FARTHEST * self.scale_, self.mean_ + FARTHEST * self.scale_
         clipped: Array = np.clip(X, lowest, highest)

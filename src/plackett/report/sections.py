@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
 from plackett import plots
+from plackett.columns import kind_of, listed
 from plackett.explain import explain, has_intervals, is_race
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
@@ -17,12 +18,14 @@ from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
 from plackett.summary import largest
+from plackett.table import Table
 
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
 CLASSES = 40  # classes of the confusion table
 COLUMNS = 200  # columns described
 HEADS = {"mean": "Mean", "sd": "SD", "active": "Active", "ess": "ESS", "rhat": "R-hat"}
+FREQUENT = 5  # values of a column of texts that are listed
 UNSURE = 10  # rows listed as uncertain
 
 
@@ -41,13 +44,19 @@ class Judged:
         return labels
 
 
-def data(X: Any, y: Any, held_out: int, all_new: bool) -> Section:
-    """Rows, classes and columns; with `all_new` the rows themselves were held out, else so many others."""
+def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = None) -> Section:
+    """Rows, classes and columns as they came; with `all_new` the rows themselves were held out, else so many others.
+
+    Of a table that the model knows, the columns that it does not use are named.
+    """
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
     rows = [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))]
-    left = f" The first {COLUMNS} of {X.shape[1]} columns are listed." if X.shape[1] > COLUMNS else ""
+    used = set(X.columns) if known is None else {column.name for column in known.columns}
+    unused = [name for name in X.columns if name not in used]
+    left = f" Not used by the model: {listed(map(repr, unused))}." if unused else ""
+    left += f" The first {COLUMNS} of {X.shape[1]} columns are listed." if X.shape[1] > COLUMNS else ""
     numbers = [("Rows", f"{len(X):,}"), ("Columns", f"{X.shape[1]:,}"), ("Classes", f"{len(labels):,}")]
     if all_new:
         numbers[0] = ("Rows, all held out", f"{len(X):,}")
@@ -57,22 +66,27 @@ def data(X: Any, y: Any, held_out: int, all_new: bool) -> Section:
         Column("Column"),
         Column("Type"),
         *(Column(c, True) for c in ("Missing", "Values", "Lowest", "Mean", "Highest")),
+        Column("Most frequent"),
     ]
     body = [
         facts(numbers),
         table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
-        paragraph(f"Columns as the model gets them.{left}"),
+        paragraph(f"Columns as they came, in these {len(X):,} rows.{left}"),
         table("Columns of the table", columns, rows),
     ]
     return Section("data", "Data", "\n".join(body))
 
 
 def _describe(X: Any, j: int) -> list[Any]:
+    """What a column holds: of numbers their range and mean, of others the most frequent values."""
     column = X.iloc[:, j]
-    values: list[Any] = [X.columns[j], str(column.dtype), int(column.isna().sum()), int(column.nunique())]
+    values: list[Any] = [X.columns[j], kind_of(column), int(column.isna().sum()), int(column.nunique())]
     if column.dtype.kind in "iuf":
-        return [*values, column.min(), column.mean(), column.max()]
-    return [*values, np.nan, np.nan, np.nan]
+        span = [float(v) if len(column.dropna()) else np.nan for v in (column.min(), column.mean(), column.max())]
+        return [*values, *span, ""]
+    counts = column.value_counts()
+    repeated = listed((f"{level} {n}" for level, n in counts.items()), FREQUENT) if counts.max() > 1 else ""
+    return [*values, np.nan, np.nan, np.nan, repeated]
 
 
 def model(classifier: Any) -> Section:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.files import whole_file
+from plackett.columns import as_frame
+from plackett.entry import taken
+from plackett.files import check_folder, whole_file
 from plackett.report import sections
 from plackett.report.markup import page, paragraph
 
@@ -33,7 +35,8 @@ def write_report(
     classifier : PlackettLuceClassifier or SparseLogitClassifier
         A fitted model.
     X : DataFrame
-        The rows the model was fitted to; or others, which are then passed as `test` too.
+        The rows the model was fitted to; or others, which are then passed as `test` too. Of a model that ``plackett
+        fit`` made, the table as it came.
     y : Series
         Their labels.
     out_path : path
@@ -60,15 +63,17 @@ def write_report(
     5
     """
     check_is_fitted(classifier)
+    check_folder(out_path)
     all_new = test is not None and test[0] is X
     X, y = _table(X, y)
     rows, labels = (X, y) if test is None else _table(*test)
     if not np.isin(np.asarray(labels), classifier.classes_).any():
         known = ", ".join(str(label) for label in classifier.classes_[:10])
         raise ValueError(f"no label is a class of the model, which knows {known}; is this the right column?")
+    rows = taken(classifier, rows)
     judged = sections.Judged(rows, np.asarray(labels), classifier.predict_proba(rows), test is not None)
     parts = [
-        sections.data(X, y, 0 if test is None else len(rows), all_new),
+        sections.data(X, y, 0 if test is None else len(rows), all_new, getattr(classifier, "table_", None)),
         sections.model(classifier),
         sections.weights(classifier),
         sections.predictions(classifier, judged),
@@ -88,7 +93,7 @@ def _table(X: Any, y: Any) -> tuple[Any, Any]:
     if not hasattr(X, "iloc"):
         import pandas as pd
 
-        X = pd.DataFrame(X) if hasattr(X, "columns") else pd.DataFrame(np.asarray(X))
+        X = as_frame(X) if hasattr(X, "columns") else pd.DataFrame(np.asarray(X))
     if len(X) != len(y) or not len(X):
         raise ValueError(f"a report needs rows and as many labels, got {len(X)} rows and {len(y)} labels instead.")
     return X, y

@@ -1,0 +1,310 @@
+"""The columns of a table: what they hold, and how each becomes numbers. Nothing here knows classes or files."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plackett.model.race import Array
+from plackett.validation import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTING = 10  # rows from which whole numbers in steps of one are taken for row numbers
+MANY = 50  # levels of a text column from which it is taken for an identifier or free text
+FEW = 10  # levels that are never too many
+DAY = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+DATE = rf"(?:{DAY})(?:[T ]\d{{1,2}}:\d{{2}}.*)?"
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is; the message says which column and what to do."""
+
+
+class TableWarning(UserWarning):
+    """Something in a table that deserves a look."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers; a missing one becomes the median, with an indicator column if there were any in training."""
+
+    name: str
+    median: float
+    indicator: bool
+
+    @classmethod
+    def learn(cls, name: str, values: pd.Series) -> Number:
+        """The median, and whether values were missing."""
+        return cls(name, float(np.nanmedian(_floats(values))), bool(values.isna().any()))
+
+    def names(self) -> list[str]:
+        """The names of its numbers."""
+        return [self.name, *_indicator(self)]
+
+    def encode(self, values: pd.Series) -> dict[str, Array]:
+        """The numbers themselves under the column's own name."""
+        import pandas as pd
+
+        numbers = pd.to_numeric(values, errors="coerce")
+        wrong = numbers.isna() & values.notna()
+        if wrong.any():
+            raise TableError(
+                f"column {self.name!r} held numbers in training, and {wrong.sum()} of {len(values)} rows hold "
+                f"something else, such as {plain(values[wrong].iloc[0])}."
+            )
+        column = _floats(numbers)
+        endless = int(np.isinf(column).sum())
+        if endless:
+            raise TableError(
+                f"column {self.name!r} is infinite in {endless} of {len(values)} rows; correct these values, write "
+                f"them as empty, or fit without the column: drop={[self.name]}."
+            )
+        return {self.name: np.where(np.isnan(column), self.median, column)}
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of texts, one indicator column a level (for two levels, of the second only).
+
+    A level that is missing or was not seen in training gets the share of each level in training: standardised, zero in
+    every column, so that it says nothing.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    shares: tuple[float, ...]
+    indicator: bool
+
+    @classmethod
+    def learn(cls, name: str, values: pd.Series) -> Category:
+        """The levels and their shares, and whether values were missing."""
+        shares = texts(values).value_counts(normalize=True).sort_index()
+        return cls(name, tuple(shares.index), tuple(shares.tolist()), bool(values.isna().any()))
+
+    def names(self) -> list[str]:
+        """The names of its numbers."""
+        return [*(f"{self.name}={level}" for level, _ in self._shown()), *_indicator(self)]
+
+    def _shown(self) -> list[tuple[str, float]]:
+        levels = list(zip(self.levels, self.shares, strict=True))
+        return levels[1:] if len(levels) == 2 else levels
+
+    def encode(self, values: pd.Series) -> dict[str, Array]:
+        """0 and 1 under names such as ``season=spring``."""
+        held = texts(values)
+        known = held.isin(self.levels).to_numpy(dtype=bool)
+        new = held[~known & held.notna().to_numpy()]
+        if len(new):
+            count = "1 value" if len(new) == 1 else f"{len(new)} values"
+            _warn(
+                f"column {self.name!r} has {count} that did not occur in training, such as {new.iloc[0]!r}: taken for "
+                "the average of the training rows."
+            )
+        return {f"{self.name}={level}": np.where(known, held == level, share) for level, share in self._shown()}
+
+
+def _indicator(column: Number | Category) -> list[str]:
+    return [f"{column.name} is missing"] if column.indicator else []
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    """A pandas data frame with texts as names, each of them once, from any kind of data frame.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from plackett.columns import as_frame
+    >>> as_frame(pl.DataFrame({"age": [31, None], "home": ["town", "farm"]}))["age"].isna().tolist()
+    [False, True]
+    """
+    import pandas as pd
+
+    if not hasattr(table, "columns"):
+        raise TableError(f"expected a data frame with named columns, got {type(table).__name__} instead.")
+    if not hasattr(table, "iloc"):
+        table = pd.DataFrame({name: np.asarray(table[name]) for name in table.columns})
+    frame = table.set_axis(table.columns.map(str), axis=1)
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise TableError(f"two columns are called {twice[0]!r}: rename one of them.")
+    return frame
+
+
+def learn_columns(
+    frame: pd.DataFrame, drop: Iterable[str] = (), categorical: Iterable[str] = ()
+) -> tuple[Number | Category, ...]:
+    """How each column becomes numbers; warn about what deserves a look, refuse what cannot be used, all at once."""
+    drop, categorical = set(drop), set(categorical)
+    for name in (*drop, *categorical):
+        check_column(frame, name)
+    used = frame[[name for name in frame if name not in drop]]
+    still = [name for name in used if len(used[name].unique()) < 2]
+    if still:
+        _warn(f"left out, being the same in every row: {listed(still)}.")
+    used = used[[name for name in used if name not in still]]
+    _refuse_unusable(used[[name for name in used if name not in categorical]])
+    return tuple(
+        (Category if name in categorical or is_text(used[name]) else Number).learn(name, used[name]) for name in used
+    )
+
+
+def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: str = "impute") -> pd.DataFrame:
+    """The numbers that a classifier takes, (n, d), for the rows of a table."""
+    import pandas as pd
+
+    columns = list(columns)
+    for column in columns:
+        check_column(frame, column.name)
+    absent = {column.name: frame[column.name].isna().to_numpy() for column in columns}
+    _check_missing(columns, {name: int(rows.sum()) for name, rows in absent.items()}, len(frame), missing)
+    parts: dict[str, Array] = {}
+    for column in columns:
+        new = column.encode(frame[column.name])
+        new |= {name: absent[column.name] * 1.0 for name in _indicator(column)}
+        for name in new.keys() & parts.keys():
+            raise TableError(f"two columns would be called {name!r}: rename one of them.")
+        parts |= new
+    return pd.DataFrame(parts, index=frame.index, dtype=np.float64)
+
+
+def check_column(frame: pd.DataFrame, name: str, what: str = "column") -> None:
+    """An error that lists names close to the one that is not there."""
+    if name in frame:
+        return
+    close = difflib.get_close_matches(name, frame.columns, cutoff=0.5) or [
+        column for column in frame if column.lower() == name.lower()
+    ]
+    advice = f"did you mean {listed(close)}?" if close else f"the table has {listed(frame.columns)}."
+    raise TableError(f"there is no {what} {name!r}; {advice}")
+
+
+def kind_of(values: pd.Series) -> str:
+    """What a column holds, in a word or two."""
+    import pandas as pd
+
+    types = pd.api.types
+    if types.is_bool_dtype(values):
+        return "true or false"
+    if types.is_numeric_dtype(values):
+        return "whole numbers" if types.is_integer_dtype(values) else "numbers"
+    return "dates" if is_date(values) else "text"
+
+
+def is_text(values: pd.Series) -> bool:
+    """Whether a column holds something other than numbers and booleans."""
+    import pandas as pd
+
+    return not pd.api.types.is_numeric_dtype(values)
+
+
+def is_date(values: pd.Series) -> bool:
+    """Whether a column holds dates, or texts that are written like dates."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(values) or isinstance(values.dtype, pd.PeriodDtype):
+        return True
+    present = values.dropna()
+    return is_text(values) and len(present) > 0 and bool(texts(present).str.fullmatch(DATE).all())
+
+
+def texts(values: pd.Series) -> pd.Series:
+    """Values as text, a whole number without a decimal point however it is stored; missing ones stay missing."""
+
+    def text(value: Any) -> str:
+        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        return str(int(value) if whole else value)
+
+    present = values.notna()
+    return values.astype(object).where(present, None).map(text, na_action="ignore").astype(object).where(present, None)
+
+
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Some of them, with commas, and how many more there are."""
+    names = [str(name) for name in names]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _refuse_unusable(frame: pd.DataFrame) -> None:
+    """Refuse dates and texts that are not levels, all of them at once; warn about row numbers."""
+    found = {name: problem for name in frame if (problem := _problem(frame[name]))}
+    for name in frame:
+        if _counts_rows(frame[name]):
+            _warn(f"column {name!r} counts the rows: leave it out with drop={[name]}.")
+    if not found:
+        return
+    words = "; ".join(f"column {name!r} holds {told}" for name, (told, _) in list(found.items())[:MANY])
+    remedies = {remedy for _, remedy in found.values()}
+    advice = [f"leave {'it' if len(found) == 1 else 'them'} out with drop={list(found)}"]
+    if "count" in remedies:
+        advice.append("turn dates into numbers, such as days since the first")
+    if "convert" in remedies:
+        advice.append("convert such texts with pandas.to_numeric")
+    if "correct" in remedies:
+        advice.append("correct texts among numbers or write them as empty")
+    insist = [name for name, (_, remedy) in found.items() if remedy in ("count", "insist")]
+    if insist:
+        advice.append(f"insist on one level a text with categorical={insist}")
+    raise TableError(f"{words}. What to do: {', or '.join(advice)}.")
+
+
+def _problem(values: pd.Series) -> tuple[str, str] | None:
+    """Why a column cannot be used as it is, and what may be done beside leaving it out."""
+    import pandas as pd
+
+    if not is_text(values):
+        return None
+    present = values.dropna()
+    if is_date(values):
+        return f"dates such as {texts(present).iloc[0]}", "count"
+    levels = present.unique()
+    if len(levels) <= max(FEW, min(MANY, len(present) / 2)):
+        return None
+    numbers = pd.to_numeric(texts(present), errors="coerce").notna()
+    if numbers.all():
+        return f"numbers as texts, such as {plain(levels[0])}", "convert"
+    if numbers.mean() > 0.5:
+        other = plain(present[~numbers].iloc[0])
+        return f"numbers in {numbers.sum()} of {len(present)} rows, and in the others texts such as {other}", "correct"
+    said = f"{len(levels)} different texts in {len(present)} rows, such as {plain(levels[0])}, like an identifier"
+    return said, "insist"
+
+
+def _counts_rows(values: pd.Series) -> bool:
+    import pandas as pd
+
+    present = values.dropna()
+    return bool(
+        pd.api.types.is_integer_dtype(values) and len(present) >= COUNTING and (present.diff().iloc[1:] == 1).all()
+    )
+
+
+def _check_missing(columns: list[Number | Category], absent: dict[str, int], n_rows: int, missing: str) -> None:
+    """Say what becomes of missing values, or refuse them in all columns at once."""
+    some = {column.name: absent[column.name] for column in columns if absent[column.name]}
+    shares = {name: f"column {name!r} is missing in {n} of {n_rows} rows" for name, n in some.items()}
+    if some and missing == "error":
+        raise TableError(
+            f"{listed(shares.values())}; fill {'it' if len(some) == 1 else 'them'} in, fit without "
+            f"(drop={list(some)}), or allow missing='impute'."
+        )
+    for column in columns:
+        if column.name in some:
+            filled = f"the median {column.median:g}" if isinstance(column, Number) else "the average level"
+            told = f", and told from others by a column '{column.name} is missing'" if column.indicator else ""
+            _warn(f"{shares[column.name]}: taken for {filled}{told}.")
+
+
+def _floats(values: pd.Series) -> Array:
+    """Numbers with NaN for missing ones, however they are stored."""
+    return np.asarray(values.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words, TableWarning, stacklevel=4)

@@ -1,0 +1,68 @@
+"""What enters a classifier: numbers, or a table that the model knows. Texts and dates are refused by name."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+
+from plackett.validation import plain
+
+NUMBERS = "biuf"  # kinds of arrays
+SHOWN = 8  # columns that an error tells of
+MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
+
+
+def taken(classifier: Any, X: Any) -> Any:
+    """X as a fitted model takes it: where it knows its table (``table_``), a data frame is encoded unless it is so."""
+    table = getattr(classifier, "table_", None)
+    if table is None or not hasattr(X, "columns"):
+        check_numbers(X)
+        return X
+    names = list(X.columns)
+    encoded = names == list(classifier.feature_names_in_) and names != [column.name for column in table.columns]
+    return X if encoded else table.covariates(X)
+
+
+def check_numbers(X: Any) -> None:
+    """Refuse, by name, the columns of a data frame that hold texts or dates."""
+    if not hasattr(X, "columns"):
+        return
+    columns = (X.iloc[:, j] if hasattr(X, "iloc") else X[name] for j, name in enumerate(X.columns))
+    held = [(name, _other_than_numbers(column)) for name, column in zip(X.columns, columns, strict=True)]
+    wrong = [(name, what) for name, what in held if what is not None]
+    if not wrong:
+        return
+    told = "; ".join(f"column {plain(name)} holds {what[0]} such as {what[1]}" for name, what in wrong[:SHOWN])
+    more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+    kinds = {what[0] for _, what in wrong}
+    todo = ["encode texts with make_pipeline(TableEncoder(), ...), from plackett"] if "texts" in kinds else []
+    todo += ["turn dates into numbers, such as days since the first"] if "dates or times" in kinds else []
+    raise ValueError(f"{told}{more}. A classifier takes numbers: {', '.join(todo)}, or leave such columns out.")
+
+
+def _other_than_numbers(column: Any) -> tuple[str, str] | None:
+    """What a column holds that is no number, and an example; None for numbers, and for texts that are numbers."""
+    if getattr(column.dtype, "kind", "O") in NUMBERS:
+        return None
+    values = np.asarray(column)
+    if values.dtype.kind in NUMBERS:
+        return None
+    if values.dtype.kind in "mM":
+        present = values[~np.isnat(values)]
+        return "dates or times", str(present[0]) if len(present) else "none at all"
+    for value in values.tolist():
+        if isinstance(value, MOMENTS):
+            return "dates or times", str(value)
+        if isinstance(value, str) and not _is_number(value):
+            return "texts", repr(value)
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
