@@ -160,18 +160,40 @@ def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: s
     import pandas as pd
 
     columns = list(columns)
-    for column in columns:
-        check_column(frame, column.name)
-    absent = {column.name: frame[column.name].isna().to_numpy() for column in columns}
-    _check_missing(columns, {name: int(rows.sum()) for name, rows in absent.items()}, len(frame), missing)
+    some = _missing(columns, frame)
+    if some and missing == "error":
+        names = [column.name for column in some]
+        raise TableError(
+            f"{listed(some.values())}; fill {'it' if len(some) == 1 else 'them'} in, fit without (drop={names}), or "
+            "allow missing='impute'."
+        )
     parts: dict[str, Array] = {}
     for column in columns:
         new = column.encode(frame[column.name])
-        new |= {name: absent[column.name] * 1.0 for name in _indicator(column)}
+        new |= {name: frame[column.name].isna().to_numpy() * 1.0 for name in _indicator(column)}
         for name in new.keys() & parts.keys():
             raise TableError(f"two columns would be called {name!r}: rename one of them.")
         parts |= new
     return pd.DataFrame(parts, index=frame.index, dtype=np.float64)
+
+
+def tell_of_missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> None:
+    """Say what missing values are taken for."""
+    for column, share in _missing(columns, frame).items():
+        filled = f"the median {column.median:g}" if isinstance(column, Number) else "the average level"
+        told = f", and told from others by a column '{column.name} is missing'" if column.indicator else ""
+        _warn(f"{share}: taken for {filled}{told}.")
+
+
+def _missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> dict[Number | Category, str]:
+    """The columns with missing values, and how many there are, in words."""
+    counts = {}
+    for column in columns:
+        check_column(frame, column.name)
+        counts[column] = int(frame[column.name].isna().sum())
+    return {
+        column: f"column {column.name!r} is missing in {n} of {len(frame)} rows" for column, n in counts.items() if n
+    }
 
 
 def check_column(frame: pd.DataFrame, name: str, what: str = "column") -> None:
@@ -283,22 +305,6 @@ def _counts_rows(values: pd.Series) -> bool:
     return bool(
         pd.api.types.is_integer_dtype(values) and len(present) >= COUNTING and (present.diff().iloc[1:] == 1).all()
     )
-
-
-def _check_missing(columns: list[Number | Category], absent: dict[str, int], n_rows: int, missing: str) -> None:
-    """Say what becomes of missing values, or refuse them in all columns at once."""
-    some = {column.name: absent[column.name] for column in columns if absent[column.name]}
-    shares = {name: f"column {name!r} is missing in {n} of {n_rows} rows" for name, n in some.items()}
-    if some and missing == "error":
-        raise TableError(
-            f"{listed(shares.values())}; fill {'it' if len(some) == 1 else 'them'} in, fit without "
-            f"(drop={list(some)}), or allow missing='impute'."
-        )
-    for column in columns:
-        if column.name in some:
-            filled = f"the median {column.median:g}" if isinstance(column, Number) else "the average level"
-            told = f", and told from others by a column '{column.name} is missing'" if column.indicator else ""
-            _warn(f"{shares[column.name]}: taken for {filled}{told}.")
 
 
 def _floats(values: pd.Series) -> Array:

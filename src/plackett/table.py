@@ -25,6 +25,7 @@ from plackett.columns import (
     is_text,
     learn_columns,
     listed,
+    tell_of_missing,
     texts,
 )
 from plackett.validation import plain
@@ -161,7 +162,10 @@ class Table:
 
     def covariates(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The numbers that the classifier takes, (n, d), for the rows of a table."""
-        return encode(self.columns, as_frame(frame), self.missing)
+        frame = as_frame(frame)
+        covariates = encode(self.columns, frame, self.missing)
+        tell_of_missing(self.columns, frame)
+        return covariates
 
     def held_out(self, covariates: pd.DataFrame, y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which rows the model was not fitted to: beside all rows of the training, the others; else every row.

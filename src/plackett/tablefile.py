@@ -163,7 +163,7 @@ def separator(text: str, name: str = "the table") -> str:
     Examples
     --------
     >>> from plackett.tablefile import separator
-    >>> separator("age, in years;pay\n31;1,5\n"), separator("age,note\n31,a;b\n")
+    >>> separator("age;pay, net\n31;2000\n"), separator("age,note\n31,a;b\n")
     (';', ',')
     """
     lines = list(itertools.islice(io.StringIO(text), LINES + 1))
