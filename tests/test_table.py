@@ -17,6 +17,7 @@ from plackett.cli import app
 from plackett.columns import TableWarning
 from plackett.explain import explain, win_probabilities
 from plackett.report import write_report
+from plackett.table import Table
 
 EM = PlackettLuceClassifier("em", shape=1, features="exp")
 
@@ -41,9 +42,9 @@ def test_texts_and_dates_are_named_with_what_to_do(frame, make):
     day = [datetime.date(2024, 1, 3)] * 20
     with pytest.raises(ValueError, match="column 'day' holds dates or times such as 2024-01-03.* days since"):
         make().fit(frame({"age": np.arange(20.0), "day": day}), y)
-    moments = pd.date_range("2024-01-03", periods=20, freq="h")
+    moments = pd.date_range("2024-01-03", periods=20, freq="h").to_numpy().astype("datetime64[ns]")
     with pytest.raises(ValueError, match="column 'at' holds dates or times such as 2024-01-03"):
-        make().fit(frame({"at": moments.to_numpy()}), y)
+        make().fit(frame({"at": moments}), y)
 
 
 def test_texts_are_named_at_predict_and_numbers_however_stored_are_taken():
@@ -133,6 +134,17 @@ def test_a_model_that_knows_its_table_takes_it(known):
         clf.predict(frame.drop(columns="age"))
 
 
+def test_a_table_of_numbers_may_have_gaps_when_it_is_predicted(tmp_path):
+    X, y = frame_of_numbers()
+    clf = clone(EM).fit(X, y)
+    clf.table_ = Table.learn(X.assign(y=y), "y")
+    filled = X.assign(a=X["a"].where(X["a"] > 0, X["a"].median()))
+    with pytest.warns(TableWarning, match="column 'a' is missing"):
+        np.testing.assert_array_equal(
+            clf.predict_proba(X.where(X["a"] > 0)["a"].to_frame().assign(b=X["b"])), clf.predict_proba(filled)
+        )
+
+
 def test_a_model_that_is_fitted_again_forgets_its_table(tmp_path, known):
     clf, frame = clone(known[0]), frame_of_numbers()
     clf.table_ = known[0].table_
@@ -160,10 +172,13 @@ def test_a_polars_frame_has_a_report_without_warnings(tmp_path):
     assert (tmp_path / "pandas.html").read_text() == (tmp_path / "polars.html").read_text()
 
 
-@pytest.mark.filterwarnings("ignore:.*is missing in:plackett.columns.TableWarning")
 def test_a_report_takes_the_table_that_the_model_knows(known, tmp_path):
     clf, frame = known
-    write_report(clf, frame.drop(columns="mode"), frame["mode"], tmp_path / "r.html")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TableWarning)
+        write_report(clf, frame.drop(columns="mode"), frame["mode"], tmp_path / "r.html")
+    said = [str(word.message) for word in caught if word.category is TableWarning]
+    assert [word.split(" is ")[0] for word in said] == ["column 'age'", "column 'home'"]
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "farm" in page and "Not used by the model: &#x27;planet&#x27;." in page
 
