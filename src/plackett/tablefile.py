@@ -102,8 +102,9 @@ def _delimited(text: str, name: str, sep: str | None, decimal: str | None) -> pd
     said = {"sep": f"{between!r} between fields"} if sep is None and between in ";|" else {}
     if decimal == "," or any(is_text(frame[column]) and _marks(frame[column]) for column in frame):
         raw = _parsed(text, name, between, dtype="string")
-        mark = decimal_mark(raw, name) if decimal is None else decimal
-        thousands = _read_numbers(frame, raw, mark)
+        marks = {column: _marks(raw[column]) for column in raw}
+        mark = decimal_mark(raw, marks, name) if decimal is None else decimal
+        thousands = _read_numbers(frame, raw, marks, mark)
         if decimal is None:
             said["decimal"] = f"{mark!r} as the decimal mark" + thousands * f" ({THOUSANDS[mark]!r} between thousands)"
     if said:
@@ -190,13 +191,12 @@ def separator(text: str, name: str = "the table") -> str:
     return most
 
 
-def decimal_mark(raw: pd.DataFrame, name: str = "the table") -> str:
+def decimal_mark(raw: pd.DataFrame, marks: dict[str, dict[str, pd.Series]], name: str) -> str:
     """The decimal mark of a table of texts: that with which a column is numbers, and with the other is not.
 
     Where columns contradict each other, or all of them can be read with both marks, it must be said.
     """
-    marks = {column: _marks(raw[column]) for column in raw}
-    shown = {mark: [column for column, held in marks.items() if held == {mark}] for mark in NUMBER}
+    shown = {mark: [column for column, held in marks.items() if list(held) == [mark]] for mark in NUMBER}
     if shown[","] and shown["."]:
         raise TableError(f"{name} has {_example(raw, shown[','])} and {_example(raw, shown['.'])}: {WHICH}")
     if not shown[","] and not shown["."]:
@@ -205,32 +205,33 @@ def decimal_mark(raw: pd.DataFrame, name: str = "the table") -> str:
     return "," if shown[","] else "."
 
 
-def _read_numbers(frame: pd.DataFrame, raw: pd.DataFrame, mark: str) -> bool:
+def _read_numbers(frame: pd.DataFrame, raw: pd.DataFrame, marks: dict[str, dict[str, pd.Series]], mark: str) -> bool:
     """Replace columns with decimals or thousands by what they are with this mark; whether any had thousands."""
     import pandas as pd
 
     any_thousands = False
-    for column in raw:
-        held = _marks(raw[column])
+    for column, held in marks.items():
         if mark in held:
-            number = raw[column].str.fullmatch(NUMBER[mark]).fillna(False).astype(bool)
-            any_thousands |= bool(raw[column][number].str.contains(THOUSANDS[mark], regex=False).any())
+            between = raw[column].str.contains(THOUSANDS[mark], regex=False)
+            any_thousands |= bool((between & held[mark]).any())
             plain = raw[column].str.replace(THOUSANDS[mark], "", regex=False).str.replace(mark, ".", regex=False)
-            whole = bool((number | raw[column].isna()).all())
-            frame[column] = pd.to_numeric(plain).convert_dtypes() if whole else plain.where(number, raw[column])
+            whole = bool((held[mark] | raw[column].isna()).all())
+            frame[column] = pd.to_numeric(plain).convert_dtypes() if whole else plain.where(held[mark], raw[column])
         elif held:
             frame[column] = raw[column]
     return any_thousands
 
 
-def _marks(values: pd.Series) -> set[str]:
-    """The decimal marks with which most texts of a column are numbers; none where no number has a comma or point."""
-    present = values.dropna()
-    read = {mark: present.str.fullmatch(pattern).astype(bool) for mark, pattern in NUMBER.items()}
+def _marks(values: pd.Series) -> dict[str, pd.Series]:
+    """The decimal marks with which most texts of a column are numbers, each with the rows that are.
+
+    There are none where no number has a comma or a point.
+    """
+    read = {mark: values.str.fullmatch(pattern).fillna(False).astype(bool) for mark, pattern in NUMBER.items()}
     either = read["."] | read[","]
-    if not len(present) or either.mean() <= 0.5 or not present[either].str.contains("[.,]").any():
-        return set()
-    return {mark for mark, numbers in read.items() if numbers.sum() == either.sum()}
+    if 2 * either.sum() <= values.notna().sum() or not values[either].str.contains("[.,]").any():
+        return {}
+    return {mark: rows for mark, rows in read.items() if rows.sum() == either.sum()}
 
 
 def _example(raw: pd.DataFrame, columns: list[str]) -> str:
