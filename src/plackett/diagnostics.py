@@ -106,6 +106,12 @@ class Diagnostics:
     probability_ess_bulk: Array
     probability_ess_tail: Array
 
+    def __repr__(self) -> str:
+        return (
+            f"Diagnostics of {self.rhat.size} weights, the shape and {self.probability_rhat.size} probabilities:\n"
+            f"  worst R-hat {self.worst_rhat:.2f}, smallest effective sample size {self.smallest_ess:,.0f}"
+        )
+
     @property
     def worst_rhat(self) -> float:
         """The largest R-hat; NaN (a constant) does not count."""

@@ -22,6 +22,13 @@ class DirectionDiagnostics:
     probability_ess_tail: Array
     monte_carlo_error: float
 
+    def __repr__(self) -> str:
+        return (
+            f"DirectionDiagnostics of {self.probability_rhat.size} probabilities:\n"
+            f"  Monte-Carlo error of their averages {self.monte_carlo_error:.3f}, worst R-hat {self.worst_rhat:.2f}, "
+            f"smallest effective sample size {self.smallest_ess:,.0f}"
+        )
+
     @property
     def worst_rhat(self) -> float:
         """The largest R-hat; NaN (a constant) does not count."""

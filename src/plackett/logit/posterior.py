@@ -74,6 +74,10 @@ class Measures:
     ess_bulk: Array
     ess_tail: Array
 
+    def __repr__(self) -> str:
+        rhat, ess = np.fmax.reduce(self.rhat, axis=None), np.fmin(self.ess_bulk, self.ess_tail).min()
+        return f"Measures(shape={self.rhat.shape}, worst R-hat {rhat:.2f}, smallest effective sample size {ess:,.0f})"
+
 
 @dataclass(frozen=True)
 class LogitDiagnostics:
@@ -82,6 +86,12 @@ class LogitDiagnostics:
     coef: Measures
     intercept: Measures
     penalty: Measures
+
+    def __repr__(self) -> str:
+        return (
+            f"LogitDiagnostics of {self.coef.rhat.size} coefficients, their intercepts and the penalty:\n"
+            f"  worst R-hat {self.worst_rhat:.2f}, smallest effective sample size {self.smallest_ess:,.0f}"
+        )
 
     @property
     def worst_rhat(self) -> float:
