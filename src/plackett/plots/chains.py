@@ -1,4 +1,4 @@
-"""Chains of a sampler, drawn by ArviZ 0.x or 1.x."""
+"""Chains of a sampler: traces by ArviZ 0.x or 1.x, and ranks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
+from scipy.stats import rankdata
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from plackett.directions.posterior import DirectionDraws
 from plackett.interop import arviz_1, arviz_for
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.plots.estimates import weights_of
-from plackett.plots.style import axes, colour, pair
+from plackett.plots.style import REST, axes, chain_colour, pair
 from plackett.posterior import Draws
 
 LOWEST = -30.0  # ln of a weight that cannot matter
+BINS = 20  # of the ranks
+LANE = 0.9  # of the distance between lanes is filled by the highest bar
+LANES = 20  # that are numbered
 
 
 def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
@@ -51,10 +54,11 @@ def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
 
             beside = Figure().subplots()  # ArviZ 0.x draws densities next to the traces
             look: dict[str, Any] = {
-                "chain_prop": {"color": [colour(c) for c in range(len(values))]},
+                "chain_prop": {"color": [chain_colour(c, len(values)) for c in range(len(values))]},
                 "trace_kwargs": {"alpha": 0.8},
             }
             arviz.plot_trace(data, axes=np.array([[beside, ax]]), legend=False, compact=False, **look)
+            ax.tick_params(labelsize="medium")
     ax.set(xlabel="draw", ylabel="")
     if name.startswith("ln weight") and values.min() < LOWEST:
         ax.set(xlabel=f"draw (values below {LOWEST:g} are not shown)", ylim=(LOWEST, 0))
@@ -63,10 +67,10 @@ def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
 
 
 def rank(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
-    """Do the chains draw from the same distribution? Ranks of one quantity, by ArviZ.
+    """Do the chains draw from the same distribution? Ranks of one quantity, a histogram in a lane for each chain.
 
-    ArviZ 0.x draws a histogram for each chain, flat where the chains agree; ArviZ 1.x the difference of each chain's
-    distribution of ranks from the uniform one.
+    Where the chains agree the histograms are flat: as high as the dashed line of their lane. All lanes have one scale,
+    by which the highest bar fills its lane.
 
     Parameters
     ----------
@@ -83,16 +87,19 @@ def rank(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
     """
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
-    with arviz_for("rank plots") as arviz:
-        data = arviz.convert_to_dataset({"value": values})
-        if arviz_1():
-            arviz.plot_rank(data, plot_collection=_collection(data, ax))
-        else:
-            arviz.plot_rank(data, ax=ax, colors=[colour(c) for c in range(len(values))])
-            ax.tick_params(labelsize="medium")
+    chains, draws = values.shape
+    ranks = rankdata(values).reshape(values.shape)
+    edges = np.linspace(0.5, values.size + 0.5, min(BINS, draws) + 1)
+    counts = np.stack([np.histogram(row, edges)[0] for row in ranks])
+    lane = LANE / counts.max()
+    for c, row in enumerate(counts):
+        ax.bar(edges[:-1], row * lane, np.diff(edges), bottom=c, align="edge", color=REST, edgecolor="none")
+    level = np.arange(chains) + draws / (len(edges) - 1) * lane
+    ax.hlines(level, edges[0], edges[-1], color=ax.xaxis.label.get_color(), linestyle="--", linewidth=0.8)
+    ticks = np.arange(0, chains, -(-chains // LANES))
+    ax.set_yticks(ticks + LANE / 2, ticks + 1)
+    ax.set(xlim=(edges[0], edges[-1]), ylim=(0, chains), ylabel="chain", xlabel="rank among the draws of all chains")
     ax.set_title(name, fontsize="medium")
-    ax.set_xlabel("rank among the draws of all chains", fontsize="medium")
-    ax.yaxis.label.set_size("medium")
     return ax
 
 
@@ -105,7 +112,7 @@ def _chains(classifier: Any, quantity: Any) -> tuple[str, Array]:
         table, names, kind = posterior.log_weights, classifier._feature_names(), "ln weight of "
     elif isinstance(posterior, LogitDraws):
         scalars = {"penalty": ("ln θ", np.log(posterior.penalty))}
-        table, names, kind = posterior.coef, weights_of(classifier)[0], "coefficient of "
+        table, names, kind = posterior.coef, np.asarray(_check_feature_names_in(classifier)), "coefficient of "
     elif isinstance(posterior, DirectionDraws) and classifier.trace_.ndim == 2:
         scalars, quantity = {}, quantity or "log-likelihood"
         table, names, kind = posterior.log_weights, np.empty(0, dtype=object), ""
@@ -145,5 +152,5 @@ def _collection(data: Any, ax: Any) -> Any:
     from arviz_plots import PlotCollection
 
     viz = xarray.Dataset({"figure": ((), ax.figure), "plot": ((), ax), "row": ((), 0), "col": ((), 0)})
-    colours = [colour(c) for c in range(data.sizes["chain"])]
+    colours = [chain_colour(c, data.sizes["chain"]) for c in range(data.sizes["chain"])]
     return PlotCollection(data, xarray.DataTree(viz), aes={"color": ["chain"]}, backend="matplotlib", color=colours)

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import distance_transform_edt
+from scipy.signal import fftconvolve
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.model.race import Array
-from plackett.plots.style import PALETTE, REST, axes, colour, dash, label, marker, of
+from plackett.plots.style import REST, axes, colour, dash, label, marker, of, wrapped
+from plackett.validation import check_prob
+
+POINTS = 1000  # rows drawn
+NEAR = 0.1  # probability that moves between classes where a slice still speaks for a row
+SHUFFLED = 100  # rows by which columns are compared
 
 
 def decision_boundary(
-    classifier: Any, X: Any, y: Any = None, *, features: Sequence[int] = (0, 1), grid: int = 100, ax: Any = None
+    classifier: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    features: Sequence[Any] | None = None,
+    grid: int = 100,
+    ax: Any = None,
 ) -> Any:
     """Regions of the most probable class over two columns, the other columns at their medians.
 
-    The stronger the colour, the more probable the class.
+    The stronger the colour, the more probable the class. The regions are a slice through the model: they speak for a
+    row only if the model says nearly the same of it with its own values in the other columns. Such rows are drawn in
+    full, the others pale; the true class decides nothing, so that errors of the model stay visible.
 
     Parameters
     ----------
@@ -30,9 +45,9 @@ def decision_boundary(
     X : array or data frame (n, d)
         Rows that give the range of the two columns and the medians of the others.
     y : (n,) array, optional
-        Labels: the rows are drawn as points.
-    features : (int, int)
-        Positions of the two columns.
+        Labels: the rows are drawn as points, at most a thousand of them.
+    features : (str, str) or (int, int), optional
+        The two columns, by name or position. By default those that matter most to the predictions.
     grid : int
         Points of the grid along each axis.
     ax : Axes, optional
@@ -44,13 +59,15 @@ def decision_boundary(
     """
     check_is_fitted(classifier)
     table, names = _numeric_table(X)
-    first, second = _two_columns(features, table.shape[1])
+    first, second = _two_columns(_most_relevant(classifier, X, table) if features is None else features, names)
     x, x2 = (_span(table[:, j], grid) for j in (first, second))
-    rows = np.tile(np.median(table, axis=0), (grid * grid, 1))
+    middle = np.median(table, axis=0)
+    rows = np.tile(middle, (grid * grid, 1))
     rows[:, first], rows[:, second] = (mesh.ravel() for mesh in np.meshgrid(x, x2))
     probability = classifier.predict_proba(_like(X, rows)).reshape(grid, grid, -1)
     winner, best = probability.argmax(axis=2), probability.max(axis=2)
     K = probability.shape[2]
+    words = ["other columns at their medians"] if table.shape[1] > 2 else []
 
     ax = axes(ax)
     from matplotlib.colors import to_rgb
@@ -60,10 +77,18 @@ def decision_boundary(
     box = (x[0], x[-1], x2[0], x2[-1])
     ax.imshow(np.dstack([colours, opacity]), origin="lower", extent=box, aspect="auto", interpolation="bilinear")
     if y is not None:
+        some = _spread(len(table), POINTS)
+        table, labels = table[some], np.asarray(y)[some]
+        near = _spoken_for(classifier, X, table, middle, (first, second))
         for k, own in enumerate(classifier.classes_):
-            mine = np.asarray(y) == own
             style = {"marker": marker(k), "color": colour(k), "edgecolor": "white", "linewidth": 0.4}
-            ax.scatter(table[mine, first], table[mine, second], s=22, **style)
+            for mine, look in ((~near, {"s": 14, "alpha": 0.3}), (near, {"s": 24})):
+                drawn = mine & (labels == own)
+                ax.scatter(table[drawn, first], table[drawn, second], **look, **style)
+        if len(some) < len(y):
+            words.append(f"{len(some):,} of {len(y):,} rows")
+        if not near.all():
+            words.append(f"{(~near).sum():,} rows are pale: the slice does not speak for them")
     for k in np.unique(winner):
         ax.contour(x, x2, winner == k, levels=[0.5], colors="black", linewidths=0.6)
         depth = distance_transform_edt(np.pad(winner == k, 1))[1:-1, 1:-1]
@@ -72,8 +97,7 @@ def decision_boundary(
         text = label(classifier.classes_[k])
         ax.text(x[column], x2[row], text, ha="center", va="center", fontsize="small", color="black", bbox=box_style)
     ax.set(xlabel=label(names[first]), ylabel=label(names[second]))
-    if table.shape[1] > 2:
-        ax.set_title("other columns at their medians")
+    ax.set_title(wrapped("; ".join(words), 50), fontsize="medium")
     return ax
 
 
@@ -119,11 +143,13 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     return ax
 
 
-def calibration(classifier: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
-    """How often what was given probability q came true, by scikit-learn's `CalibrationDisplay`.
+def calibration(classifier: Any, X: Any, y: Any, *, n_bins: int = 10, prob: float = 0.9, ax: Any = None) -> Any:
+    """How often what was given probability q came true, and how far chance alone may lead from that.
 
-    With two classes the curve is that of the second; with more, the statements "row i is of class k" of all rows and
-    classes are pooled.
+    With two classes the statements are those on the second; with more, the statements "row i is of class k" of all
+    rows and classes are pooled. They are put in bins by what was said; a point is the share of a bin that came true.
+    The band of a bin holds that share with probability `prob` if all the probabilities are right (consistency bars of
+    Bröcker & Smith, 2007; the distribution is exact). At the foot stands the number of statements in each bin.
 
     Parameters
     ----------
@@ -133,6 +159,8 @@ def calibration(classifier: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any = 
         Rows and labels to judge by; held-out ones, or the curve flatters.
     n_bins : int
         Bins of equal width.
+    prob : float
+        Probability of the bands.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -140,22 +168,55 @@ def calibration(classifier: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any = 
     -------
     Axes
     """
-    from sklearn.calibration import CalibrationDisplay
-
     probability, truth = _judged(classifier, X, y)
     if truth.shape[1] == 2:
         probability, truth = probability[:, 1:], truth[:, 1:]
         what = f"class {label(classifier.classes_[1])}"
     else:
         what = "all classes pooled"
+    probability = np.clip(probability, 0, 1)
+    place = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], probability)
+    used = np.unique(place)
+    inside = [place == b for b in used]
+    size = np.array([part.sum() for part in inside])
+    said, came = (np.array([values[part].mean() for part in inside]) for values in (probability, truth))
+    # of the classes that one statement of a row in this bin is about, at most one comes true
+    expected = [(probability * part).sum(axis=1)[part.any(axis=1)] for part in inside]
+    bands = np.array([poisson_binomial_interval(p, prob) for p in expected]) / size[:, None]
+
     ax = axes(ax)
-    clipped = np.clip(probability.ravel(), 0, 1)
-    CalibrationDisplay.from_predictions(
-        truth.ravel(), clipped, n_bins=n_bins, pos_label=True, name=what, ax=ax, color=PALETTE[0]
-    )
-    ax.set(xlabel="predicted probability", ylabel="share that came true", title=what)
-    ax.get_legend().remove()
+    ax.plot([0, 1], [0, 1], color=REST, linestyle=":", linewidth=1)
+    ax.bar(said, np.diff(bands)[:, 0], 0.3 / n_bins, bottom=bands[:, 0], color=REST, alpha=0.35)
+    ink = ax.xaxis.label.get_color()
+    ax.plot(said, came, "s", color=ink, markersize=4)
+    turned = {"rotation": 90} if n_bins > 10 else {}
+    for b, count in zip(used, size, strict=True):
+        ax.text((b + 0.5) / n_bins, -0.09, _short(count), ha="center", va="center", fontsize="x-small", **turned)
+    ax.axhline(-0.03, color=REST, linewidth=0.6)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.15, 1.03), yticks=np.linspace(0, 1, 6))
+    ax.set(xlabel="predicted probability (at the foot: number of statements)", ylabel="share that came true")
+    ax.set_title(f"{what}, {100 * prob:g} % bands", fontsize="medium")
     return ax
+
+
+def poisson_binomial_interval(p: Array, prob: float) -> tuple[int, int]:
+    """Equal-tailed interval of the number of successes in independent trials of probabilities p."""
+    mass = np.column_stack([1 - p, p])
+    while len(mass) > 1:
+        if len(mass) % 2:
+            mass = np.vstack([mass, np.eye(1, mass.shape[1])])
+        mass = np.maximum(fftconvolve(mass[::2], mass[1::2], axes=1), 0)
+    below = mass[0].cumsum()
+    tail = (1 - check_prob(prob)) / 2
+    lower, upper = np.searchsorted(below / below[-1], [tail, 1 - tail])
+    return int(lower), int(upper)
+
+
+def _short(count: int) -> str:
+    """A count in at most four characters or so."""
+    if count < 10_000:
+        return str(count)
+    return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.1f}M"
 
 
 def _numeric_table(X: Any) -> tuple[Array, list[Any]]:
@@ -174,10 +235,48 @@ def _like(X: Any, rows: Array) -> Any:
     return type(X)({name: rows[:, j] for j, name in enumerate(X.columns)})
 
 
-def _two_columns(features: Sequence[int], d: int) -> tuple[int, int]:
-    if len(features) != 2 or features[0] == features[1] or not all(0 <= j < d for j in features):
-        raise ValueError(f"features must be the positions of two of the {d} columns, got {features!r} instead.")
-    return features[0], features[1]
+def _two_columns(features: Sequence[Any], names: list[Any]) -> tuple[int, int]:
+    """Their positions. A whole number is one already, and anything else a name."""
+    d = len(names)
+    places = [int(f) if isinstance(f, Integral) else names.index(f) if names.count(f) == 1 else -1 for f in features]
+    if isinstance(features, str) or len(set(places)) != 2 or len(places) != 2 or not all(0 <= j < d for j in places):
+        raise ValueError(
+            f"features must be two of the {d} columns, by name or by position from 0, got {features!r} instead. "
+            f"The columns are {', '.join(map(str, names[:10]))}{', …' if d > 10 else ''}."
+        )
+    return places[0], places[1]
+
+
+def _most_relevant(classifier: Any, X: Any, table: Array) -> tuple[int, int]:
+    """The two columns that matter most: by `relevance_`, or by how far predictions move if a column is shuffled."""
+    d = table.shape[1]
+    if d < 2:
+        raise ValueError(f"a decision boundary needs two columns, X has {d}.")
+    relevance = getattr(classifier, "relevance_", None)
+    if relevance is None:
+        rows = table[_spread(len(table), SHUFFLED)]
+        shuffled = np.random.default_rng(0).permutation(len(rows))
+        as_it_is, relevance = classifier.predict_proba(_like(X, rows)), np.zeros(d)
+        for j in range(d if d > 2 else 0):
+            other = rows.copy()
+            other[:, j] = rows[shuffled, j]
+            relevance[j] = np.abs(classifier.predict_proba(_like(X, other)) - as_it_is).mean()
+    first, second = np.sort(np.argsort(-np.asarray(relevance), kind="stable")[:2]).tolist()
+    return first, second
+
+
+def _spoken_for(classifier: Any, X: Any, rows: Array, middle: Array, drawn: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Whether the model says nearly the same of a row with the other columns at their medians as without."""
+    moved = np.tile(middle, (len(rows), 1))
+    moved[:, drawn] = rows[:, drawn]
+    own, at_medians = (classifier.predict_proba(_like(X, part)) for part in (rows, moved))
+    near: npt.NDArray[np.bool_] = np.abs(own - at_medians).sum(axis=1) / 2 <= NEAR
+    return near
+
+
+def _spread(n: int, most: int) -> npt.NDArray[np.intp]:
+    """At most so many of n places, evenly spread."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
 def _span(x: Array, grid: int) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.explain import has_intervals, one_row, win_probabilities
-from plackett.plots.style import PALETTE, REST, axes, colour, label, marker, of
+from plackett.plots.style import HATCHES, REST, axes, colour, label, marker, of
 
 
 def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
@@ -53,7 +53,8 @@ def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
     """One prediction as a race: which competitor (feature) wins for which team (class).
 
     The bar of a class is as long as its probability and is made of the probabilities Pr(C=j, Y=k | x) that each of its
-    competitors arrives first; `plackett.explain.explain` gives the numbers.
+    competitors arrives first; `plackett.explain.explain` gives the numbers. The colour is that of the class; features
+    differ by hatching.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
     row : Series, dict, data frame of one row or (d,) array
         The row to explain.
     n : int
-        Features with a colour of their own, and classes drawn, at the most; further features are grey.
+        Features with a hatching of their own, eight at the most, and classes drawn; further features are pale.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -72,23 +73,30 @@ def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
     """
     wins = win_probabilities(classifier, one_row(row))[0]
     ax = axes(ax)
+    from matplotlib.patches import Patch
+
     teams = np.argsort(-wins.sum(axis=1), kind="stable")[:n]
     shares = wins[teams]
     order = np.argsort(-shares.sum(axis=0), kind="stable")
-    named, others = order[: min(n, len(PALETTE))], order[min(n, len(PALETTE)) :]
+    named, others = np.split(order, [min(n, len(HATCHES))])
     names = classifier._feature_names()
-    bars = [(shares[:, j], colour(i), label(names[j], 26)) for i, j in enumerate(named)]
+    looks: list[dict[str, Any]] = [{"hatch": hatch} for hatch in HATCHES[: len(named)]]
+    parts = [(shares[:, j], look, label(names[j], 26)) for j, look in zip(named, looks, strict=True)]
     if len(others):
-        bars.append((shares[:, others].sum(axis=1), REST, f"{len(others)} others"))
-    places, left = range(len(teams)), np.zeros(len(teams))
-    for width, fill, name in bars:
-        ax.barh(places, width, left=left, color=fill, edgecolor="white", linewidth=0.5, label=name)
+        parts.append((shares[:, others].sum(axis=1), {"alpha": 0.35}, f"{len(others)} others"))
+    places, left, keys = range(len(teams)), np.zeros(len(teams)), []
+    for width, look, name in parts:
+        style = look | {"edgecolor": "white", "linewidth": 0.5, "label": name}
+        ax.barh(places, width, left=left, color=[colour(k) for k in teams], **style)
+        keys.append(Patch(facecolor=REST, **style))
         left += width
     for y, end in zip(places, left, strict=True):
-        ax.text(end + 0.01, y, f"{end:.2f}", va="center", fontsize="small")
+        ax.annotate(f"{end:.2f}", (end, y), (4, 0), textcoords="offset points", va="center", fontsize="small")
     ax.set_yticks(places, [label(classifier.classes_[k]) for k in teams])
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1.1), xlabel="probability of arriving first", title=of("classes", len(teams), len(wins)))
+    ax.set(
+        xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of("classes", len(teams), len(wins))
+    )
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # of the axis and its label
-    ax.legend(fontsize="small", ncols=2, frameon=False, **below)
+    ax.legend(handles=keys, fontsize="small", ncols=2, frameon=False, handleheight=1.4, **below)
     return ax

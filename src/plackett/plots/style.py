@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,15 @@ import numpy as np
 from plackett.model.race import Array
 from plackett.validation import check_prob
 
-PALETTE = ("#4C6FD0", "#D55E00", "#009E73", "#CC79A7", "#A8452A", "#B5399A")
-REST = "#808080"
-MARKERS = "osD^vP"
-DASHES = ("-", "--", ":", "-.")
+PALETTE = (
+    *("#4C6FD0", "#D55E00", "#009E73", "#CC79A7", "#A8452A", "#B5399A", "#8F00FF", "#FF14F5", "#AD8F52", "#CC1F52"),
+    *("#0085B8", "#5C991F", "#477052", "#A37AFF", "#855C7A", "#B87AD6", "#7A3DEB", "#D67070", "#C23DD6", "#C22900"),
+    *("#5C6699", "#EB3DB8", "#FF523D", "#5C8F99", "#00993D", "#8F47B8", "#F54799", "#A35C5C", "#477029", "#7A47D6"),
+)
+REST = "#808080"  # of what belongs to no class
+MARKERS = "osD^vP*X<>phd"
+DASHES = ("-", "--", ":", "-.", (0, (7, 2)), (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2, 2, 2)))
+HATCHES = ("", "////", "....", "xxxx", "----", "oo", "\\\\\\\\", "++")
 LONGEST = 34  # characters of a label
 
 
@@ -28,18 +34,27 @@ def axes(ax: Any) -> Any:
 
 
 def colour(k: int) -> str:
-    """Colour of the k-th of several things; after six they come again."""
+    """Colour of the k-th class, in every picture; after thirty they come again, with other markers."""
     return PALETTE[k % len(PALETTE)]
 
 
+def chain_colour(c: int, chains: int) -> tuple[float, float, float]:
+    """A muted colour for a chain, so that it is not taken for a class; all chains are equally light."""
+    from matplotlib.colors import hsv_to_rgb
+
+    light = hsv_to_rgb((c / chains, 0.4, 1.0)) ** 2.2
+    red, green, blue = np.clip(0.19 * light / (light @ [0.2126, 0.7152, 0.0722]), 0, 1) ** (1 / 2.2)
+    return float(red), float(green), float(blue)
+
+
 def marker(k: int) -> str:
-    """Marker of the k-th class; colour and marker together come again after 36."""
+    """Marker of the k-th class."""
     return MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]
 
 
-def dash(k: int) -> str:
-    """Line style of the k-th curve."""
-    return DASHES[(k + k // len(PALETTE)) % len(DASHES)]
+def dash(i: int) -> Any:
+    """Line style of the i-th curve."""
+    return DASHES[i % len(DASHES)]
 
 
 def of(what: str, drawn: int, total: int) -> str:
@@ -47,13 +62,19 @@ def of(what: str, drawn: int, total: int) -> str:
     return "" if drawn == total else f"{drawn} of {total} {what}"
 
 
+def wrapped(text: str, longest: int = LONGEST) -> str:
+    """A sentence in lines that fit beside long names."""
+    return "\n".join(textwrap.wrap(text, longest))
+
+
 def label(text: Any, longest: int = LONGEST) -> str:
-    """A name as matplotlib should show it: on one line, not too long, without mathematics in dollars.
+    """A name as matplotlib should show it: on one line, cut in its middle if it is long, no mathematics in dollars.
 
     A thin space goes before an underscore, since matplotlib hides labels that begin with one.
     """
     text = "".join(c if c.isprintable() else " " for c in str(text))
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    if len(text) > longest:
+        text = text[: longest // 2] + "…" + text[longest // 2 + 1 - longest :]
     return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
