@@ -181,22 +181,45 @@ def test_relevance_finds_the_petals_and_forgets_noise(iris, quiet):
 def test_summary_and_explanation_agree_with_each_other(fitted, iris):
     X = iris[0]
     table = fitted.summary()
-    assert table["share"].sum() == pytest.approx(1)
-    np.testing.assert_allclose(table[["vote a", "vote b", "vote c"]].sum(axis=1), 1)
-    np.testing.assert_allclose(table["share"] @ table[["x0", "x1", "x2", "x3"]], 0, atol=1e-9)
+    assert list(table) == ["component", "share", "votes for", "vote", "covariate", "direction"]
+    once = table.drop_duplicates("component")
+    assert len(table) == 12 * 4 and once["share"].sum() == pytest.approx(1, abs=0.01)
+    assert once["share"].is_monotonic_decreasing
+    votes = fitted.posterior_.votes[fitted.portrait_.draw].T[once["component"]]
+    np.testing.assert_allclose(once["vote"], votes.max(axis=1), atol=6e-4)
+    assert once["votes for"].tolist() == fitted.classes_[votes.argmax(axis=1)].tolist()
+    for _, part in table.groupby("component"):
+        assert part["direction"].abs().is_monotonic_decreasing and set(part["covariate"]) == {"x0", "x1", "x2", "x3"}
+    directions = table.pivot(index="component", columns="covariate", values="direction").loc[once["component"]]
+    np.testing.assert_allclose(once["share"].to_numpy() @ directions, 0, atol=0.02)
     why = explain(fitted, X[100])
-    assert why["gate"].sum() == pytest.approx(1)
-    near = why[["adds to a", "adds to b", "adds to c"]].sum()
-    assert near.argmax() == 2 and near.sum() == pytest.approx(1)
-    assert why["votes for"].iloc[0] == "c"
+    assert list(why) == ["component", "gate", "votes for", "vote", "covariate", "opens"]
+    once = why.drop_duplicates("component")
+    assert once["gate"].sum() == pytest.approx(1, abs=0.01)
+    near = (once["gate"] * once["vote"]).groupby(once["votes for"]).sum()
+    assert near.idxmax() == "c" == why["votes for"].iloc[0]
     with pytest.raises(ValueError, match="expected one row, got shape"):
         explain(fitted, X[:2])
+
+
+def test_columns_may_have_any_name(iris, quiet):
+    X, y = iris
+    names = ["share", "votes for", "gate", "component"]
+    frame = pd.DataFrame(X, columns=names)
+    clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(frame, y)
+    plain = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X, y)
+    rename = dict(zip(["x0", "x1", "x2", "x3"], names, strict=True))
+    for own, other in ((clf.summary(), plain.summary()), (explain(clf, frame.iloc[0]), explain(plain, X[0]))):
+        other["covariate"] = other["covariate"].map(rename)
+        pd.testing.assert_frame_equal(own, other, check_dtype=False)
 
 
 def test_repr_and_html_speak_of_components_and_covariates(fitted, iris):
     text, html = repr(fitted), fitted._repr_html_inner()
     assert "3 classes, 12 learned directions of 4 covariates" in text
-    assert f"standard error of {fitted.diagnostics_.monte_carlo_error:.3f}" in text
+    error = f"{fitted.diagnostics_.monte_carlo_error:.3f}"
+    assert f"standard error of {error}" in text
+    assert error in repr(fitted.diagnostics_) and len(repr(fitted.diagnostics_)) < 200
     assert "Most relevant covariates" in html and "<td>x2</td>" in html
     mode = PlackettLuceClassifier("em", features="learned").fit(*iris)
     assert repr(mode).endswith("EM: one estimate without uncertainty")

@@ -13,8 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, plots, regularization_path
 from plackett.explain import win_probabilities
-from plackett.interop import arviz_1
-from plackett.plots.style import PALETTE, REST
+from plackett.plots.prediction import poisson_binomial_interval
+from plackett.plots.style import DASHES, HATCHES, MARKERS, PALETTE, REST, chain_colour, colour, marker
+from plackett.posterior import Draws
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -119,32 +120,40 @@ def test_names_are_shown_as_they_are():
     assert label("$x^{") == r"\$x^{"
     assert label("_hidden").strip() == "_hidden" and not label("_hidden").startswith("_")
     assert label("a\nb") == "a b"
-    assert len(label("w" * 80)) == LONGEST and label("w" * 80).endswith("…")
+    long, other = label("w" * 80 + "1"), label("w" * 80 + "2")
+    assert len(long) == LONGEST and "…" in long and long != other  # names often differ at their ends
+    assert label("w" * LONGEST) == "w" * LONGEST
 
 
 def test_weights_and_their_intervals(variational):
     ax = plots.weights(variational, n=7, prob=0.8)
-    W, draws = variational.weights_, variational.posterior_.flat_draws()
-    top = np.argsort(-W, axis=None)[:7]
-    np.testing.assert_array_equal([line.get_xdata()[0] for line in ax.lines[:7]], W.ravel()[top])
-    spans = [part.get_segments()[0][:, 0] for part in ax.collections]
-    expected = np.quantile(draws.reshape(len(draws), -1)[:, top], [0.1, 0.9], axis=0).T
-    np.testing.assert_allclose(spans, expected)
+    draws = variational.posterior_.flat_draws()
+    lower, median, upper = np.quantile(draws, [0.1, 0.5, 0.9], axis=0).reshape(3, -1)
+    top = np.argsort(-median)[:3]
+    np.testing.assert_array_equal([line.get_xdata()[0] for line in ax.lines[:3]], median[top])
+    spans = [segment[:, 0] for segment in ax.collections[0].get_segments()]
+    assert len(spans) == 7
+    np.testing.assert_allclose(spans[:3], np.column_stack([lower, upper])[top])
     names = variational.features_.get_feature_names_out()
-    k, j = np.unravel_index(top[0], W.shape)
+    k, j = np.unravel_index(top[0], variational.weights_.shape)
     assert ax.get_yticklabels()[0].get_text() == f"{variational.classes_[k]}: {names[j]}"
+    assert ax.get_title() == "7 of 27 weights"
 
 
 def test_em_has_points_for_active_weights_and_no_intervals(em):
     ax = plots.weights(em, n=100)
     assert len(ax.collections) == 0
     assert len(ax.lines) == (em.weights_ > 0).sum() + 1
+    assert plots.weights(em, n=2).get_title() == f"2 of {(em.weights_ > 0).sum()} weights"
 
 
-def test_coefficients_of_a_logit(logit):
+def test_coefficients_of_a_logit_are_those_of_its_summary(logit):
     ax = plots.weights(logit, n=3)
-    coefficients = np.sort(np.abs(logit.coef_ * logit.scale_), axis=None)[::-1]
-    np.testing.assert_allclose([abs(line.get_xdata()[0]) for line in ax.lines[:3]], coefficients[:3])
+    frame = logit.summary()
+    np.testing.assert_allclose([line.get_xdata()[0] for line in ax.lines[:3]], frame["median"][:3], atol=6e-4)
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == [f"{row[1]}: {row[2]}" for row in frame[:3].itertuples()]
+    assert ax.get_title() == "3 of 10 coefficients" and ax.get_xlabel().startswith("log-odds per standard deviation")
 
 
 def test_learned_directions(learned, iris):
@@ -171,6 +180,7 @@ def test_path(iris):
     order = np.argsort(-curves.max(axis=0), kind="stable")
     assert len(ax.lines) == 27 and len(ax.get_legend().get_texts()) == 4
     np.testing.assert_array_equal(ax.lines[-4].get_ydata(), curves[:, order[0]])
+    assert [line.get_color() for line in ax.lines[-4:]] == [colour(place // 9) for place in order[:4]]
 
 
 def test_decision_regions_are_the_predicted_classes(variational, iris):
@@ -184,8 +194,47 @@ def test_decision_regions_are_the_predicted_classes(variational, iris):
     np.testing.assert_allclose(pixels[np.arange(30), np.arange(30), :3], expected)
     assert len({tuple(colour) for colour in expected}) == 3
     assert {text.get_text() for text in ax.texts} == set(variational.classes_)
-    with pytest.raises(ValueError, match="two of the 4 columns"):
-        plots.decision_boundary(variational, X, features=(0, 4))
+    named = plots.decision_boundary(variational, X, y, features=tuple(X.columns[2:]), grid=30)
+    np.testing.assert_array_equal(named.images[0].get_array(), pixels)
+    assert (named.get_xlabel(), named.get_ylabel()) == tuple(X.columns[2:])
+    for wrong in ((0, 4), (0, -1), (0, 0), (0, 1, 2), ("petal length (cm)", "height"), "ab"):
+        with pytest.raises(ValueError, match=r"two of the 4 columns.*sepal length"):
+            plots.decision_boundary(variational, X, features=wrong)
+
+
+def test_a_decision_boundary_is_over_the_columns_that_matter_most(variational, learned, iris):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = iris
+    ax = plots.decision_boundary(learned, X, y, grid=5)
+    best = X.columns[np.sort(np.argsort(-learned.relevance_)[:2])]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(best)
+    noisy = np.column_stack([np.random.default_rng(0).normal(size=(150, 3)), X.to_numpy()[:, 2:]])
+    ax = plots.decision_boundary(LogisticRegression(max_iter=1000).fit(noisy, y), noisy, y, grid=5)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x3", "x4")
+    with pytest.raises(ValueError, match="needs two columns"):
+        plots.decision_boundary(LogisticRegression().fit(noisy[:, 3:4], y), noisy[:, 3:4])
+
+
+def test_points_are_full_where_the_slice_speaks_for_them(variational, iris):
+    X, y = iris
+    ax = plots.decision_boundary(variational, X, y, features=(2, 3), grid=5)
+    at_medians = X.copy()
+    at_medians.iloc[:, :2] = X.median().to_numpy()[:2]
+    moved = np.abs(variational.predict_proba(X) - variational.predict_proba(at_medians)).sum(axis=1) / 2
+    points = {"full": [], "pale": []}
+    for part in ax.collections:
+        if hasattr(part, "get_sizes") and len(part.get_sizes()):
+            points["full" if part.get_alpha() is None else "pale"] += part.get_offsets().tolist()
+    for kind, rows in (("full", moved <= 0.1), ("pale", moved > 0.1)):
+        assert rows.any() and sorted(points[kind]) == sorted(X.to_numpy()[rows][:, 2:].tolist())
+    title = ax.get_title().replace("\n", " ")
+    assert title.startswith("other columns at their medians;") and f"{(moved > 0.1).sum()} rows are pale" in title
+
+
+def test_many_points_are_thinned(em, iris):
+    X, y = pd.concat([iris[0]] * 20), np.tile(iris[1], 20)
+    assert "1,000 of 3,000 rows" in plots.decision_boundary(em, X, y, grid=5).get_title().replace("\n", " ")
 
 
 def test_roc_and_calibration_come_from_the_predictions(variational, iris):
@@ -197,8 +246,42 @@ def test_roc_and_calibration_come_from_the_predictions(variational, iris):
         assert f"AUC = {roc_auc_score(y == variational.classes_[k], probability[:, k]):.2f}" in text.get_text()
     truth = y[:, None] == variational.classes_
     share, predicted = calibration_curve(truth.ravel(), probability.ravel(), n_bins=10)
-    line = plots.calibration(variational, X, y).lines[1]
-    np.testing.assert_allclose(line.get_xydata(), np.column_stack([predicted, share]))
+    ax = plots.calibration(variational, X, y)
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack([predicted, share]))
+    counts = np.histogram(probability, np.linspace(0, 1, 11))[0]
+    assert [int(text.get_text()) for text in ax.texts] == counts[counts > 0].tolist()
+    assert len(ax.patches) == len(share)
+
+
+def test_bands_hold_what_chance_does(iris):
+    """Labels drawn from the predictions themselves: a simulation against the exact distribution."""
+    X, y = iris[0][50:], iris[1][50:]
+    rng = np.random.default_rng(0)
+    for clf, rows in (
+        (PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y), X),
+        (PlackettLuceClassifier("em", shape=0.9, features="exp").fit(*iris), iris[0]),
+    ):
+        q = clf.predict_proba(rows)
+        bars = plots.calibration(clf, rows, clf.classes_[q.argmax(axis=1)], prob=0.8).patches
+        columns = slice(1, None) if q.shape[1] == 2 else slice(None)
+        place = np.minimum((10 * q[:, columns]).astype(int), 9)
+        drawn = (q.cumsum(axis=1)[None] < rng.random((4000, len(q), 1))).sum(axis=2)
+        came = (drawn[..., None] == np.arange(q.shape[1]))[..., columns]
+        for bar, b in zip(bars, np.unique(place), strict=True):
+            shares = came[:, place == b].mean(axis=1)
+            low, high = bar.get_y(), bar.get_y() + bar.get_height()
+            error = 4 * np.sqrt(0.1 * 0.9 / 4000)
+            assert (shares < low - 1e-9).mean() <= 0.1 + error and (shares > high + 1e-9).mean() <= 0.1 + error
+            assert (shares <= low + 1e-9).mean() >= 0.1 - error and (shares >= high - 1e-9).mean() >= 0.1 - error
+
+
+def test_successes_in_unequal_trials():
+    from scipy.stats import binom
+
+    for n in (1, 2, 7, 1000):
+        p = np.full(n, 0.3)
+        assert poisson_binomial_interval(p, 0.9) == tuple(binom.ppf([0.05, 0.95], n, 0.3))
+    assert poisson_binomial_interval(np.array([1.0, 1.0, 0.0]), 0.9) == (2, 2)
 
 
 def test_two_classes_have_one_curve(iris):
@@ -245,13 +328,21 @@ def test_the_quantity_that_mixes_worst_comes_by_default(gibbs):
     assert plots.trace(gibbs).get_title() == plots.rank(gibbs).get_title() == name
 
 
-def test_ranks_fill_the_picture(gibbs):
-    ax = plots.rank(gibbs, "shape")
-    if arviz_1():
-        assert len(ax.lines) >= 2
-    else:
-        heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
-        assert heights.sum() > 0 and len({tuple(row) for row in heights}) == 2
+def test_ranks_of_a_chain_stay_in_its_lane(gibbs):
+    clf = PlackettLuceClassifier(features="exp")
+    clf.classes_, clf.features_, clf.diagnostics_ = gibbs.classes_, gibbs.features_, None
+    rng = np.random.default_rng(0)
+    for chains in (2, 30):
+        values = rng.normal(size=(chains, 100)) + np.arange(chains)[:, None]
+        clf.posterior_, clf.trace_ = Draws(np.zeros((chains, 100, 3, 9)), np.exp(values)), values
+        ax = plots.rank(clf, "shape")
+        ranks = values.ravel().argsort().argsort().reshape(chains, 100)
+        bars = np.array([[bar.get_y(), bar.get_height()] for bar in ax.patches]).reshape(chains, 20, 2)
+        counts = np.stack([np.histogram(row, 20, range=(-0.5, 100 * chains - 0.5))[0] for row in ranks])
+        np.testing.assert_allclose(bars[..., 1], 0.9 * counts / counts.max())
+        np.testing.assert_array_equal(bars[..., 0], np.arange(chains)[:, None] * np.ones(20))
+        levels = np.array([segment[0][1] for segment in ax.collections[0].get_segments()])
+        np.testing.assert_allclose(levels - np.arange(chains), 0.9 * 5 / counts.max())
 
 
 def test_only_chains_have_traces(em):
@@ -298,6 +389,9 @@ def test_bars_of_the_race_are_wins(variational, iris):
     np.testing.assert_allclose(widths.sum(axis=0), variational.predict_proba(row)[0][teams])
     names = variational.features_.get_feature_names_out()
     assert [t.get_text() for t in ax.get_legend().get_texts()] == [*names[named], "6 others"]
+    for bars in ax.containers:
+        assert [bar.get_facecolor()[:3] for bar in bars] == [to_rgb(colour(k)) for k in teams]
+    assert [bars[0].get_hatch() or "" for bars in ax.containers[:3]] == list(HATCHES[:3])
 
 
 def linear(colour):
@@ -317,13 +411,34 @@ def lab(rgb):
     return np.array([116 * t[1] - 16, 500 * (t[0] - t[1]), 200 * (t[1] - t[2])])
 
 
+EYES = (
+    np.eye(3),
+    np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+)
+
+
+def apart(one, other, eyes=EYES):
+    """Distance of two colours in CIELAB, the smallest over eyes."""
+    return min(np.linalg.norm(lab(eye @ linear(one)) - lab(eye @ linear(other))) for eye in eyes)
+
+
 def test_colours_can_be_told_apart():
     """On white and dark paper; and by colour-blind readers, as simulated by Machado, Oliveira & Fernandes (2009)."""
-    for colour, paper in product((*PALETTE, REST), ("#ffffff", "#16181d")):
-        assert contrast(colour, paper) >= 3, (colour, paper)
-    protan = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-    deutan = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
-    for eye in (np.eye(3), np.array(protan), np.array(deutan)):
-        for one, other in combinations(PALETTE, 2):
-            distance = np.linalg.norm(lab(eye @ linear(one)) - lab(eye @ linear(other)))
-            assert distance > 15, (one, other, distance)
+    chains = [chain_colour(c, 16) for c in range(16)]
+    for one, paper in product((*PALETTE, REST, *chains), ("#ffffff", "#16181d")):
+        assert contrast(one, paper) >= 3, (one, paper)
+    assert len(PALETTE) >= 26
+    for one, other in combinations(PALETTE[:6], 2):
+        assert apart(one, other) > 15
+    for one, other in combinations(PALETTE, 2):
+        assert apart(one, other, EYES[:1]) > 15 and apart(one, other) > 7, (one, other)
+    for one, other in combinations(range(len(PALETTE)), 2):
+        assert marker(one) != marker(other) or apart(PALETTE[one], PALETTE[other]) > 12, (one, other)
+    for one, other in combinations([chain_colour(c, 4) for c in range(4)], 2):
+        assert apart(one, other, EYES[:1]) > 15
+
+
+def test_no_two_classes_look_the_same():
+    assert len({(colour(k), marker(k)) for k in range(len(PALETTE) * len(MARKERS))}) == len(PALETTE) * len(MARKERS)
+    assert len(set(map(str, DASHES))) == len(DASHES) and len(set(HATCHES)) == len(HATCHES)

@@ -14,9 +14,9 @@ from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Varia
 from plackett.diagnostics import diagnose
 from plackett.posterior import Draws
 from plackett.progress import progress_bar
-from plackett.summary import verdict
+from plackett.summary import resolved, verdict
 
-COLUMNS = ["class", "feature", "mean", "sd", "5%", "95%", "active", "ess", "rhat"]
+COLUMNS = ["class", "feature", "median", "5%", "95%", "active", "ess", "rhat"]
 
 
 @pytest.fixture(scope="module")
@@ -44,29 +44,53 @@ def logit(table):
 
 
 def in_matrix(clf, frame, column):
-    return frame[column].to_numpy().reshape(clf.weights_.shape)
+    """A column of the summary by class and feature, as the weights are."""
+    table = frame.pivot(index="class", columns="feature", values=column)
+    return table.loc[clf.classes_, clf._feature_names()].to_numpy()
 
 
 def test_summary_of_draws(gibbs):
     frame = gibbs.summary()
     assert list(frame) == COLUMNS and len(frame) == 15
-    assert frame["class"].tolist() == np.repeat(gibbs.classes_, 5).tolist()
-    assert frame["feature"].tolist() == gibbs.features_.get_feature_names_out().tolist() * 3
     draws = np.exp(gibbs.posterior_.log_weights).reshape(-1, 3, 5)
-    np.testing.assert_allclose(in_matrix(gibbs, frame, "mean"), draws.mean(axis=0))
-    np.testing.assert_allclose(in_matrix(gibbs, frame, "sd"), draws.std(axis=0, ddof=1))
-    np.testing.assert_allclose(in_matrix(gibbs, frame, "5%"), np.quantile(draws, 0.05, axis=0))
-    np.testing.assert_allclose(in_matrix(gibbs, frame, "95%"), np.quantile(draws, 0.95, axis=0))
-    np.testing.assert_allclose(in_matrix(gibbs, frame, "active"), (draws > 1 / 150).mean(axis=0))
+    for column, expected in (
+        ("median", np.median(draws, axis=0)),
+        ("5%", np.quantile(draws, 0.05, axis=0)),
+        ("95%", np.quantile(draws, 0.95, axis=0)),
+    ):
+        np.testing.assert_array_equal(in_matrix(gibbs, frame, column), expected.round(3))
+    np.testing.assert_array_equal(in_matrix(gibbs, frame, "active"), (draws > 1 / 150).mean(axis=0).round(2))
     found = gibbs.diagnostics_
-    np.testing.assert_array_equal(in_matrix(gibbs, frame, "rhat"), found.rhat)
-    np.testing.assert_array_equal(in_matrix(gibbs, frame, "ess"), np.minimum(found.ess_bulk, found.ess_tail))
+    np.testing.assert_array_equal(in_matrix(gibbs, frame, "rhat"), found.rhat.round(2))
+    np.testing.assert_array_equal(in_matrix(gibbs, frame, "ess"), np.minimum(found.ess_bulk, found.ess_tail).round())
+
+
+def test_the_summary_can_be_read(gibbs, logit):
+    for clf in (gibbs, logit):
+        frame = clf.summary()
+        assert frame["median"].abs().is_monotonic_decreasing
+        assert (frame["5%"] <= frame["median"]).all() and (frame["median"] <= frame["95%"]).all()
+        numbers = frame[COLUMNS[2:]].to_string(index=False)
+        assert max(map(len, numbers.splitlines())) <= 45 and "e-" not in numbers  # 35 are left for the names
+
+
+def test_equal_medians_are_in_the_order_of_means(gibbs):
+    clf = clone(gibbs)
+    clf.classes_, clf.features_, clf.trace_, clf.n_iter_ = gibbs.classes_, gibbs.features_, gibbs.trace_, gibbs.n_iter_
+    weights = np.full((1, 10, 3, 5), 1e-30)
+    weights[:, :, 2, 4] = 0.9
+    weights[:, :4, 1, 3] = 0.1  # in less than half of the draws: the median is nothing
+    clf.posterior_, clf.diagnostics_ = Draws(np.log(weights), np.ones((1, 10))), None
+    clf.weights_ = clf.posterior_.weights
+    first = clf.summary().head(2)
+    assert first["class"].tolist() == [clf.classes_[2], clf.classes_[1]]
+    assert first["median"].tolist()[1] == 0 < first["95%"].tolist()[1]
 
 
 def test_width_of_the_interval(gibbs):
     frame = gibbs.summary(prob=0.5)
     draws = np.exp(gibbs.posterior_.log_weights).reshape(-1, 3, 5)
-    np.testing.assert_allclose(in_matrix(gibbs, frame, "75%"), np.quantile(draws, 0.75, axis=0))
+    np.testing.assert_array_equal(in_matrix(gibbs, frame, "75%"), np.quantile(draws, 0.75, axis=0).round(3))
     assert "25%" in frame
     with pytest.raises(ValueError, match="prob must be"):
         gibbs.summary(prob=5)
@@ -75,29 +99,32 @@ def test_width_of_the_interval(gibbs):
 def test_summary_of_the_approximation_and_of_the_mode(table):
     fast = PlackettLuceClassifier("variational", shape=0.1, random_state=0, features="exp").fit(*table)
     frame = fast.summary()
-    np.testing.assert_allclose(in_matrix(fast, frame, "mean"), fast.weights_)
-    assert frame["active"].between(0, 1).all() and frame["ess"].isna().all() and frame["rhat"].isna().all()
-    assert (frame["5%"] <= frame["95%"]).all() and (frame["sd"] > 0).all()
+    assert list(frame) == COLUMNS[:-2]
+    np.testing.assert_allclose(in_matrix(fast, frame, "median"), fast.weights_, atol=0.05)
+    assert frame["active"].between(0, 1).all() and (frame["5%"] <= frame["95%"]).all()
     mode = PlackettLuceClassifier("em", shape=0.5, features="exp").fit(*table)
     frame = mode.summary()
-    np.testing.assert_array_equal(in_matrix(mode, frame, "mean"), mode.weights_)
-    np.testing.assert_array_equal(in_matrix(mode, frame, "active"), mode.weights_ > 0)
-    assert 0 < frame["active"].sum() < 15
-    assert frame[["sd", "5%", "95%", "ess", "rhat"]].isna().all(axis=None)
+    assert list(frame) == ["class", "feature", "mode"] and frame["mode"].is_monotonic_decreasing
+    np.testing.assert_array_equal(in_matrix(mode, frame, "mode"), mode.weights_.round(3))
+    assert 0 < (frame["mode"] > 0).sum() < 15
 
 
 def test_summary_of_the_logit(table, logit):
     X, _ = table
     frame = logit.summary()
     assert list(frame) == COLUMNS and len(frame) == 2 * 3
-    assert frame["feature"].tolist() == ["intercept", *X.columns] * 2
-    assert frame["class"].tolist() == np.repeat(logit.classes_[:2], 3).tolist()
-    np.testing.assert_allclose(frame["mean"].to_numpy().reshape(2, 3)[:, 1:], logit.coef_[:2])
-    np.testing.assert_allclose(frame["mean"].to_numpy().reshape(2, 3)[:, 0], logit.intercept_[:2])
-    coef = logit.posterior_.coef.reshape(-1, 3, 2)[:, :2]
-    active = (np.abs(coef * X.std(ddof=0).to_numpy()) > 0.1).mean(axis=0)
-    np.testing.assert_allclose(frame["active"].to_numpy().reshape(2, 3)[:, 1:], active)
-    np.testing.assert_array_equal(frame["rhat"].to_numpy().reshape(2, 3)[:, 1:], logit.diagnostics_.coef.rhat[:2])
+    names = ["intercept", *X.columns]
+    by_name = {
+        column: frame.pivot(index="class", columns="feature", values=column).loc[logit.classes_[:2], names].to_numpy()
+        for column in ("median", "active", "rhat")
+    }
+    draws = logit.posterior_
+    coef = draws.coef[:, :, :2] * X.std(ddof=0).to_numpy()
+    average = draws.intercept[:, :, :2] + draws.coef[:, :, :2] @ X.mean().to_numpy()
+    expected = np.concatenate([average[..., None], coef], axis=-1).reshape(-1, 2, 3)
+    np.testing.assert_allclose(by_name["median"], np.median(expected, axis=0), atol=6e-4)
+    np.testing.assert_allclose(by_name["active"], (np.abs(expected) > 0.1).mean(axis=0), atol=6e-3)
+    np.testing.assert_allclose(by_name["rhat"][:, 1:], logit.diagnostics_.coef.rhat[:2], atol=6e-3)
 
 
 def test_few_draws_have_no_diagnostics(table):
@@ -105,7 +132,7 @@ def test_few_draws_have_no_diagnostics(table):
         clf = PlackettLuceClassifier(Gibbs(draws=2, tune=2, chains=1), shape=1.0, random_state=0, features="exp").fit(
             *table
         )
-    assert clf.summary()["rhat"].isna().all() and "too few" in repr(clf)
+    assert list(clf.summary()) == COLUMNS[:-2] and "too few" in repr(clf)
 
 
 def test_repr(table, gibbs, logit):
@@ -114,8 +141,9 @@ def test_repr(table, gibbs, logit):
         unfitted
     )
     assert repr(gibbs).startswith(repr(unfitted)) and "3 classes × 5 features, shape a = 0.1\n" in repr(gibbs)
-    assert verdict(gibbs) in repr(gibbs) and "2 chains of 100 draws" in verdict(gibbs)
-    assert "penalty θ = " in repr(logit) and "2 chains of 100 draws" in repr(logit)
+    assert verdict(gibbs) in repr(gibbs) and "Gibbs, 2 chains of 100 draws after 100 of tuning: " in verdict(gibbs)
+    assert "penalty θ = " in repr(logit)
+    assert "holmes-held, 2 chains of 100 draws after 50 of tuning: " in repr(logit)
     learned = PlackettLuceClassifier(Variational(draws=20), random_state=0, features="exp").fit(*table)
     assert f"shape a = {learned.shape_:.3g} (learned)" in repr(learned)
 
@@ -124,22 +152,42 @@ def test_verdicts(gibbs):
     rng = np.random.default_rng(0)
     clf = clone(gibbs)
     for weights, words in (
-        (rng.normal(size=(4, 500, 3, 5)), "4 chains of 500 draws agree: R-hat 1.00, smallest effective sample size 1,"),
+        (rng.normal(size=(4, 500, 3, 5)), "the chains agree: R-hat 1.00, smallest effective sample size 1,"),
         (rng.normal(size=(4, 500, 3, 5)) + np.arange(4)[:, None, None, None], "the chains have not mixed"),
     ):
         clf.posterior_ = Draws(weights, rng.gamma(1.0, size=(4, 500)))
         clf.diagnostics_ = diagnose(clf.posterior_, True, np.ones((1, 5)))
-        clf.trace_ = np.zeros((4, 500))
-        assert words in verdict(clf)
+        clf.trace_, clf.weights_, clf.n_iter_ = np.zeros((4, 500)), clf.posterior_.weights, 2100
+        assert words in verdict(clf) and "Gibbs, 4 chains of 500 draws (of 2,000) after 100 of tuning" in verdict(clf)
+
+
+def test_numbers_that_were_left_open_are_told(table):
+    clf = PlackettLuceClassifier(Gibbs(draws=5, chains=1, moves="none"), shape=1.0, random_state=0, features="exp")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf.fit(*table)
+    assert "Gibbs, 1 chain of 5 draws after 2,000 of tuning" in repr(clf)
+    clf.set_params(inference="gibbs")
+    assert resolved(clf).draws == 1000 and resolved(clf).tune == 2000
+
+
+def test_diagnostics_are_told_in_a_line_or_two(gibbs, logit):
+    for found in (gibbs.diagnostics_, logit.diagnostics_, logit.diagnostics_.coef):
+        words = repr(found)
+        assert len(words.splitlines()) <= 2 and max(map(len, words.splitlines())) <= 100
+    for clf in (gibbs, logit):
+        found = clf.diagnostics_
+        assert f"worst R-hat {found.worst_rhat:.2f}" in repr(found)
+        assert f"smallest effective sample size {found.smallest_ess:,.0f}" in repr(found)
 
 
 def test_html_holds_the_diagnostics_and_escapes_names(gibbs, logit):
-    for clf in (gibbs, logit):
+    for clf, title in ((gibbs, "Largest weights"), (logit, "Largest coefficients")):
         html = clf._repr_html_()
-        assert "2 chains of 100 draws" in html and "Largest weights" in html
+        assert "2 chains of 100 draws" in html and title in html
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html and "<script>alert" not in html
         assert "&lt;b&gt;odd&lt;/b&gt;" in html and "<b>odd" not in html
-        assert "Largest weights" in clf._repr_mimebundle_()["text/html"]
+        assert title in clf._repr_mimebundle_()["text/html"]
     assert "Largest weights" not in clone(gibbs)._repr_html_()
     with sklearn.config_context(display="text"):
         assert list(gibbs._repr_mimebundle_()) == ["text/plain"]

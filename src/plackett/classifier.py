@@ -264,7 +264,9 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """A data frame to read: each weight with its uncertainty, or the components of learned directions.
 
         Components have no identity from draw to draw: those of the draw that predicts most like the average are
-        shown, by their share of the gates, with the classes that they vote for and their directions.
+        shown. A row for each ``component`` and ``covariate``: the component's ``share`` of the gates, the class that it
+        ``votes for`` and with which share, ``vote`` (``posterior_.votes[portrait_.draw]`` has the votes for the other
+        classes), and its ``direction`` along the covariate.
 
         Parameters
         ----------

@@ -72,9 +72,9 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
         ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1.
         With draws to judge by (not EM) also ``lower`` and ``upper`` of an equal-tailed interval.
 
-        Learned directions have no named competitors. Of them, a row for each component of the draw that predicts most
-        like the average: its gate for the row, the class it votes for, what it adds to each class, and by how much
-        each covariate opens or shuts it.
+        Learned directions have no named competitors. Of them, a row for each ``component`` of the draw that predicts
+        most like the average and each ``covariate``: the component's ``gate`` (how much it has to say here), the class
+        it ``votes for`` and with which share, ``vote``, and by how much the covariate ``opens`` or shuts the gate.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from plackett.inference.base import Fit, check_count
 from plackett.validation import positive
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
+LENGTH = {"draws": 250, "tune": 250}  # of a chain, where Gibbs leaves them open
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
 

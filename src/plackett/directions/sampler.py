@@ -13,6 +13,7 @@ from plackett.compiled import call
 from plackett.directions.diagnostics import DirectionDiagnostics, advice, diagnose
 from plackett.directions.gradient import Panels, pack
 from plackett.directions.hmc import Walk, advance, begin, windows
+from plackett.directions.learning import LENGTH
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.prior import Prior, make_target, size
@@ -24,8 +25,6 @@ from plackett.inference.driver import INTERRUPTED, Run
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.store import Portion
 from plackett.model.race import Array
-
-LENGTH = {"draws": 250, "tune": 250}
 
 
 @dataclass

@@ -81,40 +81,43 @@ def _directions(seen: Portrait, gates: Gates) -> Array:
 def components(
     seen: Portrait, draws: DirectionDraws, gates: Gates, classes: npt.NDArray[Any], names: npt.NDArray[Any]
 ) -> Any:
-    """A row for each component, by share: the class it votes for, its votes, and its direction."""
-    import pandas as pd
-
+    """A row for each component and covariate: the largest share first, and of a component what moves it most."""
     votes, directions = draws.votes[seen.draw], _directions(seen, gates)
-    table = pd.DataFrame(
-        {
-            "share": seen.share,
-            "votes for": classes[np.argmax(votes, axis=0)],
-            **{f"vote {label}": votes[k] for k, label in enumerate(classes)},
-            **{str(name): directions[:, f] for f, name in enumerate(names)},
-        }
-    )
-    table.index.name = "component"
-    return table.iloc[np.argsort(-seen.share, kind="stable")]
+    return _by_covariate("share", seen.share, votes, classes, names, "direction", directions)
 
 
 def explanation(
     seen: Portrait, draws: DirectionDraws, gates: Gates, x: Array, classes: npt.NDArray[Any], names: npt.NDArray[Any]
 ) -> Any:
-    """A row for each component, by its gate for x: what it adds to each class, and what opens it.
-
-    The columns of the covariates hold z_f (β_jf − mean over components): how much each opens or shuts the gate.
-    """
-    import pandas as pd
-
+    """The same for one row: how far each gate is open, and how much each covariate opens it, z_f (β_jf − mean)."""
     gate, votes, directions = _gate(gates, seen.draw, x[None])[0], draws.votes[seen.draw], _directions(seen, gates)
     z = np.nan_to_num(standardise(x[None], gates.mean, gates.scale, knots=gates.knots)[0])
-    table = pd.DataFrame(
+    return _by_covariate("gate", gate, votes, classes, names, "opens", z * directions)
+
+
+def _by_covariate(
+    size: str,
+    sizes: Array,
+    votes: Array,
+    classes: npt.NDArray[Any],
+    names: npt.NDArray[Any],
+    effect: str,
+    effects: Array,
+) -> Any:
+    """A row for each component and covariate: what users named are entries, so that no heading can meet another."""
+    import pandas as pd
+
+    M, d = effects.shape
+    component, covariate = np.repeat(np.arange(M), d), np.tile(np.arange(d), M)
+    order = np.lexsort((-np.abs(effects.ravel()), component, -sizes[component]))
+    component, covariate = component[order], covariate[order]
+    return pd.DataFrame(
         {
-            "gate": gate,
-            "votes for": classes[np.argmax(votes, axis=0)],
-            **{f"adds to {label}": gate * votes[k] for k, label in enumerate(classes)},
-            **{str(name): z[f] * directions[:, f] for f, name in enumerate(names)},
+            "component": component,
+            size: sizes[component].round(3),
+            "votes for": classes[np.argmax(votes, axis=0)][component],
+            "vote": votes.max(axis=0)[component].round(3),
+            "covariate": names[covariate],
+            effect: effects[component, covariate].round(3),
         }
     )
-    table.index.name = "component"
-    return table.iloc[np.argsort(-gate, kind="stable")]
