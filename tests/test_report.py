@@ -6,6 +6,7 @@ import re
 import warnings
 from html.parser import HTMLParser
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -81,7 +82,18 @@ def test_the_confusion_matrix_and_errors_are_those_of_the_held_out_rows(page, cl
     assert f"<dd>{np.mean(clf.predict(X) != y):.1%}</dd>" in page
     assert f"<dd>{log_loss(y, clf.predict_proba(X)):.3f}</dd>" in page
     assert "66.7%" in page  # of always saying one of three equally frequent classes
+    assert f"<dd>{np.log(3):.3f}</dd>" in page
     assert "These rows were held out" in page and "fitted to." not in page
+
+
+def test_class_shares_are_those_of_the_fit(clf, iris, tmp_path):
+    page = report(clf, iris[0][:30], iris[1][:30], tmp_path, test=(iris[2][:30], iris[3][:30]))
+    assert "<dt>Errors of always saying the most frequent class</dt><dd>16.7%</dd>" in page
+    entropy = -(25 * np.log(25 / 30) + 5 * np.log(5 / 30)) / 30
+    assert f"shares in the fit</dt><dd>{entropy:.3f}</dd>" in page
+    few = report(clf, iris[0][:30], iris[1][:30], tmp_path, test=(iris[2][20:30], iris[3][20:30]))
+    assert "<dt>Errors of always saying the most frequent class</dt><dd>50.0%</dd>" in few
+    assert f"shares in the fit</dt><dd>{-np.log(5 / 36) / 2:.3f}</dd>" in few  # and not ln 2, their own
 
 
 def test_rows_of_the_fit_are_not_passed_off_as_held_out(clf, iris, tmp_path):
@@ -92,22 +104,20 @@ def test_rows_of_the_fit_are_not_passed_off_as_held_out(clf, iris, tmp_path):
 
 
 def test_the_weight_table_holds_the_weights(page, clf):
-    rows = Tables(page).tables["Weights (27)"]
+    rows = Tables(page).tables["All 27 weights"]
     assert [re.sub("[▲▼]", "", head).strip() for head in rows[0]] == [
         "Feature",
         "Class",
-        "Mean",
-        "SD",
+        "Median",
         "5%",
         "95%",
         "Active",
     ]
     names = list(clf.features_.get_feature_names_out())
-    for feature, label, weight, sd, low, high, _ in rows[1:]:
+    for feature, label, weight, low, high, _ in rows[1:]:
         k, j = list(clf.classes_).index(label), names.index(feature)
         draws = clf.posterior_.flat_draws()[:, k, j]
-        assert weight == number(clf.weights_[k, j]) and sd == number(draws.std(ddof=1))
-        assert (low, high) == tuple(number(q) for q in np.quantile(draws, [0.05, 0.95]))
+        assert (low, weight, high) == tuple(number(q) for q in np.quantile(draws, [0.05, 0.5, 0.95]).round(3))
 
 
 def test_columns_classes_and_uncertain_rows(page, clf, iris):
@@ -130,7 +140,8 @@ def test_diagnostics_in_words(iris, tmp_path):
     page = report(clf, iris[0], iris[1], tmp_path)
     found = clf.diagnostics_
     assert "The fit is not good enough" in page and f"R-hat {found.worst_rhat:.2f}" in page
-    assert f"smallest effective sample size {found.smallest_ess:,.0f} (2 chains of 60 draws)" in page
+    assert f"smallest effective sample size {found.smallest_ess:,.0f}" in page
+    assert "Inference: Gibbs, 2 chains of 60 draws after 60 of tuning." in page
     assert page.count("<figure") == 7 and "The seed was 3" in page
     object.__setattr__(
         clf,
@@ -147,11 +158,53 @@ def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
     page = report(em, iris[0], iris[1], tmp_path)
     assert f"{(em.weights_ > 0).sum()} of 27 weights are not zero" in page
     assert "No whole number was given as seed" in page
-    assert f"Weights ({(em.weights_ > 0).sum()})" in Tables(page).tables
+    assert f"All {(em.weights_ > 0).sum()} weights" in Tables(page).tables
     with pytest.warns(UserWarning):
         logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
     page = report(logit, iris[0], iris[1], tmp_path)
     assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page
+    assert "Inference: holmes-held, 2 chains of 30 draws after 30 of tuning." in page
+
+
+def test_picture_and_table_of_a_logit_agree(tmp_path):
+    """The same quantities, in the same unit and order, and as many of them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 8)) * 10.0 ** np.arange(-4, 4), columns=[f"column{j}" for j in range(8)])
+    y = pd.Series(np.array(["a", "b", "c"])[np.argmax(X / X.std() @ rng.normal(size=(8, 3)), axis=1)], name="kind")
+    with pytest.warns(UserWarning):
+        logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(X, y)
+    page = report(logit, X, y, tmp_path)
+    rows = Tables(page).tables["All 18 coefficients"][1:]
+    assert len(rows) == 18 == len(logit.summary()) and "12 of 18 coefficients" in page
+    figure = page[page.index('<figure id="weights-figure"') :]
+    drawn = re.findall(r">([ab]: (?:column\d|intercept))</text>", figure[: figure.index("</figure>")])
+    assert drawn == [f"{label}: {feature}" for feature, label, *_ in rows[:12]]
+    for feature, label, median, *_ in rows:
+        k = list(logit.classes_).index(label)
+        if feature != "intercept":
+            j = list(X.columns).index(feature)
+            expected = np.median(logit.posterior_.coef[:, :, k, j]) * X[feature].std(ddof=0)
+            assert float(median) == pytest.approx(expected, abs=0.01 * abs(expected) + 6e-4)
+
+
+def test_no_text_of_a_figure_is_cut():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from plackett.report.figures import LOOK, figure
+
+    words = "a label that is much longer than the axes are wide, so that it reaches beyond both ends of them"
+
+    def draw(ax):
+        ax.set(xlabel=words, title=words, yticks=[0], yticklabels=["a name of forty characters, more or less"])
+
+    svg = figure("long", draw, "alt", "caption")
+    left, _, width, _ = (float(v) for v in re.search(r'viewBox="([^"]*)"', svg).group(1).split())
+    with matplotlib.rc_context(LOOK):
+        canvas = FigureCanvasAgg(Figure(dpi=720))
+        needed = canvas.figure.text(0, 0, words).get_window_extent(canvas.get_renderer()).width / 10
+    places = [float(x) for x, text in re.findall(r'x="([\d.-]+)"[^>]*>([^<]*)</text>', svg) if text == words]
+    assert places and all(left <= x - needed / 2 and x + needed / 2 <= left + width for x in places)
 
 
 def test_learned_directions_have_a_report(iris, tmp_path):
@@ -164,6 +217,12 @@ def test_learned_directions_have_a_report(iris, tmp_path):
     order = np.argsort(-clf.relevance_)
     assert [tuple(row) for row in rows] == [(iris[0].columns[f], number(clf.relevance_[f])) for f in order]
     assert 'id="trace"' in page and 'id="race"' not in page
+    assert "Inference: Gibbs, 2 chains of 8 draws after 8 of tuning." in page and "Hamilton" not in page
+    settings = dict(row for row in Tables(page).tables["Settings"][1:])
+    assert settings["inference__draws"] == settings["inference__tune"] == "8"
+    clf.set_params(inference="gibbs")
+    settings = dict(row for row in Tables(report(clf, iris[0], iris[1], tmp_path)).tables["Settings"][1:])
+    assert settings["inference__draws"] == settings["inference__tune"] == "250"
 
 
 def test_nothing_a_user_named_becomes_markup(tmp_path):

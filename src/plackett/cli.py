@@ -242,7 +242,7 @@ def show(
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from plackett.summary import TEXT, cells, largest
+    from plackett.summary import TEXT, cells, largest, listed
     from plackett.tablefile import check_suffix, write_table
 
     if out is not None:
@@ -257,8 +257,7 @@ def show(
         typer.echo(f"  {_origin(clf.table_)}")
     found = largest(clf, weights)
     shown = cells(found)
-    kind = "most relevant covariates" if "relevance" in found else "largest weights"
-    grid = Grid(title=f"The {len(shown)} {kind}", title_justify="left")
+    grid = Grid(title=f"The {len(shown)} {listed(clf)}", title_justify="left")
     for name in found:
         grid.add_column(Text(name), justify="left" if name in TEXT else "right")
     for row in shown:
@@ -318,21 +317,14 @@ def _origin(table: Table) -> str:
 
 def _scores(clf: Any, X: pd.DataFrame, y: Any) -> str:
     """Error, log-loss and Brier score, beside those of always giving the shares of the training rows."""
-    import numpy as np
+    from plackett.scores import Scores, scores, scores_of_shares
 
-    place = {label: k for k, label in enumerate(clf.classes_.tolist())}
-    codes = np.array([place.get(label, -1) for label in y.tolist()])  # −1: not a class of the model
-    truth = np.arange(len(place)) == codes[:, None]
-    counts = np.array(list(clf.table_.counts.values()), dtype=float)
-    shares = np.tile(counts / counts.sum(), (len(y), 1))
+    def words(found: Scores) -> str:
+        return f"error {found.error:.3f}, log-loss {found.log_loss:.3f}, Brier {found.brier:.3f}"
 
-    def measured(probability: Any) -> str:
-        error = np.mean(np.argmax(probability, axis=1) != codes)
-        loss = -np.log(np.clip((truth * probability).sum(axis=1), 1e-15, 1)).mean()
-        brier = ((probability - truth) ** 2).sum(axis=1).mean()
-        return f"error {error:.3f}, log-loss {loss:.3f}, Brier {brier:.3f}"
-
-    return f"{len(y)} rows: {measured(clf.predict_proba(X))} (by class shares alone: {measured(shares)})"
+    own = scores(clf.predict_proba(X), y, clf.classes_)
+    shares = scores_of_shares(list(clf.table_.counts.values()), y, clf.classes_)
+    return f"{len(y)} rows: {words(own)} (by class shares alone: {words(shares)})"
 
 
 register_reproduce(app)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from plackett.report.markup import text
 
 INK = "#010203"  # stands for the page's text colour until the drawing is placed
+PAD = 0.1  # inches: fonts of the browser may be wider
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
 LOOK: dict[str, Any] = {
@@ -28,6 +29,7 @@ def figure(name: str, draw: Callable[[Any], Any], alt: str, caption: str, height
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has other fonts
@@ -35,7 +37,11 @@ def figure(name: str, draw: Callable[[Any], Any], alt: str, caption: str, height
         FigureCanvasSVG(canvas)
         draw(canvas.subplots())
         stream = io.StringIO()
-        canvas.savefig(stream, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        canvas.draw_without_rendering()
+        whole = Bbox.union([canvas.bbox_inches, canvas.get_tightbbox().padded(PAD)])  # labels may reach beyond
+        canvas.savefig(
+            stream, format="svg", bbox_inches=whole, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        )
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", HREF[1 : HREF.index("}")])
     drawing = _inline(stream.getvalue(), name, alt)

@@ -63,18 +63,19 @@ def table(
     columns: Sequence[Column],
     rows: Sequence[Sequence[Any]],
     *,
+    sortable: bool = False,
     sorted_by: int | None = None,
     marked: Sequence[tuple[int, int]] = (),
 ) -> str:
     """A table whose first column names the row; it scrolls by itself where it is too wide or too long.
 
-    With `sorted_by`, the column by which the rows are in falling order, every head is a button that sorts.
+    Where it is sortable every head is a button; `sorted_by` is the column by which the rows are in falling order.
     """
     heads = []
     for j, column in enumerate(columns):
         kind = ' class="number"' if column.number else ""
         title = text(column.title)
-        if sorted_by is None:
+        if not sortable:
             heads.append(f'<th scope="col"{kind}>{title}</th>')
         else:
             order = "descending" if j == sorted_by else "none"
@@ -96,7 +97,7 @@ def table(
             else:
                 cells.append(f"<td{attributes}>{cell}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
-    kind = ' class="sortable"' if sorted_by is not None else ""
+    kind = ' class="sortable"' if sortable else ""
     return (
         f'<div class="scroll" role="region" aria-label="{text(caption)}" tabindex="0"><table{kind}>'
         f"<caption>{text(caption)}</caption><thead><tr>{''.join(heads)}</tr></thead>"

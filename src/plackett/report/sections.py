@@ -17,14 +17,15 @@ from plackett.model.race import Array
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
-from plackett.summary import largest
+from plackett.scores import scores, scores_of_shares
+from plackett.summary import estimates, largest
 from plackett.table import Table
 
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
 CLASSES = 40  # classes of the confusion table
 COLUMNS = 200  # columns described
-HEADS = {"mean": "Mean", "sd": "SD", "active": "Active", "ess": "ESS", "rhat": "R-hat"}
+HEADS = {"mode": "Mode", "median": "Median", "active": "Active", "ess": "ESS", "rhat": "R-hat"}
 FREQUENT = 5  # values of a column of texts that are listed
 UNSURE = 10  # rows listed as uncertain
 
@@ -112,35 +113,38 @@ def weights(classifier: Any) -> Section:
     """Which features speak for which class: a figure and a table that can be sorted."""
     if hasattr(classifier, "relevance_"):
         return _relevance(classifier)
-    found = largest(classifier, WEIGHTS)
+    what, found = estimates(classifier), largest(classifier, WEIGHTS)
+    kind, total = what.kind, len(what.order)
     numbers = [name for name in found if name not in ("class", "feature")]
     columns = [Column("Feature"), Column("Class"), *(Column(HEADS.get(name, name), True) for name in numbers)]
     rows = [list(row) for row in zip(*(found[name] for name in ("feature", "class", *numbers)), strict=True)]
-    rows = [row for row in rows if row[2] != 0]
-    uncertain = has_intervals(classifier)
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
     if isinstance(classifier.posterior_, LogitDraws):
-        reading = f"A coefficient moves the log-odds against the last class, {classifier.classes_[-1]}."
+        reading = (
+            f"{what.meaning.capitalize()} of the column, against the last class, {classifier.classes_[-1]}; the "
+            "intercept is the log-odds of an average row. Active is the probability of moving them by more than 0.1."
+        )
     else:
         reading = (
             "A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. "
             "exp(x) is large where the standardised column x is high, exp(-x) where it is low, and 1 is the same "
             "in every row. Active is the probability that a weight matters at all."
         )
-    left = f" The {WEIGHTS} largest are listed." if len(found["mean"]) == WEIGHTS else ""
+    caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
+    falling = 2 if np.all(np.diff(found[what.statistic]) <= 0) else None
     body = [
         paragraph(reading),
         figure(
             "weights-figure",
             lambda ax: plots.weights(classifier, n=12, prob=PROB, ax=ax),
-            f"The largest weights. {best}.",
-            f"The largest weights{f', with {100 * PROB:g} % intervals' if uncertain else ''}.",
-            0.9 + 0.25 * min(12, len(rows)),
+            f"The largest {kind}. {best}.",
+            f"The largest {kind}{f', with {100 * PROB:g} % intervals' if what.draws is not None else ''}.",
+            1.1 + 0.25 * min(12, len(rows)),
         ),
-        paragraph(f"Press a heading to sort by it.{left}"),
-        table(f"Weights ({len(rows)})", columns, rows, sorted_by=2),
+        paragraph("Press a heading to sort by it."),
+        table(caption, columns, rows, sortable=True, sorted_by=falling),
     ]
-    return Section("weights", "Weights", "\n".join(body))
+    return Section("weights", kind.capitalize(), "\n".join(body))
 
 
 def _relevance(classifier: Any) -> Section:
@@ -158,26 +162,28 @@ def _relevance(classifier: Any) -> Section:
             lambda ax: plots.relevance(classifier, n=12, ax=ax),
             f"The columns that matter most. {best}.",
             "The columns that matter most.",
-            0.9 + 0.25 * min(12, len(rows)),
+            1.1 + 0.25 * min(12, len(rows)),
         ),
-        table("Relevance of columns", [Column("Column"), Column("Relevance", True)], rows, sorted_by=1),
+        table("Relevance of columns", [Column("Column"), Column("Relevance", True)], rows, sortable=True, sorted_by=1),
     ]
     return Section("weights", "Columns that matter", "\n".join(body))
 
 
-def predictions(classifier: Any, judged: Judged) -> Section:
-    """Errors, confusion matrix, ROC and calibration; and whether the rows were held out."""
+def predictions(classifier: Any, judged: Judged, fitted: Any) -> Section:
+    """Errors, confusion matrix, ROC and calibration; `fitted` are the labels of the fit, None if they did not come."""
     classes, y = classifier.classes_, judged.y
     predicted = judged.predicted(classes)
     known = np.isin(y, classes)
-    labels, counts = np.unique(y, return_counts=True)
-    measured = [("Rows", f"{len(y):,}"), ("Errors", f"{np.mean(predicted != y):.1%}")]
-    measured.append(("Errors of always saying the most frequent class", f"{1 - counts.max() / len(y):.1%}"))
+    labels = np.unique(y)
+    found, counts = scores(judged.probability, y, classes), _counts(classifier, fitted)
+    measured = [("Rows", f"{len(y):,}"), ("Errors", f"{found.error:.1%}")]
     if known.all():
-        own = judged.probability[np.arange(len(y)), np.searchsorted(classes, y)]
-        share = counts[np.searchsorted(labels, y)] / len(y)
-        measured.append(("Log-loss", f"{-np.log(np.maximum(own, 1e-15)).mean():.3f}"))
-        measured.append(("Log-loss of the classes' shares", f"{-np.log(share).mean():.3f}"))
+        measured.append(("Log-loss", f"{found.log_loss:.3f}"))
+    if counts is not None:
+        alone = scores_of_shares(counts, y, classes)
+        measured.append(("Errors of always saying the most frequent class", f"{alone.error:.1%}"))
+        if known.all():
+            measured.append(("Log-loss of the classes' shares in the fit", f"{alone.log_loss:.3f}"))
     body = [_seen(judged.held_out), facts(measured)]
     if not known.all():
         strange = f"{(~known).sum():,} rows have a class that the model does not know. They count as errors and are "
@@ -194,15 +200,23 @@ def predictions(classifier: Any, judged: Judged) -> Section:
         )
         calibration = figure(
             "calibration",
-            lambda ax: plots.calibration(classifier, X, y, ax=ax),
+            lambda ax: plots.calibration(classifier, X, y, prob=PROB, ax=ax),
             f"Calibration curve. {_gap(classifier, judged, known)}",
-            "What was said with probability q should come true in a share q: on the dotted line.",
+            "What was said with probability q should come true in a share q: on the dotted line. If all probabilities "
+            f"are right, about {100 * PROB:g} % of the points lie in their bands.",
             4.2,
         )
         body.append(f'<div class="figures">{roc}{calibration}</div>')
     else:
         body.append(paragraph("ROC and calibration need rows of at least two classes that the model knows."))
     return Section("predictions", "Predictions", "\n".join(body))
+
+
+def _counts(classifier: Any, fitted: Any) -> list[float] | None:
+    """Rows of each class that the model was fitted to."""
+    if hasattr(classifier, "table_"):
+        return list(classifier.table_.counts.values())
+    return None if fitted is None else [float(np.sum(np.asarray(fitted) == label)) for label in classifier.classes_]
 
 
 def _seen(held_out: bool) -> str:
@@ -280,7 +294,7 @@ def uncertain(classifier: Any, judged: Judged) -> Section:
                 lambda ax: plots.race(classifier, row, ax=ax),
                 f"The race of {title}. {best}.",
                 f"{title} as a race: the bar of a class is its probability, made of the chances of its competitors "
-                "(features) to arrive first.",
+                "(features, by hatching) to arrive first.",
                 4,
             )
         )

@@ -12,11 +12,10 @@ import plackett
 from plackett.diagnostics import shortcomings
 from plackett.directions.diagnostics import TOLERATED
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Variational
 from plackett.logit.posterior import LogitDraws
-from plackett.summary import verdict
+from plackett.summary import how, resolved, verdict
 
-HOW = {EM: "EM (the mode)", Variational: "the variational approximation", Gibbs: "Gibbs sampling"}
 CITATION = """\
 C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.
 Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UAI), 84–92."""
@@ -25,25 +24,24 @@ Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UA
 def model(classifier: Any) -> str:
     """What was fitted, and how."""
     K = len(classifier.classes_)
+    inference = f"Inference: {how(classifier)}."
     if isinstance(classifier.posterior_, LogitDraws):
         learned = "learned" if classifier.penalty == "learn" else "fixed"
         return (
-            f"A sparse Bayesian multinomial logit of {K} classes on {classifier.n_features_in_} columns, sampled by "
-            f"{classifier.sampler}. The penalty θ is {classifier.penalty_:.3g} ({learned})."
+            f"A sparse Bayesian multinomial logit of {K} classes on {classifier.n_features_in_} columns. The penalty θ "
+            f"is {classifier.penalty_:.3g} ({learned}). {inference}"
         )
     if isinstance(classifier.posterior_, DirectionDraws):
         M = classifier.posterior_.directions.shape[2]
-        how = "their mode" if isinstance(classifier.posterior_, DirectionPoint) else "Hamiltonian Monte Carlo"
         return (
             f"A Plackett–Luce regression of {K} classes whose features are learned: {M} exponentials of directions in "
-            f"{classifier.n_features_in_} columns, fitted by {how}."
+            f"{classifier.n_features_in_} columns. {inference}"
         )
     p = classifier.weights_.shape[1]
     learned = "learned from the data" if classifier.shape == "learn" else "fixed"
-    how = HOW[type(classifier._make_inference())]
     return (
-        f"A Plackett–Luce regression of {K} classes on {p} non-negative features, fitted by {how}. The shape of the "
-        f"prior is a = {classifier.shape_:.3g} ({learned}); the smaller it is, the fewer weights matter."
+        f"A Plackett–Luce regression of {K} classes on {p} non-negative features. The shape of the prior is "
+        f"a = {classifier.shape_:.3g} ({learned}); the smaller it is, the fewer weights matter. {inference}"
     )
 
 
@@ -66,12 +64,10 @@ def trust(classifier: Any) -> tuple[bool | None, str]:
             f"The bound on the evidence reached {classifier.trace_[-1]:,.2f} after {classifier.n_iter_:,} passes over "
             "the data. Variational intervals tend to be too narrow: fit with inference='gibbs' for exact ones."
         )
-    chains, draws = classifier.trace_.shape
     found = classifier.diagnostics_
-    size = f"{chains} {'chain' if chains == 1 else 'chains'} of {draws:,} draws"
     if found is None:
-        return False, f"{size}: too few draws to tell whether the chains agree."
-    numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f} ({size})"
+        return False, "Too few draws to tell whether the chains agree."
+    numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
     wrong = shortcomings(found)
     if wrong is None:
         return True, f"The chains agree: {numbers}."
@@ -79,8 +75,11 @@ def trust(classifier: Any) -> tuple[bool | None, str]:
 
 
 def settings(classifier: Any) -> list[tuple[str, str]]:
-    """Parameters of the classifier, with those of its parts."""
-    return [(name, repr(value)) for name, value in classifier.get_params(deep=True).items()]
+    """Parameters of the classifier, with those of its parts; numbers that were left open are those that were used."""
+    found = classifier.get_params(deep=True)
+    if not isinstance(classifier.posterior_, LogitDraws):
+        found |= {f"inference__{name}": value for name, value in resolved(classifier).get_params().items()}
+    return [(name, repr(value)) for name, value in found.items()]
 
 
 def versions() -> list[tuple[str, str]]:

@@ -76,7 +76,7 @@ def write_report(
         sections.data(X, y, 0 if test is None else len(rows), all_new, getattr(classifier, "table_", None)),
         sections.model(classifier),
         sections.weights(classifier),
-        sections.predictions(classifier, judged),
+        sections.predictions(classifier, judged, None if all_new else y),
         sections.uncertain(classifier, judged),
         sections.colophon(classifier),
     ]

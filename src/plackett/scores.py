@@ -1,0 +1,48 @@
+"""How right probabilities were: the command line and the report say the same of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.model.race import Array
+
+SMALLEST = 1e-15  # a probability is not taken for less in the log-loss
+
+
+class Scores(NamedTuple):
+    """Share of wrong predictions, mean of −ln p of the true class, and mean squared distance from the truth."""
+
+    error: float
+    log_loss: float
+    brier: float
+
+
+def scores(probability: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Scores:
+    """Scores of probabilities (n, K); a label that is not among the classes was given probability 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plackett.scores import scores
+    >>> scores(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array(["a", "a"]), np.array(["a", "b"])).error
+    0.5
+    """
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    codes = np.array([place.get(label, -1) for label in y.tolist()])
+    truth = np.arange(len(place)) == codes[:, None]
+    own = (truth * probability).sum(axis=1)
+    return Scores(
+        float(np.mean(np.argmax(probability, axis=1) != codes)),
+        float(-np.log(np.clip(own, SMALLEST, 1)).mean()),
+        float(((probability - truth) ** 2).sum(axis=1).mean()),
+    )
+
+
+def scores_of_shares(counts: Sequence[float], y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Scores:
+    """Scores of giving every row the classes' shares of the training rows, of which there were so many each."""
+    shares = np.asarray(counts, dtype=float)
+    return scores(np.tile(shares / shares.sum(), (len(y), 1)), y, classes)
