@@ -187,6 +187,21 @@ def test_picture_and_table_of_a_logit_agree(tmp_path):
             assert float(median) == pytest.approx(expected, abs=0.01 * abs(expected) + 6e-4)
 
 
+@pytest.mark.parametrize("length", [1, 26, 30, 34, 60])
+def test_long_labels_leave_room_for_the_picture(length):
+    from plackett.report.figures import figure
+
+    seen = []
+
+    def draw(ax):
+        ax.set(yticks=[0], yticklabels=["W" * length])
+        seen.append(ax)
+
+    figure("long", draw, "alt", "caption")
+    assert seen[-1].get_window_extent().width / seen[-1].figure.dpi >= 1.5
+    assert (seen[-1].figure.get_figwidth() == 4.4) or length > 1
+
+
 def test_no_text_of_a_figure_is_cut():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -220,10 +220,11 @@ def verdict(classifier: Any) -> str:
     >>> verdict(PlackettLuceClassifier("em", shape=0.5, features="exp").fit(*load_iris(return_X_y=True)))
     'EM: 3 of 27 weights are not zero; one estimate without uncertainty'
     """
-    return f"{how(classifier)}: {_worth(classifier)}"
+    return f"{how(classifier)}: {worth(classifier)}"
 
 
-def _worth(classifier: Any) -> str:
+def worth(classifier: Any) -> str:
+    """What came out of the inference."""
     if isinstance(classifier.posterior_, DirectionPoint):
         return "one estimate without uncertainty"
     if isinstance(classifier.posterior_, Point):

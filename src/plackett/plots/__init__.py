@@ -1,7 +1,8 @@
 """Pictures of a fitted model. Each function draws on one Axes, given or new, and returns it.
 
-Colours keep 3:1 contrast on white and on near-black and differ for colour-blind readers; classes also differ by marker
-and dash. Where there are many classes or features the most telling ones are drawn, and the picture says how many.
+A colour is a class, the same in every picture; what is grey or muted belongs to none. Colours keep 3:1 contrast on
+white and on near-black, and with their markers and dashes differ for colour-blind readers. Where there are many classes
+or features the most telling ones are drawn, and the picture says how many.
 """
 
 from plackett.plots.chains import rank, trace

@@ -132,7 +132,7 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     ax = axes(ax)
     ax.set_prop_cycle(cycler(color=[colour(k) for k in drawn]) + cycler(linestyle=[dash(k) for k in drawn]))
     for k in drawn:
-        name = label(classifier.classes_[k])
+        name = label(classifier.classes_[k], 20)
         RocCurveDisplay.from_predictions(truth[:, k], probability[:, k], pos_label=True, name=name, ax=ax)
     ax.plot([0, 1], [0, 1], color=REST, linestyle=":", linewidth=1)
     ax.set(xlabel="false positive rate", ylabel="true positive rate")

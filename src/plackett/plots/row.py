@@ -92,11 +92,12 @@ def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
         left += width
     for y, end in zip(places, left, strict=True):
         ax.annotate(f"{end:.2f}", (end, y), (4, 0), textcoords="offset points", va="center", fontsize="small")
-    ax.set_yticks(places, [label(classifier.classes_[k]) for k in teams])
+    ax.set_yticks(places, [label(classifier.classes_[k], 22) for k in teams])
     ax.invert_yaxis()
     ax.set(
         xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of("classes", len(teams), len(wins))
     )
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # of the axis and its label
-    ax.legend(handles=keys, fontsize="small", ncols=2, frameon=False, handleheight=1.4, **below)
+    columns = 2 if max(len(name) for *_, name in parts) <= 16 else 1
+    ax.legend(handles=keys, fontsize="small", ncols=columns, frameon=False, handleheight=1.2, **below)
     return ax

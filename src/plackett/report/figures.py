@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 from plackett.report.markup import text
 
 INK = "#010203"  # stands for the page's text colour until the drawing is placed
-PAD = 0.1  # inches: fonts of the browser may be wider
+WIDTHS = (4.4, 6.0, 8.0, 11.0)  # inches: the first that leaves room beside the labels
+NARROWEST = 1.5  # that the Axes may be
+PAD = 0.1  # fonts of the browser may be wider
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
 LOOK: dict[str, Any] = {
@@ -33,15 +35,19 @@ def figure(name: str, draw: Callable[[Any], Any], alt: str, caption: str, height
 
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has other fonts
-        canvas = Figure(figsize=(4.4, height), layout="constrained")
-        FigureCanvasSVG(canvas)
-        draw(canvas.subplots())
+        warnings.filterwarnings("ignore", "constrained_layout not applied")  # then the picture grows beyond its edge
+        for width in WIDTHS:
+            canvas = Figure(figsize=(width, height), layout="constrained")
+            FigureCanvasSVG(canvas)
+            ax = canvas.subplots()
+            draw(ax)
+            canvas.draw_without_rendering()
+            if width * ax.get_position().width >= NARROWEST:
+                break
         stream = io.StringIO()
-        canvas.draw_without_rendering()
         whole = Bbox.union([canvas.bbox_inches, canvas.get_tightbbox().padded(PAD)])  # labels may reach beyond
-        canvas.savefig(
-            stream, format="svg", bbox_inches=whole, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        )
+        none = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        canvas.savefig(stream, format="svg", bbox_inches=whole, metadata=none)
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", HREF[1 : HREF.index("}")])
     drawing = _inline(stream.getvalue(), name, alt)

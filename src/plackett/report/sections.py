@@ -295,7 +295,7 @@ def uncertain(classifier: Any, judged: Judged) -> Section:
                 f"The race of {title}. {best}.",
                 f"{title} as a race: the bar of a class is its probability, made of the chances of its competitors "
                 "(features, by hatching) to arrive first.",
-                4,
+                4.4,
             )
         )
     body = [

@@ -14,7 +14,7 @@ from plackett.directions.diagnostics import TOLERATED
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Variational
 from plackett.logit.posterior import LogitDraws
-from plackett.summary import how, resolved, verdict
+from plackett.summary import how, resolved, worth
 
 CITATION = """\
 C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.
@@ -52,7 +52,8 @@ def trust(classifier: Any) -> tuple[bool | None, str]:
         return None, "EM gives one best estimate and no uncertainty: fit with inference='gibbs' for intervals."
     if isinstance(classifier.posterior_, DirectionDraws):
         found = classifier.diagnostics_
-        return found is not None and found.monte_carlo_error <= TOLERATED, f"{verdict(classifier)}."
+        words = worth(classifier)
+        return found is not None and found.monte_carlo_error <= TOLERATED, f"{words[0].upper()}{words[1:]}."
     if isinstance(inference, EM):
         active = int((classifier.weights_ > 0).sum())
         return None, (
