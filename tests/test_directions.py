@@ -1,5 +1,7 @@
 """Learned directions: gradients, special cases, EM, and the classifier's verbs."""
 
+import _thread
+import time
 import warnings
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
-from plackett.directions import LearnedDirections, reference
+from plackett.directions import LearnedDirections, reference, stacking
 from plackett.directions import gradient as compiled
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import sharpened
@@ -22,6 +24,7 @@ from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Run
+from plackett.inference.limits import Clock
 from plackett.posterior import normalised
 from plackett.priors import Gamma
 
@@ -284,19 +287,28 @@ def test_variational_says_what_to_use(iris):
         PlackettLuceClassifier("variational").fit(*iris)
 
 
-@pytest.mark.parametrize("setting", [{"moves": "none"}, {"shape_prior": Gamma(1, 10)}, {"move_budget": 1.0}])
-def test_settings_of_the_other_sampler_are_refused(iris, setting):
-    with pytest.raises(ValueError, match=rf"Gibbs\({next(iter(setting))}\).*features='exp'"):
-        PlackettLuceClassifier(Gibbs(**setting)).fit(*iris)
+def test_a_limit_of_time_ends_the_chains(iris, quiet):
+    X, y = iris[0][::3], iris[1][::3]
+    settings = Gibbs(draws=100_000, tune=50, chains=2, max_seconds=10)
+    began = time.perf_counter()
+    clf = PlackettLuceClassifier(settings, random_state=0).fit(X, y)
+    assert time.perf_counter() - began < 60  # with the loading of kernels on a busy machine
+    assert 0 < clf.trace_.shape[1] < 100_000 and 0 < clf.posterior_.mode_weight < 1
 
 
-def test_a_limit_of_time_ends_the_chains_and_nothing_else(iris):
-    settings = Gibbs(draws=5000, tune=50, chains=2, max_seconds=0.01)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        clf = PlackettLuceClassifier(settings, random_state=0).fit(*iris)
-    assert clf.trace_.shape[1] < 5000 and 0 < clf.posterior_.mode_weight < 1
-    assert not any("shape" in str(warning.message) for warning in caught)
+def test_a_limit_of_time_counts_the_held_out_rows(iris):
+    with pytest.raises(ValueError, match=r"Gibbs\(max_seconds=0\.02\) was over while rows were held out"):
+        PlackettLuceClassifier(Gibbs(max_seconds=0.02), random_state=0).fit(*iris)
+
+
+def test_the_time_of_held_out_modes_counts(iris, monkeypatch):
+    monkeypatch.setattr(stacking, "held_out_averages", lambda tasks, *_: [np.full((len(t.Z), 3), 1 / 3) for t in tasks])
+    clock = Clock(1e-9)
+    clock.start()
+    task = make_task(*iris, None, np.random.SeedSequence(0))
+    task, held_out = stacking.choose_scale(task, LearnedDirections(), 0.02, 100, clock)
+    with pytest.raises(ValueError, match="while rows were held out"):
+        stacking.stacked_mode(task, LearnedDirections(), 0.02, held_out, clock)
 
 
 @pytest.mark.parametrize("setting", ["components", "own_shape", "covariate_spread", "leapfrogs"])
@@ -333,19 +345,20 @@ def test_a_killed_fit_goes_on_to_the_same_draws(iris, tmp_path, quiet, monkeypat
         PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), features="learned").fit(X[:-1], y[:-1])
 
 
-def test_an_interrupted_run_keeps_its_draws_and_is_not_stacked(iris, monkeypatch):
+def test_an_interrupted_run_keeps_its_draws(iris, monkeypatch):
     real = Run._round
 
     def interrupted(self, pool, n):
         real(self, pool, min(n, 8))
-        return self.store.count < 4
+        if self.store.count >= 4:
+            _thread.interrupt_main()
 
     monkeypatch.setattr(Run, "_round", interrupted)
     model = PlackettLuceClassifier(Gibbs(draws=100, tune=8, chains=2), features="learned", random_state=0)
     with pytest.warns(ConvergenceWarning, match="interrupted: the [0-9]+ draws"):
         clf = model.fit(*iris)
-    assert 0 < clf.trace_.shape[1] < 100
-    assert clf.posterior_.mode_weight == 0 and clf.posterior_.power == 1
+    assert 4 <= clf.trace_.shape[1] < 20
+    assert 0 < clf.posterior_.mode_weight < 1
 
 
 def test_target_ess_goes_on_until_it_gives_up(iris):

@@ -178,19 +178,32 @@ def shortcomings(found: Verdict, wanted: float = 400) -> str | None:
     return " and ".join(problems) or None
 
 
-def advice(
-    found: Diagnostics | None, n_draws: int, target: float | None = None, limit: str = "max_draws"
-) -> str | None:
-    """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do."""
+def advice(found: Diagnostics | None, settings: Any, end: str | None) -> str | None:
+    """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do.
+
+    Parameters
+    ----------
+    found : Diagnostics or None
+        None where there are too few draws to tell.
+    settings : Gibbs
+        Those of the run, complete.
+    end : str or None
+        The limit that ended the run before there was enough, if one did.
+    """
     if found is None:
-        return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=1000) or more."
-    wrong = shortcomings(found, 400 if target is None else target)
+        return f"fewer than 4 draws a chain are too few to check convergence. Try {more(settings, end, 1000)}."
+    wrong = shortcomings(found, 400 if settings.target_ess is None else settings.target_ess)
     if wrong is None:
         return None
-    short_of_draws = target is None and limit == "max_draws"
-    goes_on = f"Try Gibbs(draws={4 * n_draws}), or Gibbs(target_ess=400), which goes on until they are good enough"
+    goes_on = ", or Gibbs(target_ess=400), which goes on until they are good enough"
     return (
-        wrong
-        + ". Weights and intervals may be off; average predictions are usually less affected. "
-        + (f"{goes_on}." if short_of_draws else f"Raise Gibbs({limit}=...).")
+        f"{wrong}. Weights and intervals may be off; average predictions are usually less affected. "
+        f"Try {more(settings, end)}{goes_on if settings.target_ess is None and end is None else ''}."
     )
+
+
+def more(settings: Any, end: str | None, at_least: int = 0) -> str:
+    """Four times what the run was given of that which ended it: time, iterations up to a target, or draws."""
+    name = end or ("draws" if settings.target_ess is None else "max_draws")
+    value = 4 * getattr(settings, name)
+    return f"Gibbs({name}={f'{value:g}' if name == 'max_seconds' else max(value, at_least)})"

@@ -193,7 +193,9 @@ def resolved(classifier: Any) -> Any:
     inference = classifier._make_inference()
     if not isinstance(inference, Gibbs):
         return inference
-    return inference.completed(**LENGTH) if isinstance(classifier.posterior_, DirectionDraws) else inference.completed()
+    if isinstance(classifier.posterior_, DirectionDraws):
+        return inference.completed(**LENGTH)
+    return inference.completed(**USUAL, moves="none" if classifier.engine == "numpy" else "exchange")
 
 
 def how(classifier: Any) -> str:

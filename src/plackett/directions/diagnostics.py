@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from plackett.diagnostics import PROBED, measures
+from plackett.diagnostics import PROBED, measures, more
 from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
 
@@ -52,18 +53,22 @@ def diagnose(draws: DirectionDraws, Z: Array) -> DirectionDiagnostics | None:
     return DirectionDiagnostics(*measures(probability), float(error))
 
 
-def advice(found: DirectionDiagnostics | None, n_draws: int, target: float | None) -> str | None:
-    """A sentence for the user when predictions are not settled: what is wrong, by how much, and what to do."""
+def advice(found: DirectionDiagnostics | None, settings: Any, end: str | None) -> str | None:
+    """A sentence for the user when predictions are not settled: what is wrong, by how much, and what to do.
+
+    The settings are those of the run, complete, and `end` is the limit that ended it early, if one did.
+    """
     if found is None:
-        return f"{n_draws} draws a chain are too few to check convergence; use Gibbs(draws=300) or more."
+        return f"fewer than 4 draws a chain are too few to check convergence. Try {more(settings, end, 250)}."
+    target = settings.target_ess
     if target is not None and found.smallest_ess < target:
         return (
             f"the smallest effective sample size of a probability is {found.smallest_ess:.0f}, not {target:g}. "
-            "Raise Gibbs(max_draws=...) or Gibbs(max_seconds=...)."
+            f"Try {more(settings, end)}."
         )
     if found.monte_carlo_error > TOLERATED:
         return (
             f"averaged probabilities differ between chains, by a standard error of {found.monte_carlo_error:.3f} "
-            f"(R-hat up to {found.worst_rhat:.2f}). Try Gibbs(chains=8), or more draws a chain."
+            f"(R-hat up to {found.worst_rhat:.2f}). Try Gibbs(chains={2 * settings.chains}), or {more(settings, end)}."
         )
     return None

@@ -26,11 +26,13 @@ from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
 from plackett.inference.em import EM
+from plackett.inference.limits import Clock
 from plackett.model.race import Array
+from plackett.progress import tracked
 from plackett.selection import stratified_folds
 
 SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ, from weak to strong penalties
-COARSE = 1e-6  # tolerance within cross-validation
+FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation
 SHUT = -50.0  # ln λ of a weight that is left out
 
 Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
@@ -102,11 +104,18 @@ def folds_of(em: EM, task: Task) -> Folds:
 
 
 def held_out_modes(
-    task: Task, settings: Any, shape: float, components: list[int], folds: Folds, max_iter: int
+    task: Task,
+    settings: Any,
+    shape: float,
+    components: list[int],
+    folds: Folds,
+    max_iter: int,
+    clock: Clock,
 ) -> dict[tuple[int, float], Array]:
     """Probabilities (n, K) of held-out rows by (components, σ); NaN for rows that no mode could predict."""
     found = {(m, scale): np.full((len(task.Z), task.n_classes), np.nan) for m in components for scale in SCALES}
-    for train, test in folds:
+    for done, (train, test) in enumerate(tracked(folds, task.progress, "held-out rows, modes")):
+        clock.check("while rows were held out", (1 + done / len(folds)) / 4)
         present, codes = np.unique(task.codes[train], return_inverse=True)
         if len(present) < 2:
             continue
@@ -137,15 +146,18 @@ def best_choice(
 def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
     """The mode with the penalty and the number of components of the lowest held-out log-loss."""
     em._check()
-    components = sorted({1, settings.components})
-    found = held_out_modes(task, settings, shape, components, folds_of(em, task), em.max_iter)
-    (m, scale), losses = best_choice(found, task)
+    if task.Z.any():
+        components = sorted({1, settings.components})
+        found = held_out_modes(task, settings, shape, components, folds_of(em, task), em.max_iter, Clock())
+        (m, scale), losses = best_choice(found, task)
+    else:  # rows that are all alike
+        (m, scale), losses = (1, SCALES[-1]), {}
     prior = settings.prior(task.n_classes, shape, m)
-    climbs = path(task, prior, em.max_iter, em.tol)[: SCALES.index(scale) + 1]
+    climbs = path(task, prior, em.max_iter, FINE)[: SCALES.index(scale) + 1]
     position, trace, converged = climbs[-1]
     if not converged:
         warnings.warn(
-            f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...) or EM(tol=...).",
+            f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...).",
             ConvergenceWarning,
             stacklevel=5,
         )

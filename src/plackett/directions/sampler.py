@@ -17,12 +17,13 @@ from plackett.directions.learning import LENGTH
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.prior import Prior, make_target, size
-from plackett.directions.stacking import choose_scale, stack
+from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
 from plackett.inference.driver import INTERRUPTED, Run
 from plackett.inference.gibbs import Gibbs
+from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
 from plackett.model.race import Array
 
@@ -57,16 +58,24 @@ class HamiltonianSampler:
         """Step and mass are each chain's own."""
 
 
+def load_kernels(task: Task, prior: Prior) -> None:
+    """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
+    D = size(prior, task.Z.shape[1])
+    runner = HamiltonianSampler(pack(task.Z, task.codes, task.weight), prior, 0, 1)
+    walker = Walker(begin(np.zeros(D)), np.random.default_rng(0))
+    runner.advance(walker, False, np.empty((0, 1, D)), np.empty(0), np.empty(0))
+
+
 class DirectionRun(Run):
     """One run of the chains, new or continued from a checkpoint."""
 
-    def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int):
+    def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock):
         self.task, self.prior = task, prior
         runner = HamiltonianSampler(pack(task.Z, task.codes, task.weight), prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         chains = [Walker(begin(start(task, prior, rng)), rng) for rng in generators]
         identity = (task.Z, task.codes, task.weight, *prior, longest)
-        super().__init__(settings, task, runner, chains, (1, size(prior, task.Z.shape[1])), identity)
+        super().__init__(settings, task, runner, chains, (1, size(prior, task.Z.shape[1])), identity, clock)
 
     def posterior(self) -> DirectionDraws:
         """The draws so far."""
@@ -77,40 +86,25 @@ class DirectionRun(Run):
         return diagnose(self.posterior(), self.task.Z)
 
 
-def _completed(settings: Gibbs) -> Gibbs:
-    """The settings with lengths that suit this sampler; those of the other one are refused."""
-    usual = Gibbs().get_params(deep=False)
-    for name in ("moves", "shape_prior", "move_budget"):
-        if getattr(settings, name) != usual[name]:
-            raise ValueError(
-                f"Gibbs({name}) is a setting of the sampler for fixed features, and there is nothing to set with "
-                f"features='learned'. Leave it out, or add features='exp' for the paper's model."
-            )
-    return settings.completed(**LENGTH)
-
-
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
-    """The posterior of directions and weights, with a mode stacked beside it; an interrupted run goes without."""
-    settings = _completed(settings)
-    task, held_out = choose_scale(task, learned, shape, settings.tune, settings.draws)
-    run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs)
+    """The posterior of directions and weights, with a mode stacked beside it."""
+    settings = settings.completed(**LENGTH)
+    clock = Clock(settings.max_seconds)
+    task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
+    mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
+    run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs, clock)
     try:
         end = run.go()
     finally:
         run.close()
-    trace = run.draws().value
     posterior, found = run.posterior(), run.diagnose()
-    if end == INTERRUPTED:
-        word: str | None = run.kept()
-    else:
-        posterior = stack(posterior, task, learned, shape, held_out)
-        word = advice(found, run.store.count, settings.target_ess)
+    word = run.kept() if end == INTERRUPTED else advice(found, settings, end)
     if word:
         warnings.warn(word, ConvergenceWarning, stacklevel=5)
     fit = Fit(
-        posterior,  # type: ignore[arg-type]
+        posterior if mode is None else posterior.with_mode(*mode),  # type: ignore[arg-type]
         shape=shape,
-        trace=trace,
+        trace=run.draws().value,
         n_iter=settings.tune + run.store.iterations,
         extra={"diagnostics_": found},
     )

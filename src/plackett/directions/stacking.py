@@ -11,8 +11,9 @@ predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under 
 
 from __future__ import annotations
 
+import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,10 +27,11 @@ from plackett.directions.gradient import pack
 from plackett.directions.hmc import begin
 from plackett.directions.map import SCALES, best_choice, held_out_modes, path, point
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionDraws, probabilities, sharpened
+from plackett.directions.posterior import DirectionPoint, probabilities, sharpened
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
+from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.progress import progress_bar
 from plackett.selection import stratified_folds
@@ -39,6 +41,7 @@ CLEARLY = 2.0  # standard errors
 FEWEST, MANY = 20, 500  # rows: with fewer nothing is held out, from many on the folds are five instead of ten
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
+ROUND = 10  # iterations after which a short chain looks whether it is still wanted
 
 
 class HeldOut(NamedTuple):
@@ -49,36 +52,47 @@ class HeldOut(NamedTuple):
 
 
 def held_out_averages(
-    tasks: list[Task], prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, n: int
+    tasks: list[Task], prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, clock: Clock
 ) -> list[Array]:
     """Probabilities (n, K) of each row by short chains that have not seen its fold, for each scale of covariates."""
-    from plackett.directions.sampler import HamiltonianSampler, Walker
+    from plackett.directions.sampler import HamiltonianSampler, Walker, load_kernels
     from plackett.engines.numba import cores
 
     d = tasks[0].Z.shape[1]
+    load_kernels(tasks[0], prior)
+    clock.start()
+    given_up = threading.Event()
 
-    def predict(job: tuple[int, int, np.random.SeedSequence]) -> tuple[int, int, Array]:
-        which, f, seed = job
+    def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
         task, seen, left = tasks[which], fold != f, fold == f
         part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
         runner = HamiltonianSampler(pack(part.Z, part.codes, part.weight), prior, tune, longest)
         rng = np.random.default_rng(seed)
         chain = Walker(begin(start(part, prior, rng)), rng)
-        for tuning, length in ((True, tune), (False, n)):
+        for tuning, length in ((True, tune), (False, DRAWS)):
             positions, values = np.empty((length, 1, size(prior, d))), np.empty((2, length))
-            runner.advance(chain, tuning, positions, *values)
-        return which, f, probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
+            for i in range(0, length, ROUND):
+                if given_up.is_set():
+                    raise CancelledError
+                runner.advance(chain, tuning, positions[i : i + ROUND], *values[:, i : i + ROUND])
+        return probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
 
     places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
-    jobs = [(*place, seed) for place, seed in zip(places, tasks[0].seed.spawn(len(places)), strict=True)]
+    seeds = tasks[0].seed.spawn(len(places))
     found = [np.zeros((len(fold), len(prior.shape))) for _ in tasks]
-    with (
-        ThreadPoolExecutor(min(len(jobs), cores())) as pool,
-        progress_bar(tasks[0].progress, "held-out rows", len(jobs)) as report,
-    ):
-        for done, (which, f, probability) in enumerate(pool.map(predict, jobs), 1):
-            found[which][fold == f] += probability / CHAINS
-            report(done)
+    pool = ThreadPoolExecutor(min(len(places), cores()))
+    try:
+        with progress_bar(tasks[0].progress, "held-out rows", len(places)) as report:
+            jobs = [pool.submit(predict, *place, seed) for place, seed in zip(places, seeds, strict=True)]
+            for done, ((which, f), job) in enumerate(zip(places, jobs, strict=True)):
+                wait([job], clock.left)
+                if not job.done():
+                    clock.check("while rows were held out", done / len(jobs) / 4)  # a quarter of the work, or so
+                found[which][fold == f] += job.result() / CHAINS
+                report(done + 1)
+    finally:
+        given_up.set()
+        pool.shutdown(wait=False, cancel_futures=True)
     return found
 
 
@@ -96,14 +110,14 @@ def folds_of(task: Task, n_folds: int) -> npt.NDArray[np.intp]:
     return fold
 
 
-def choose_scale(task: Task, settings: Any, shape: float, tune: int, n: int) -> tuple[Task, HeldOut | None]:
+def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Clock) -> tuple[Task, HeldOut | None]:
     """The task with covariates as they are or as normal scores; nothing is held out where rows are too few to tell."""
     if len(task.Z) < FEWEST:
         return task, None
     fold = folds_of(task, 10 if len(task.Z) < MANY else 5)
     tasks = [task] if task.rotation is not None else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, shape)
-    found = held_out_averages(tasks, prior, fold, settings.leapfrogs, min(tune, TUNE), min(n, DRAWS))
+    found = held_out_averages(tasks, prior, fold, settings.leapfrogs, min(tune, TUNE), clock)
     heights = [np.log(np.maximum(p[np.arange(len(fold)), task.codes], 1e-12)) for p in found]
     gain = heights[-1] - heights[0]
     mean = np.average(gain, weights=task.weight)
@@ -126,17 +140,17 @@ def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weigh
     return float(expit(x[0])), float(np.exp(x[1]))
 
 
-def stack(draws: DirectionDraws, task: Task, settings: Any, shape: float, held_out: HeldOut | None) -> DirectionDraws:
-    """The draws with a mode beside them; alone where nothing was held out."""
-    if held_out is None:
-        return draws
+def stacked_mode(
+    task: Task, settings: Any, shape: float, held_out: HeldOut, clock: Clock
+) -> tuple[DirectionPoint, float, float]:
+    """The mode to go beside the draws, its weight, and the power κ of the predictions."""
     fold, average = held_out
     folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
-    modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS)
+    modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS, clock)
     (_, scale), _ = best_choice(modes, task)
     weight, power = best_mixture(
         np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight
     )
     single = settings.prior(task.n_classes, shape, 1)
     position = path(task, single, ITERATIONS, TOLERANCE)[SCALES.index(scale)][0]
-    return draws.with_mode(point(position, single, task.Z.shape[1]), weight, power)
+    return point(position, single, task.Z.shape[1]), weight, power

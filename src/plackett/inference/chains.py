@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.compiled import call
-from plackett.engines.numba import PanelRows, cores, pack
+from plackett.engines.numba import PanelRows, cores
 from plackett.inference.base import Problem
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.memory import learn, nothing
@@ -89,9 +89,9 @@ class ExchangeSampler:
     """Sweeps and exact moves (`plackett.inference.moves`)."""
 
     def __init__(self, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
+        assert isinstance(problem.rows, PanelRows)
         K = problem.rows.n_classes
-        packed = isinstance(problem.rows, PanelRows)
-        self.panels = problem.rows.panels if packed else pack(problem.features, problem.codes, None, K)  # type: ignore
+        self.panels = problem.rows.panels
         self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors)
         self.target, self.budget, self.n_classes, self.begin = target, budget, K, begin
         self.plan = first_plan(self.columns, K)

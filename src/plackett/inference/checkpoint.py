@@ -2,7 +2,8 @@
 
 A process killed while it writes leaves an incomplete last record, which is dropped on reading; anything else that
 does not fit its checksum is damage and is refused. Records hold plain arrays and JSON, so that reading one cannot run
-code. A chain that goes on from a record makes the same draws, bit for bit, as one that was never stopped.
+code. A chain that goes on from a record makes the same draws, bit for bit, as one that was never stopped. The file is
+locked while it is open, and the system unlocks it when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ import io
 import json
 import os
 import struct
+import sys
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 MAGIC = b"plackett-checkpoint-1\n"
 LENGTH = struct.Struct("<QI")  # length of the payload, its CRC-32
@@ -26,7 +33,7 @@ HEADER = struct.Struct("<QII")  # the same, and the CRC-32 of these twelve bytes
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is damaged or belongs to another fit."""
+    """A checkpoint is damaged, in use or belongs to another fit."""
 
 
 def fingerprint(*parts: Any) -> str:
@@ -79,12 +86,15 @@ def unseal(data: bytes, place: int) -> bytes | None:
     return payload
 
 
-def read(path: Path) -> tuple[list[tuple[dict[str, Any], dict[str, np.ndarray]]], int]:
+Records = list[tuple[dict[str, Any], dict[str, np.ndarray]]]
+
+
+def read(path: Path) -> tuple[Records, int]:
     """All whole records and where the last of them ends; an incomplete last one is left out."""
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CheckpointError(f"{path} is not a plackett checkpoint; give another path, or remove it to start afresh.")
-    records: list[tuple[dict[str, Any], dict[str, np.ndarray]]] = []
+    records: Records = []
     place = min(len(MAGIC), len(data))
     while True:
         try:
@@ -107,28 +117,51 @@ def salvage(path: str | os.PathLike[str]) -> int:
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC:
         raise CheckpointError(f"{path} is not a plackett checkpoint: nothing can be saved.")
-    place, saved = len(MAGIC), 0
-    with contextlib.suppress(ValueError):
-        while (payload := unseal(data, place)) is not None:
-            place, saved = place + HEADER.size + len(payload), saved + 1
-    os.truncate(path, place)
+    with locked(path) as stream:
+        place, saved = len(MAGIC), 0
+        with contextlib.suppress(ValueError):
+            while (payload := unseal(data, place)) is not None:
+                place, saved = place + HEADER.size + len(payload), saved + 1
+        stream.truncate(place)
     return saved
 
 
-class Journal:
-    """A checkpoint file being written."""
+def locked(path: Path) -> BinaryIO:
+    """The file, new or as it is, for this fit alone until it is closed."""
+    stream: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    try:
+        if sys.platform == "win32":
+            stream.seek(1 << 62)  # beyond the end: others cannot read a byte that is locked
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        stream.close()
+        raise CheckpointError(
+            f"{path} is in use: another fit writes to it. Wait until that has ended, or give another path."
+        ) from None
+    return stream
 
-    def __init__(self, path: Path, end: int):
-        self.stream = path.open("r+b" if path.exists() else "w+b")
-        self.stream.truncate(end)
-        self.stream.seek(end)
-        if end < len(MAGIC):
-            self.stream.seek(0)
-            self.stream.write(MAGIC)
-            self.stream.flush()
+
+class Journal:
+    """A checkpoint file that one fit has open: `records` are those that were there, and more can be appended."""
+
+    def __init__(self, path: Path):
+        self.stream = locked(path)
+        try:
+            self.records, end = read(path)
+        except CheckpointError:
+            self.close()
+            raise
+        self.end: int | None = end  # of the whole records; None once what follows them is cut off
 
     def write(self, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Append a record."""
+        if self.end is not None:
+            self.stream.seek(self.end if self.end >= len(MAGIC) else 0)
+            self.stream.truncate()
+            self.stream.write(b"" if self.end >= len(MAGIC) else MAGIC)
+            self.end = None
         payload = encode(facts, arrays)
         self.stream.write(seal(payload) + payload)
         self.stream.flush()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint, read
+from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
+from plackett.inference.limits import Clock, Interruption
 from plackett.inference.store import Portion, Store
 from plackett.model.race import Array
 from plackett.progress import progress_bar
@@ -43,22 +44,31 @@ class Run(ABC):
     """One run of chains, new or continued from a checkpoint.
 
     `source` has the seed, whether the user chose it, and whether to show progress. `size` is that of a draw, and
-    `identity` all that must be the same for a checkpoint to be continued, besides the seed and common settings.
+    `identity` all that must be the same for a checkpoint to be continued, besides the seed and common settings. The
+    clock may have been started by what came before the chains.
     """
 
     def __init__(
-        self, settings: Gibbs, source: Any, runner: Runner, chains: list[Any], size: tuple[int, int], identity: Any
+        self,
+        settings: Gibbs,
+        source: Any,
+        runner: Runner,
+        chains: list[Any],
+        size: tuple[int, int],
+        identity: Any,
+        clock: Clock,
     ):
-        self.settings, self.source, self.runner = settings, source, runner
+        self.settings, self.source, self.runner, self.clock = settings, source, runner, clock
         self.chains: list[Any] = chains
+        self.goal = settings.draws if settings.target_ess is None else settings.max_draws  # iterations after tuning
         capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
         self.store = Store(settings.chains, capacity, size)
         self._begin_tuning(size)
         self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
         self.journal: Journal | None = None
         if settings.checkpoint is not None:
-            same = settings.draws, settings.tune, settings.chains, settings.target_ess is None
-            self._open(fingerprint(source.seed.entropy if source.seeded else None, *identity, *same))
+            same = source.seed.entropy if source.seeded else None, settings.tune, settings.chains
+            self._open(Path(settings.checkpoint), fingerprint(*same, *identity))
 
     @abstractmethod
     def measure(self) -> Any:
@@ -92,37 +102,51 @@ class Run(ABC):
 
     def go(self) -> str | None:
         """Tune, then draw until there is enough; what ended it early, if anything did."""
-        settings, store = self.settings, self.store
-        began = time.perf_counter()
-        goal = settings.draws if settings.target_ess is None else settings.max_draws
-        with (
-            ThreadPoolExecutor(min(settings.chains, self.runner.workers)) as pool,
-            progress_bar(self.source.progress, f"Gibbs, {settings.chains} chains", settings.tune + goal) as report,
-        ):
-            size = 1
-            while True:
-                if self.tuned < settings.tune:
-                    n = min(size, min(m for m in self.milestones if m > self.tuned) - self.tuned)
-                elif store.iterations >= goal or (self._at_a_check() and self.enough()):
-                    return None
-                else:
-                    if store.room() == 0:
-                        store.halve()
-                    n = min(size, store.room(), goal - store.iterations, self._to_next_check())
-                started = time.perf_counter()
-                if not self._round(pool, n):
-                    return INTERRUPTED
-                report(self.tuned + store.iterations)
-                now = time.perf_counter()
-                size = int(np.clip(size * min(ROUND_SECONDS / max(now - started, 1e-6), 8.0), 1, 512))
-                if settings.max_seconds is not None and now - began > settings.max_seconds and store.count:
-                    few = store.iterations < settings.draws or settings.target_ess is not None
-                    return OUT_OF_TIME if few else None
+        settings, total = self.settings, self.settings.tune + self.goal
+        pool = ThreadPoolExecutor(min(settings.chains, self.runner.workers))
+        try:
+            with (
+                progress_bar(self.source.progress, f"Gibbs, {settings.chains} chains", total) as report,
+                Interruption(lambda: self.store.count > 0) as interruption,
+            ):
+                return self._rounds(pool, report, interruption)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C a round may be under way
+
+    def _rounds(
+        self, pool: ThreadPoolExecutor, report: Callable[[float], None], interruption: Interruption
+    ) -> str | None:
+        settings, store, clock, size = self.settings, self.store, self.clock, 0
+        while True:
+            if self.tuned < settings.tune:
+                clock.check(
+                    f"after {self.tuned:,} of {settings.tune:,} iterations of tuning", self.tuned / settings.tune
+                )
+                n = min(m for m in self.milestones if m > self.tuned) - self.tuned
+            elif store.iterations >= self.goal or (self._at_a_check() and self.enough()):
+                return None
+            elif interruption.came:
+                return INTERRUPTED
+            elif clock.up:
+                if store.count == 0:
+                    clock.check("when tuning had ended", 1.0)
+                return OUT_OF_TIME
+            else:
+                if store.room() == 0:
+                    store.halve()
+                n = min(store.room(), self.goal - store.iterations, self._to_next_check())
+            if size == 0:
+                self._load_kernels()
+                clock.start()
+                size = 1
+            started = time.perf_counter()
+            self._round(pool, min(n, size))
+            report(self.tuned + store.iterations)
+            pace = ROUND_SECONDS / max(time.perf_counter() - started, 1e-6)
+            size = int(np.clip(size * min(pace, 8.0), 1, 512))
 
     def draws(self) -> Portion:
-        """What was kept; an interrupted run has to have got that far."""
-        if self.store.count == 0:
-            raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
+        """What was kept."""
         return self.store.filled()
 
     def kept(self) -> str:
@@ -153,32 +177,34 @@ class Run(ABC):
         target = self.settings.target_ess
         return found is not None and target is not None and found.smallest_ess >= target and found.worst_rhat <= 1.01
 
-    def _round(self, pool: ThreadPoolExecutor, n: int) -> bool:
-        """So many iterations of every chain; False if interrupted, with whole rounds kept."""
+    def _load_kernels(self) -> None:
+        """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
+        nothing = self._portion(1, 0)
+        self.runner.advance(self.chains[0], False, *(array[0] for array in nothing))
+
+    def _portion(self, chains: int, n: int) -> Portion:
+        size = self.store.kept.log_weights.shape[2:]
+        return Portion(np.empty((chains, n, *size)), np.empty((chains, n)), np.empty((chains, n)))
+
+    def _round(self, pool: ThreadPoolExecutor, n: int) -> None:
+        """So many iterations of every chain."""
         tuning = self.tuned < self.settings.tune
-        C, (K, p) = len(self.chains), self.store.kept.log_weights.shape[2:]
-        portion = Portion(np.empty((C, n, K, p)), np.empty((C, n)), np.empty((C, n)))
+        portion = self._portion(len(self.chains), n)
         tasks = [
             pool.submit(self.runner.advance, chain, tuning, *(array[c] for array in portion))
             for c, chain in enumerate(self.chains)
         ]
-        interrupted = False
         for task in tasks:
-            try:
-                task.result()
-            except KeyboardInterrupt:
-                interrupted = True
-                task.result()
+            task.result()
+        store = self.seen if tuning else self.store
+        selected = store.select(portion, n)
         if tuning:
-            selected = self.seen.select(portion)
             self._tuned(selected, n)
         else:
-            selected = self.store.select(portion)
             self.store.add(selected, n)
         self._record(selected, n)
         if tuning:
             self._adapt()
-        return not interrupted
 
     def _record(self, selected: Portion, n: int) -> None:
         if self.journal is None:
@@ -192,30 +218,51 @@ class Run(ABC):
         arrays = {f"chain{c}_{i}": a for c, chain in enumerate(self.chains) for i, a in enumerate(_arrays(chain))}
         self.journal.write(facts, arrays | selected._asdict())
 
-    def _open(self, digest: str) -> None:
+    def _open(self, path: Path, digest: str) -> None:
         """Continue from the file if it holds this fit, or begin it."""
-        path = Path(self.settings.checkpoint)  # type: ignore[arg-type]
-        records, end = read(path) if path.exists() else ([], 0)
-        if records and records[0][0].get("fingerprint") != digest:
+        self.journal = Journal(path)
+        try:
+            self._continue(path, self.journal, digest)
+        except BaseException:
+            self.close()
+            raise
+
+    def _continue(self, path: Path, journal: Journal, digest: str) -> None:
+        """Go through the rounds of the file as if they came from the chains."""
+        if not journal.records:
+            journal.write({"fingerprint": digest}, {})
+        elif journal.records[0][0].get("fingerprint") != digest:
             raise CheckpointError(
                 f"{path} belongs to another fit: data, prior or settings differ. Give another path, or remove it."
             )
-        self.journal = Journal(path, end)
-        if not records:
-            self.journal.write({"fingerprint": digest}, {})
-        for facts, arrays in records[1:]:
-            selected = Portion(*(arrays[name] for name in Portion._fields))
+        for facts, arrays in journal.records[1:]:
+            held = Portion(*(arrays[name] for name in Portion._fields))
             for c, chain in enumerate(self.chains):
                 chain.rng.bit_generator.state = facts["generators"][c]
                 for i, array in enumerate(_arrays(chain)):
                     array[...] = arrays[f"chain{c}_{i}"]
             if facts["tuned"] > self.tuned:
-                self._tuned(selected, facts["iterations"])
+                self._tuned(held, facts["iterations"])
                 self._adapt()
             else:
-                while self.store.thin < facts["thin"]:
-                    self.store.halve()
-                self.store.add(selected, facts["iterations"])
+                self._take(path, held, facts["iterations"], facts["thin"])
+        journal.records.clear()
+
+    def _take(self, path: Path, portion: Portion, n: int, thin: int) -> None:
+        """Draws of a round, of which every so many were kept, as far as this run would go."""
+        store, left = self.store, min(n, self.goal - self.store.iterations)
+        while left:
+            if store.room() == 0:
+                store.halve()
+            if store.thin < thin:
+                raise CheckpointError(
+                    f"{path} holds one draw in {thin} only, from a run with Gibbs(target_ess=...) and fewer draws, "
+                    f"and Gibbs(draws={self.settings.draws}) needs more of them. Ask for fewer, or give another path."
+                )
+            part = min(left, store.room())
+            seen = -((-store.iterations % thin - part) // thin)  # draws of the portion in these iterations
+            store.add(store.select(portion, part, thin), part)
+            portion, left = Portion(*(array[:, seen:] for array in portion)), left - part
 
     def close(self) -> None:
         """Close the checkpoint."""

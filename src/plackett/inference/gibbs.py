@@ -14,10 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.diagnostics import Diagnostics, advice, diagnose
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.driver import INTERRUPTED, Run
+from plackett.inference.limits import Clock
 from plackett.posterior import Draws
 from plackett.priors import as_prior, tabulate
 
-MOVES = ("exchange", "none")
+MOVES = ("auto", "exchange", "none")
+USUAL = {"draws": 1000, "tune": 2000}  # with fixed features
 
 
 class Gibbs(BaseEstimator):
@@ -34,9 +36,10 @@ class Gibbs(BaseEstimator):
         and 250 with learned directions.
     chains : int
         Chains, from dispersed starts, run in parallel.
-    moves : {"exchange", "none"}
+    moves : {"auto", "exchange", "none"}
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
-        sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a.
+        sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
+        ``engine="numpy"``, since the moves are compiled.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
@@ -45,12 +48,12 @@ class Gibbs(BaseEstimator):
     max_draws : int
         Iterations of each chain after tuning at which ``target_ess`` gives up.
     max_seconds : float, optional
-        Stop after about this time with the draws there are. Tuning is finished first, and with learned directions the
-        held-out rows come before it.
+        Stop after about this time with the draws there are; an error if there are none. Tuning counts, and with learned
+        directions the held-out rows; compiling, which happens once, does not.
     checkpoint : path, optional
         Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
-        of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the target
-        and the limits may change.
+        of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the draws,
+        the target and the limits may change, so that more draws extend what is there. One fit at a time.
     move_budget : float
         Work of the moves in an iteration, as a multiple of a plain sweep's.
 
@@ -66,7 +69,7 @@ class Gibbs(BaseEstimator):
         draws: int | None = None,
         tune: int | None = None,
         chains: int = 4,
-        moves: str = "exchange",
+        moves: str = "auto",
         shape_prior: Any = None,
         target_ess: float | None = None,
         max_draws: int = 200_000,
@@ -85,10 +88,9 @@ class Gibbs(BaseEstimator):
         self.checkpoint = checkpoint
         self.move_budget = move_budget
 
-    def completed(self, draws: int = 1000, tune: int = 2000) -> Gibbs:
-        """The same settings, checked, with these numbers where none were given."""
-        usual = {"draws": draws, "tune": tune}
-        left_open = {name: number for name, number in usual.items() if getattr(self, name) is None}
+    def completed(self, **usual: Any) -> Gibbs:
+        """The same settings, checked, with these where they were left open."""
+        left_open = {name: value for name, value in usual.items() if getattr(self, name) in (None, "auto")}
         made = Gibbs(**(self.get_params(deep=False) | left_open))
         made._check()
         return made
@@ -102,7 +104,7 @@ class Gibbs(BaseEstimator):
             run.close()
         log_weights, shapes, values = run.draws()
         found = run.diagnose()
-        word = run.kept() if end == INTERRUPTED else advice(found, run.store.count, self.target_ess, end or "max_draws")
+        word = run.kept() if end == INTERRUPTED else advice(found, run.settings, end)
         if word:
             warnings.warn(word, ConvergenceWarning, stacklevel=4)
         return Fit(
@@ -130,10 +132,12 @@ class WeightRun(Run):
     """One run of the sampler of weights; shape None samples a."""
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
+        from plackett.engines.numba import PanelRows
         from plackett.inference.chains import Chain, ExchangeSampler, PaperSampler, begin
         from plackett.inference.sweeps import Target
 
-        settings = settings.completed()
+        compiled = isinstance(problem.rows, PanelRows)
+        settings = settings.completed(**USUAL, moves="exchange" if compiled else "none")
         self.problem, self.learned = problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
@@ -148,7 +152,8 @@ class WeightRun(Run):
         chains = [Chain(begin_one(rng), rng) for rng in generators]
         size = (problem.rows.n_classes, problem.rows.n_features)
         data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
-        super().__init__(settings, problem, runner, chains, size, (*data, *table, settings.moves, settings.move_budget))
+        identity = (*data, *table, settings.moves, settings.move_budget)
+        super().__init__(settings, problem, runner, chains, size, identity, Clock(settings.max_seconds))
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""

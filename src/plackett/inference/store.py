@@ -34,10 +34,11 @@ class Store:
         """Iterations that still fit."""
         return self.capacity * self.thin - self.iterations
 
-    def select(self, portion: Portion) -> Portion:
-        """The draws of the next iterations that will be kept."""
-        first = -self.iterations % self.thin
-        return Portion(*(array[:, first :: self.thin] for array in portion))
+    def select(self, portion: Portion, n_iterations: int, held: int = 1) -> Portion:
+        """The draws of the next so many iterations that will be kept; the portion has every `held`-th of them."""
+        first, there = -self.iterations % self.thin, -self.iterations % held
+        kept = slice((first - there) // held, -((there - n_iterations) // held), self.thin // held)
+        return Portion(*(array[:, kept] for array in portion))
 
     def add(self, selected: Portion, n_iterations: int) -> None:
         """Take in what `select` gave of so many iterations."""

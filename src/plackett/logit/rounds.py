@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+
+from plackett.inference.limits import Interruption
 
 ROUND_SECONDS = 0.2
 LARGEST_ROUND = 512  # sweeps
@@ -20,7 +22,7 @@ def run_rounds(
     workers: int,
     report: Callable[[float], None],
 ) -> int:
-    """Advance all chains to `total` sweeps, or until Ctrl-C; return the sweeps that every chain has done.
+    """Advance all chains to `total` sweeps, or until Ctrl-C after tuning; return the sweeps that every chain has done.
 
     Parameters
     ----------
@@ -31,26 +33,19 @@ def run_rounds(
     report : callable
         Told the sweeps done after each round.
     """
-    reached = [0] * n_chains
-
-    def one(chain: int, last: int) -> None:
-        advance(chain, reached[chain], last)
-        reached[chain] = last
-
-    size, tasks = 1, list[Future[None]]()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            while (done := min(reached)) < total:
+    done, size = 0, 1
+    pool = ThreadPoolExecutor(workers)
+    try:
+        with Interruption(lambda: done > tune) as interruption:
+            while done < total and not interruption.came:
                 last = min(done + size, tune if done < tune else total)
                 began = time.perf_counter()
-                tasks = [pool.submit(one, chain, last) for chain in range(n_chains)]
-                for task in tasks:
+                for task in [pool.submit(advance, chain, done, last) for chain in range(n_chains)]:
                     task.result()
-                report(last)
+                done = last
+                report(done)
                 pace = ROUND_SECONDS / max(time.perf_counter() - began, 1e-6)
                 size = int(np.clip(size * min(pace, 8.0), 1, LARGEST_ROUND))
-        except KeyboardInterrupt:
-            for task in tasks:
-                if not task.cancel():
-                    task.result()
-    return min(reached)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C a round may be under way
+    return done
