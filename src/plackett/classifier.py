@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from plackett.blas import one_blas_thread
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import SHAPE
 from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
@@ -32,8 +33,10 @@ from plackett.inference.base import Fit, Problem
 from plackett.model.race import Array
 from plackett.posterior import Point, chunks
 from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
+from plackett.settings import check_all_read
 from plackett.summary import Summarised
 from plackett.validation import (
+    all_alike,
     check_whole,
     coded_groups,
     coded_labels,
@@ -61,17 +64,18 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         The prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
         (variational), cross-validated log-loss (EM).
     rate : float
-        The prior's rate b. It has no effect on predictions.
+        The prior's rate b, for fixed features. It sets the scale of the weights, which has no effect on predictions.
     features : "learned", "exp" or transformer
         The feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
         predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
         Or any transformer with non-negative output.
     engine : {"auto", "numba", "numpy"}
-        Where the passes over the rows run.
+        Where the passes over the rows of fixed features run; directions are learned by compiled code.
     random_state : int, RandomState or None
-        Seed of everything random; results do not depend on the number of threads or the order of the rows.
+        Seed of everything random; results do not depend on the number of threads or the order of the rows. EM starts
+        at a fixed point and draws nothing.
     progress : bool
-        Show a progress bar.
+        Show a progress bar for chains and held-out rows.
 
     Attributes
     ----------
@@ -160,6 +164,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
         make_engine(self.engine)
+        check_all_read(self, features, inference, shape)
         X, y = self._validate(X, y)
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
@@ -170,10 +175,11 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
             groups = None if groups is None else _safe_indexing(groups, some)
-        if self._learned():
-            fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
-        else:
-            fit = self._learn_weights(features, inference, X, codes, weight, shape)
+        with one_blas_thread():
+            if self._learned():
+                fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
+            else:
+                fit = self._learn_weights(features, inference, X, codes, weight, shape)
 
         self.classes_ = classes
         self.posterior_ = fit.posterior
@@ -200,6 +206,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
         self.features_ = fit_features(features, X, codes, weight)
         W = transform(self.features_, X)
+        if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
+            shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
             shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
@@ -224,6 +232,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         groups: Any,
     ) -> Fit:
         """Weights and directions together; the gates of the draws become the feature map."""
+        all_alike(X)
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes))
         fit, task = features.learn(inference, task, SHAPE if shape is None else shape)
         draws: DirectionDraws = fit.posterior  # type: ignore[assignment]

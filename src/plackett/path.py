@@ -55,6 +55,8 @@ def regularization_path(
     >>> bool(active[0] >= active[1] >= active[2] >= 3)
     True
     """
+    if "shape" in settings:
+        raise ValueError(f"a path has many shapes: give shapes=[...], got shape={settings['shape']!r} instead.")
     clf = PlackettLuceClassifier(inference=inference, **({"features": "exp"} | settings))
     if clf._learned():
         raise ValueError("a path follows the weights of fixed features; learned directions change with the shape.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,20 @@ def check_whole(weight: Array | None, who: str, instead: str) -> None:
             f"{who} takes whole numbers as sample_weight (a weight of 2 is two rows), got {weight[i]} in row {i}. "
             + instead
         )
+
+
+def all_alike(X: npt.NDArray[np.floating], stacklevel: int = 4) -> bool:
+    """Whether no column varies beyond rounding; if so, a warning says what that means."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    alike = bool(np.all(high - low <= 1e-12 * np.maximum(np.abs(low), np.abs(high))))
+    if alike:
+        warnings.warn(
+            f"all rows are alike: none of the {X.shape[1]} columns varies, and nothing tells the classes apart. Every "
+            "prediction is the shares of the classes, as far as the prior lets them differ.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    return alike
 
 
 def check_prob(prob: Any) -> float:

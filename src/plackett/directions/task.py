@@ -78,6 +78,8 @@ def principal_axes(Z: Array) -> Array:
     The likelihood sees β through Zβ alone and the prior of equal scales is the same on all axes: nothing is lost.
     """
     _, size, axes = np.linalg.svd(Z, full_matrices=False)
+    if not size.any():  # rows that are all alike: any axis will do
+        return np.eye(Z.shape[1], 1)
     kept = size > 1e-10 * size.max()
     length = np.sqrt(len(Z) * kept.sum() / (size**2).sum())
     rotation: Array = axes[kept].T * length

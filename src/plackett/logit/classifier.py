@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from plackett.blas import one_blas_thread
 from plackett.engines.base import canonical_order
 from plackett.entry import check_numbers, taken
 from plackett.features import mean_and_scale
@@ -22,8 +23,9 @@ from plackett.logit.posterior import LogitDraws, advice, diagnose
 from plackett.logit.rounds import run_rounds
 from plackett.model.race import Array
 from plackett.progress import progress_bar
+from plackett.settings import refuse
 from plackett.summary import Summarised
-from plackett.validation import check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
 from plackett.verbs import Verbs
 
 SAMPLERS = ("holmes-held", "polya-gamma")
@@ -149,8 +151,10 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             repeats = weight.astype(np.intp)
             X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
         d = X.shape[1]
+        all_alike(X, stacklevel=3)
         mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
-        beta, theta, trace, n_iter = self._run((X - mean) / scale, codes, len(classes), penalty, prior)
+        with one_blas_thread():
+            beta, theta, trace, n_iter = self._run((X - mean) / scale, codes, len(classes), penalty, prior)
 
         self.posterior_ = LogitDraws.from_standardised(beta, theta, mean, scale)
         self.diagnostics_ = diagnose(self.posterior_)
@@ -209,7 +213,12 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
                 f"penalty_prior must be the two numbers (shape, rate), got {self.penalty_prior!r} instead."
             ) from None
         prior = positive("the shape in penalty_prior", shape), positive("the rate in penalty_prior", rate)
-        return number_or_learn("penalty", self.penalty), prior
+        penalty = number_or_learn("penalty", self.penalty)
+        if penalty is not None:
+            refuse(self, ("penalty_prior",), f"it is for penalty='learn', and penalty={penalty:g} is given.")
+        if self.penalize_intercept:
+            refuse(self, ("intercept_scale",), "it is for intercepts that are not penalised: penalize_intercept=False.")
+        return penalty, prior
 
     def _run(
         self,
@@ -246,12 +255,13 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             samplers.advance(self.sampler, model, states[chain], generators[chain], last - first, window)
 
         total, workers = self.tune + self.draws, min(self.chains, cores())
+        samplers.advance(
+            self.sampler, model, states[0], generators[0], 0
+        )  # compiles in this thread, which hears Ctrl-C
         with progress_bar(bool(self.progress), f"{self.sampler}, {self.chains} chains", total) as report:
             done = run_rounds(advance, self.chains, self.tune, total, workers, report)
         kept = done - self.tune
         if kept < self.draws:
-            if kept <= 0:
-                raise KeyboardInterrupt("interrupted while tuning: there are no draws to keep")
             warnings.warn(
                 f"interrupted: the first {kept} of {self.draws} draws of each chain were kept.",
                 UserWarning,

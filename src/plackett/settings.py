@@ -1,0 +1,61 @@
+"""Nothing that is asked for is ignored: a setting that a combination would not read is refused in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plackett.directions import LearnedDirections
+from plackett.inference import EM, Gibbs
+
+
+def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
+    """Refuse those that were given, that is, are not as they are when nothing is said."""
+    usual = type(settings)().get_params(deep=False)
+    for name in names:
+        value = getattr(settings, name)
+        if not np.array_equal(value, usual[name]):
+            raise ValueError(f"{type(settings).__name__}({name}={value!r}) would be ignored: {why}")
+
+
+def check_all_read(model: Any, features: Any, inference: Any, shape: float | None) -> None:
+    """Refuse what a `PlackettLuceClassifier` with these parts would not read; shape None is learned."""
+    if isinstance(inference, Gibbs) and inference.target_ess is None:
+        refuse(
+            inference, ("max_draws",), "it is where Gibbs(target_ess=...) gives up. Give that too, or Gibbs(draws=...)."
+        )
+    if isinstance(features, LearnedDirections):
+        _with_learned(model, features, inference)
+    else:
+        _with_fixed(model, inference, shape)
+
+
+def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:
+    leave = "Leave it out, or add features='exp' for the paper's model."
+    refuse(model, ("rate",), f"the scale of the weights cancels in the votes of learned directions. {leave}")
+    if model.engine == "numpy":
+        raise ValueError(f"engine='numpy' cannot be had: directions are learned by compiled code alone. {leave}")
+    if isinstance(inference, Gibbs):
+        why = f"it is a setting of the sampler for fixed features, and this is features='learned'. {leave}"
+        refuse(inference, ("moves", "shape_prior", "move_budget"), why)
+    if isinstance(inference, EM):
+        why = f"it is a setting of the climb for fixed features, and directions are climbed by L-BFGS. {leave}"
+        refuse(inference, ("tol", "accelerate", "shapes"), why)
+        refuse(
+            features, ("covariate_spread", "leapfrogs"), "it is for inference='gibbs', and this is EM. Leave it out."
+        )
+
+
+def _with_fixed(model: Any, inference: Any, shape: float | None) -> None:
+    if shape is not None:
+        names = ("shapes", "cv") if isinstance(inference, EM) else ("shape_prior",)
+        refuse(inference, names, f"it is for shape='learn', and shape={shape:g} is given. Leave one of the two out.")
+    if isinstance(inference, Gibbs):
+        if model.engine == "numpy" and inference.moves == "exchange":
+            raise ValueError(
+                "Gibbs(moves='exchange') is compiled and cannot be had with engine='numpy'. Use Gibbs(moves='none') or "
+                "engine='auto'."
+            )
+        if model.engine == "numpy" or inference.moves == "none":
+            refuse(inference, ("move_budget",), "there are no moves with Gibbs(moves='none') or engine='numpy'.")
