@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import FunctionTransformer
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.features import ExpFeatures
 from plackett.priors import Gamma, LogUniform
 
@@ -175,3 +176,29 @@ def test_bad_gamma_prior():
 def test_log_density_that_is_not_a_number():
     with pytest.raises(ValueError, match="finite or"):
         PlackettLuceClassifier(Gibbs(shape_prior=lambda a: np.nan), features="exp").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PlackettLuceClassifier(Gibbs(draws=200, tune=100), random_state=0),
+        PlackettLuceClassifier(Gibbs(draws=1000, tune=500), shape=0.05, features="exp", random_state=0),
+        PlackettLuceClassifier(Gibbs(draws=200, tune=200), features="exp", random_state=0),
+        PlackettLuceClassifier("variational", features="exp", random_state=0),
+        PlackettLuceClassifier("em"),
+        PlackettLuceClassifier("em", features="exp"),
+        PlackettLuceClassifier("em", features=ExpFeatures(standardize=False)),
+        SparseLogitClassifier(draws=300, tune=300, random_state=0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("counts", [(80, 40), (60, 40, 20)], ids=["two", "three"])
+@pytest.mark.parametrize("value", [1.0, 0.1])
+def test_constant_columns_predict_the_shares(quiet, model, counts, value):
+    alike, labels = np.full((120, 4), value), np.repeat(np.arange(len(counts)), counts)
+    with pytest.warns(UserWarning, match=r"all rows are alike: none of the \d columns varies") as caught:
+        model.fit(alike, labels)
+    assert len([w for w in caught if w.category is not ConvergenceWarning]) == 1
+    assert caught[0].filename == __file__
+    prediction = model.predict_proba(np.vstack([alike[:1], 5 + alike[:1]]))
+    np.testing.assert_allclose(prediction, np.tile(np.array(counts) / 120, (2, 1)), atol=0.05)

@@ -1,0 +1,206 @@
+"""Nothing that is asked for is ignored: every setting changes what comes out, or is refused in words."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, regularization_path
+from plackett.directions import LearnedDirections
+from plackett.engines import numba as compiled
+from plackett.features import ExpFeatures
+from plackett.priors import Gamma
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 3)) * [1, 2, 3] + [0, 5, 0]
+y = ((X[:, 0] + (X[:, 1] - 5) ** 2 / 4 + rng.normal(size=60)) > 1).astype(int)
+
+SHORT = {"draws": 20, "tune": 20, "chains": 2}
+TARGET = {"target_ess": 1e9, "max_draws": 40}
+LEARNED, EXP = {"features": "learned", "random_state": 0}, {"features": "exp", "random_state": 0}
+TWO = {"features": LearnedDirections(components=2), "random_state": 0}
+
+# Where it is tried, the part it belongs to, the setting, another value, and what comes of it: a change, or these words.
+CHANGES = None
+CASES = [
+    # the classifier
+    (EXP, Gibbs(**SHORT), "model", "shape", 0.5, CHANGES),
+    (EXP, Gibbs(**SHORT), "model", "random_state", 1, CHANGES),
+    (EXP, Variational(), "model", "random_state", 1, CHANGES),
+    (EXP, Variational(), "model", "rate", 2.0, CHANGES),
+    (EXP, EM(), "model", "shape", 0.5, CHANGES),
+    (LEARNED, Gibbs(**SHORT), "model", "shape", 0.5, CHANGES),
+    (LEARNED, Gibbs(**SHORT), "model", "random_state", 1, CHANGES),
+    (LEARNED, EM(cv=2), "model", "shape", 0.5, CHANGES),
+    (LEARNED, Gibbs(**SHORT), "model", "rate", 2.0, r"rate=2.0\) would be ignored: the scale .* cancels"),
+    (LEARNED, EM(), "model", "rate", 2.0, r"rate=2.0\) would be ignored"),
+    (LEARNED, Gibbs(**SHORT), "model", "engine", "numpy", "engine='numpy' cannot be had: .*features='exp'"),
+    (LEARNED, EM(), "model", "engine", "numpy", "engine='numpy' cannot be had"),
+    (LEARNED, Variational(), "model", "rate", 2.0, "rate"),
+    # EM
+    (EXP, EM(), "inference", "tol", 1e-2, CHANGES),
+    (EXP | {"shape": 0.5}, EM(), "inference", "max_iter", 1, CHANGES),
+    (EXP | {"shape": 0.5}, EM(), "inference", "accelerate", False, CHANGES),
+    (EXP, EM(), "inference", "shapes", (3.0, 2.0), CHANGES),
+    (EXP, EM(), "inference", "cv", 2, CHANGES),
+    (EXP | {"shape": 0.5}, EM(), "inference", "shapes", (3.0, 2.0), r"shape='learn', and shape=0.5 is given"),
+    (EXP | {"shape": 0.5}, EM(), "inference", "cv", 2, r"shape='learn', and shape=0.5 is given"),
+    (LEARNED, EM(), "inference", "tol", 1e-2, r"EM\(tol=0.01\) would be ignored: .*L-BFGS.*features='exp'"),
+    (LEARNED, EM(), "inference", "accelerate", False, r"EM\(accelerate=False\) would be ignored"),
+    (LEARNED, EM(), "inference", "shapes", (3.0, 2.0), r"EM\(shapes=\(3.0, 2.0\)\) would be ignored"),
+    (LEARNED, EM(), "inference", "max_iter", 1, CHANGES),
+    (LEARNED, EM(), "inference", "cv", 2, CHANGES),
+    # variational
+    (EXP, Variational(), "inference", "tol", 1e-2, CHANGES),
+    (EXP, Variational(), "inference", "max_iter", 1, CHANGES),
+    (EXP, Variational(), "inference", "accelerate", False, CHANGES),
+    (EXP, Variational(), "inference", "draws", 20, CHANGES),
+    (EXP, Variational(), "inference", "shape_prior", Gamma(2, 200), CHANGES),
+    (EXP | {"shape": 0.5}, Variational(), "inference", "shape_prior", Gamma(2, 20), "shape='learn'"),
+    (LEARNED, Variational(), "inference", "draws", 20, "no variational approximation"),
+    # Gibbs, fixed features
+    (EXP, Gibbs(**SHORT), "inference", "draws", 30, CHANGES),
+    (EXP, Gibbs(**SHORT), "inference", "tune", 30, CHANGES),
+    (EXP, Gibbs(**SHORT), "inference", "chains", 3, CHANGES),
+    (EXP, Gibbs(**SHORT), "inference", "moves", "none", CHANGES),
+    (EXP, Gibbs(**SHORT), "inference", "shape_prior", Gamma(2, 200), CHANGES),
+    (EXP, Gibbs(**SHORT, **TARGET), "inference", "max_draws", 50, CHANGES),
+    (EXP, Gibbs(**SHORT, **TARGET), "inference", "target_ess", None, r"Gibbs\(target_ess=...\) gives up"),
+    (EXP, Gibbs(**SHORT), "inference", "move_budget", 0.1, CHANGES),
+    (EXP, Gibbs(**SHORT), "inference", "max_draws", 50, r"Gibbs\(max_draws=50\) .*where Gibbs\(target_ess=...\) gives up"),
+    (EXP | {"shape": 0.5}, Gibbs(**SHORT), "inference", "shape_prior", Gamma(2, 20), "shape='learn'"),
+    (EXP, Gibbs(**SHORT, moves="none"), "inference", "move_budget", 1.0, r"no moves with Gibbs\(moves='none'\)"),
+    (EXP | {"engine": "numpy"}, Gibbs(**SHORT), "inference", "move_budget", 1.0, "no moves"),
+    (EXP | {"engine": "numpy"}, Gibbs(**SHORT), "inference", "moves", "exchange", r"Use Gibbs\(moves='none'\) or engine"),
+    # Gibbs, learned directions
+    (LEARNED, Gibbs(**SHORT), "inference", "draws", 30, CHANGES),
+    (LEARNED, Gibbs(**SHORT), "inference", "tune", 30, CHANGES),
+    (LEARNED, Gibbs(**SHORT), "inference", "chains", 3, CHANGES),
+    (LEARNED, Gibbs(**SHORT, **TARGET), "inference", "max_draws", 50, CHANGES),
+    (LEARNED, Gibbs(**SHORT, **TARGET), "inference", "target_ess", None, r"Gibbs\(target_ess=...\) gives up"),
+    (LEARNED, Gibbs(**SHORT), "inference", "max_draws", 50, r"Gibbs\(target_ess=...\) gives up"),
+    (LEARNED, Gibbs(**SHORT), "inference", "moves", "none", r"Gibbs\(moves='none'\) would be ignored.*features='exp'"),
+    (LEARNED, Gibbs(**SHORT), "inference", "moves", "exchange", "would be ignored"),
+    (LEARNED, Gibbs(**SHORT), "inference", "shape_prior", Gamma(1, 10), "would be ignored"),
+    (LEARNED, Gibbs(**SHORT), "inference", "move_budget", 1.0, "would be ignored"),
+    # the features
+    (TWO, Gibbs(**SHORT), "features", "components", 3, CHANGES),
+    (TWO, Gibbs(**SHORT), "features", "own_shape", 0.5, CHANGES),
+    (TWO, Gibbs(**SHORT), "features", "covariate_spread", 2.0, CHANGES),
+    (TWO, Gibbs(**SHORT), "features", "leapfrogs", 5, CHANGES),
+    (TWO, EM(cv=2), "features", "components", 3, CHANGES),
+    (TWO, EM(cv=2), "features", "own_shape", 0.5, CHANGES),
+    (TWO, EM(cv=2), "features", "covariate_spread", 2.0, "for inference='gibbs', and this is EM"),
+    (TWO, EM(cv=2), "features", "leapfrogs", 5, "for inference='gibbs', and this is EM"),
+    *[
+        ({"features": ExpFeatures(), "shape": 0.9}, EM(), "features", name, value, CHANGES)
+        for name, value in {
+            "scales": (1.0, 2.0),
+            "offset": False,
+            "pair_sums": True,
+            "pair_differences": True,
+            "standardize": False,
+            "dtype": "float32",
+        }.items()
+    ],
+    # the logit
+    *[
+        (given, None, "logit", name, value, expected)
+        for given, name, value, expected in [
+            ({}, "sampler", "polya-gamma", CHANGES),
+            ({}, "penalty", 1.0, CHANGES),
+            ({}, "penalty_prior", (3.0, 1.0), CHANGES),
+            ({}, "penalize_intercept", True, CHANGES),
+            ({}, "intercept_scale", 0.1, CHANGES),
+            ({}, "standardize", False, CHANGES),
+            ({}, "draws", 30, CHANGES),
+            ({}, "tune", 30, CHANGES),
+            ({}, "chains", 3, CHANGES),
+            ({}, "moves", "none", CHANGES),
+            ({}, "random_state", 1, CHANGES),
+            ({"penalty": 1.0}, "penalty_prior", (3.0, 1.0), "for penalty='learn', and penalty=1 is given"),
+            ({"penalize_intercept": True}, "intercept_scale", 1.0, "penalize_intercept=False"),
+        ]
+    ],
+]
+
+
+def built(where, inference, part, **change):
+    """A model with one setting changed in one of its parts."""
+    if part == "logit":
+        return SparseLogitClassifier(**SHORT | {"random_state": 0} | where | change)
+    model = PlackettLuceClassifier(inference, **where)
+    target = {"model": model, "inference": model.inference, "features": model.features}[part]
+    changed = type(target)(**target.get_params(deep=False) | change)
+    return changed if part == "model" else model.set_params(**{part: changed})
+
+
+def outcome(model):
+    """All numbers of a fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    parts = [model.predict_proba(X), model.trace_, [model.n_iter_], *vars(model.posterior_).values()]
+    parts.append(list(getattr(model, "cv_log_loss_", {}).values()))
+    return np.concatenate([np.ravel(part).astype(float) for part in parts if part is not None])
+
+
+@pytest.mark.parametrize(
+    "where, inference, part, name, value, words", CASES, ids=lambda case: case if isinstance(case, str) else None
+)
+def test_every_setting_changes_something_or_is_refused(where, inference, part, name, value, words):
+    changed = built(where, inference, part, **{name: value})
+    if words is not CHANGES:
+        with pytest.raises(ValueError, match=words):
+            changed.fit(X, y)
+        return
+    before, after = outcome(built(where, inference, part)), outcome(changed)
+    assert len(before) != len(after) or not np.allclose(before, after, rtol=1e-9, atol=0, equal_nan=True)
+
+
+ELSEWHERE = {
+    "PlackettLuceClassifier": {"inference", "features", "progress"},  # progress: in the tests of bars
+    "Gibbs": {"max_seconds", "checkpoint"},  # in the tests of checkpoints
+    "SparseLogitClassifier": {"progress"},
+}
+
+
+def test_no_setting_is_left_out():
+    for cls in (PlackettLuceClassifier, SparseLogitClassifier, EM, Variational, Gibbs, LearnedDirections, ExpFeatures):
+        tried = set()
+        for where, inference, part, name, *_ in CASES:
+            owner = {"model": PlackettLuceClassifier, "logit": SparseLogitClassifier, "inference": type(inference)}
+            features = where.get("features") if isinstance(where.get("features"), cls) else None
+            if owner.get(part) is cls or (part == "features" and features is not None):
+                tried.add(name)
+        assert set(inspect.signature(cls).parameters) - ELSEWHERE.get(cls.__name__, set()) == tried
+
+
+@pytest.mark.parametrize("inference", [EM(), Gibbs(**SHORT)], ids=["em", "gibbs"])
+def test_the_rate_does_what_its_documentation_says(inference):
+    """Nothing, in what is normalised: weights and predictions are the same to rounding."""
+    one, two = (outcome(built(EXP | {"rate": rate}, inference, "model")) for rate in (1.0, 2.0))
+    np.testing.assert_allclose(one, two, rtol=1e-6)
+
+
+@pytest.mark.parametrize("inference", [EM(), Variational(), Gibbs(**SHORT)], ids=["em", "variational", "gibbs"])
+def test_the_reference_engine_is_used(inference, monkeypatch):
+    """Not a compiled pass is made with engine="numpy", and the numbers are the same to rounding where moves are."""
+    fast = outcome(built(EXP | ({} if not isinstance(inference, Gibbs) else {"engine": "numba"}), inference, "model"))
+
+    def refuse(*_):
+        raise AssertionError("compiled rows were made")
+
+    monkeypatch.setattr(compiled.NumbaEngine, "prepare", refuse)
+    monkeypatch.setattr(compiled, "pack", refuse)
+    slow = outcome(built(EXP | {"engine": "numpy"}, inference, "model"))
+    if not isinstance(inference, Gibbs):
+        np.testing.assert_allclose(slow[: 2 * len(X)], fast[: 2 * len(X)], rtol=1e-5)
+
+
+def test_a_path_refuses_what_it_would_not_read():
+    with pytest.raises(ValueError, match=r"give shapes=\[...\], got shape=0.5"):
+        regularization_path(X, y, shape=0.5)
+    with pytest.raises(ValueError, match=r"EM\(cv=3\) would be ignored: .*shape='learn'"):
+        regularization_path(X, y, inference=EM(cv=3))
