@@ -26,7 +26,6 @@ from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
 from plackett.posterior import normalised
-from plackett.priors import Gamma
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
 

@@ -14,6 +14,7 @@ from plackett.diagnostics import measures, shortcomings
 from plackett.directions.learning import LENGTH
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
 from plackett.posterior import Point
 from plackett.validation import check_prob
