@@ -126,7 +126,3 @@ class _Word(event.Listener):
 
 
 event.register("numba:compile", _Word())
-
-
-def call(kernel: Any, *args: Any) -> Any:
-    return kernel(*args)

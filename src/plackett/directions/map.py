@@ -17,7 +17,6 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import PredefinedSplit, check_cv
 
-from plackett.compiled import call
 from plackett.directions.gradient import pack
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionPoint, probabilities
@@ -51,7 +50,7 @@ def ascend(target: Target, position: Array, scale: float, max_iter: int, tol: fl
 
     def objective(x: Array) -> tuple[float, Array]:
         position[:free] = x
-        value = call(log_density, position, gradient, target)
+        value = log_density(position, gradient, target)
         gradient[held] = 0.0
         return -value / n, -gradient[:free] / n
 

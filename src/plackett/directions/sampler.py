@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from plackett.compiled import call
 from plackett.directions.diagnostics import DirectionDiagnostics, advice, diagnose
 from plackett.directions.gradient import Panels, pack
 from plackett.directions.hmc import Walk, advance, begin, windows
@@ -51,7 +50,7 @@ class HamiltonianSampler:
     def advance(self, chain: Walker, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
         """Fill `draws` (n, 1, D) with positions and `values` with log-densities."""
         target = make_target(self.panels, self.prior)
-        call(advance, chain.state, chain.rng, target, self.ends, self.longest, tuning, draws[:, 0], values)
+        advance(chain.state, chain.rng, target, self.ends, self.longest, tuning, draws[:, 0], values)
         shapes[:] = np.nan
 
     def adapt(self, chains: list[Walker], seen: Portion, done: float) -> None:

@@ -21,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from plackett.compiled import call, jit
+from plackett.compiled import jit
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.vectors import WIDTH, count_below, load, log, multiply_add, smaller, smallest, spread, store, total
@@ -279,7 +279,7 @@ class PanelRows:
         value = np.empty(n_blocks)
 
         def work(bounds: tuple[int, int]) -> None:
-            call(kernel, self.panels, *bounds, own, total[0], *key, wins, exposure, value)
+            kernel(self.panels, *bounds, own, total[0], *key, wins, exposure, value)
 
         if self._pool is None:
             work((0, n_blocks))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from plackett.compiled import call
 from plackett.engines.numba import PanelRows, cores
 from plackett.inference.base import Problem
 from plackett.inference.moves.chain import make_chain
@@ -79,7 +78,7 @@ class PaperSampler:
             sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, shapes, values)
         else:
             room = make_room(self.panels, self.rows.n_classes)
-            call(sweeps, self.panels, chain.state, chain.rng, self.target, room, tuning, draws, shapes, values)
+            sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, draws, shapes, values)
 
     def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
         """The step of a is part of each chain's state."""
@@ -103,8 +102,7 @@ class ExchangeSampler:
         theta, numbers = chain.state
         cached = make_chain(theta, numbers, self.columns)
         room = make_room(self.panels, self.n_classes)
-        call(
-            iterations, self.panels, self.columns, cached, chain.rng, self.target, self.plan, self.past,
+        iterations(self.panels, self.columns, cached, chain.rng, self.target, self.plan, self.past,
             room, chain.runs, chain.gains, tuning, draws, shapes, values,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import call, jit
+from plackett.compiled import jit
 from plackett.logit.conditionals import (
     Model,
     State,
@@ -147,15 +147,15 @@ def sweeps_polya_gamma(
 ) -> None:
     """Sweeps with Pólya-gamma weights: ω | β, then β | ω, class by class; then τ and θ (PSW)."""
     offsets, tilt, omega = np.empty((3, model.y.size))
-    largest, turns = call(tilts, state.eta, 0, offsets, tilt), n_turns(model)
+    largest, turns = tilts(state.eta, 0, offsets, tilt), n_turns(model)
     for t in range(n_sweeps):
         for k in range(turns):
             draw_weights(tilt, largest, rng, omega)
-            largest = call(between_weights, model, state, k, offsets, omega, tilt, rng, t, keep, record)
+            largest = between_weights(model, state, k, offsets, omega, tilt, rng, t, keep, record)
 
 
 SWEEPS = {
-    "holmes-held": lambda *args: call(sweeps_holmes_held, *args),
+    "holmes-held": lambda *args: sweeps_holmes_held(*args),
     "polya-gamma": sweeps_polya_gamma,
 }
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from plackett.compiled import call
 from plackett.inference.moves.leap import Integers, Memory
 from plackett.inference.sweeps import make_room, race
 from plackett.model.race import Array
@@ -49,7 +48,7 @@ def watch(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Seen:
     theta = np.ascontiguousarray(log_weights.reshape(S, K, p))
     wins, exposure = np.empty((S, K * p)), np.empty((S, p))
     for s, key in enumerate(np.random.default_rng(seed).integers(0, 1 << 62, S)):
-        call(race, panels, theta[s], np.uint64(key), room)
+        race(panels, theta[s], np.uint64(key), room)
         wins[s], exposure[s] = room.wins.ravel(), room.exposure / room.exposure.mean()
     chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # the halves of a single one
     return Seen(theta.reshape(S, -1), np.log(shapes).ravel(), wins, np.tile(np.log(exposure), K), chain)
