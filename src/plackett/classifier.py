@@ -25,14 +25,15 @@ from plackett.directions.learning import SHAPE
 from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
 from plackett.directions.summary import components, portrait, relevance
 from plackett.directions.task import make_task
-from plackett.engines import make_engine
+from plackett.engines import Features, make_engine
 from plackett.entry import check_numbers, taken
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
+from plackett.mapped import feature_names, fit_features, transform
 from plackett.model.race import Array
 from plackett.posterior import Point, chunks
-from plackett.selection import cross_validated_losses, feature_names, fit_features, transform
+from plackett.selection import cross_validated_losses
 from plackett.settings import check_all_read
 from plackett.summary import Summarised
 from plackett.validation import (
@@ -171,7 +172,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         if isinstance(inference, Gibbs):
             others = "inference='em'" if self._learned() else "inference='variational' or inference='em'"
             check_whole(weight, "Gibbs", f"Use {others} for other weights.")
-        if weight is not None:
+        if weight is not None and not weight.all():
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
             groups = None if groups is None else _safe_indexing(groups, some)
@@ -205,7 +206,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Weights of a feature map that does not know the labels."""
         engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
         self.features_ = fit_features(features, X, codes, weight)
-        W = transform(self.features_, X)
+        W, places = transform(self.features_, X), np.arange(len(codes))
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
@@ -213,11 +214,12 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             shape = float(shapes[np.argmin(losses)])
             extra = {"cv_log_loss_": dict(zip(shapes.tolist(), losses.tolist(), strict=True))}
         if isinstance(inference, Gibbs) and weight is not None:
-            repeats = weight.astype(np.intp)
-            W, codes, weight = np.repeat(W, repeats, axis=0), np.repeat(codes, repeats), None
-        rows = engine.prepare(W, codes, weight, n_classes)
-        mirrors = getattr(self.features_, "mirrors_", None)
+            places, weight = np.repeat(places, weight.astype(np.intp)), None
+            W, codes = transform(self.features_, X, places), codes[places]
         self._training = (W, codes)
+        rows = engine.prepare(W, codes, weight, n_classes)
+        W, codes = transform(self.features_, X, places[rows.order]), codes[rows.order]
+        mirrors = getattr(self.features_, "mirrors_", None)
         fit = inference.fit(Problem(rows, W, codes, mirrors, rate, *self._run_settings()), shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | extra)
 
@@ -239,7 +241,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         gates = draws.gates(task.mean, task.scale, task.rotation, task.knots).fit(X)
         self.features_ = gates
         self._training = (X, codes)
-        found = {"relevance_": relevance(gates, X), "portrait_": portrait(draws, gates, X)}
+        found = {"relevance_": relevance(gates, task), "portrait_": portrait(draws, gates, task)}
         return replace(fit, extra=fit.extra | found)
 
     def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
@@ -317,7 +319,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             return self.posterior_.probabilities(self.features_.chunks(X))
         return chunks(self._transform(X), self.posterior_.flat_draws())
 
-    def _transform(self, X: Any) -> npt.NDArray[np.floating]:
+    def _transform(self, X: Any) -> Features:
         check_is_fitted(self)
         if isinstance(self.features_, ExpFeatures):
             X = taken(self, X)

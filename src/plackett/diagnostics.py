@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from plackett.engines import Features
 from plackett.model.race import Array
 from plackett.posterior import Draws, chunks
 
@@ -138,7 +138,7 @@ def measures(x: Array) -> tuple[Array, Array, Array]:
     return rhats, bulks, tails
 
 
-def diagnose(draws: Draws, learned: bool, features: npt.NDArray[np.floating]) -> Diagnostics | None:
+def diagnose(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
     """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
     C, D = draws.shape.shape
     if D < 4:
@@ -146,7 +146,8 @@ def diagnose(draws: Draws, learned: bool, features: npt.NDArray[np.floating]) ->
     a = (np.nan, np.nan, np.nan)
     if learned:
         a = tuple(float(m) for m in measures(np.log(draws.shape)))  # type: ignore[assignment]
-    some = features[np.linspace(0, len(features) - 1, min(PROBED, len(features))).astype(int)]
+    n = features.shape[0]
+    some = features[np.linspace(0, n - 1, min(PROBED, n)).astype(int)]
     probabilities = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
     probabilities = np.moveaxis(probabilities.reshape(len(some), C, D, -1), 0, 2)
     return Diagnostics(*measures(draws.log_weights), *a, *measures(probabilities))

@@ -152,7 +152,7 @@ def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
             "the components of learned directions have no identity from draw to draw, so none can be said to win. "
             "plackett.explain.explain takes a row apart by the components of one draw."
         )
-    return classifier._transform(X), classifier.posterior_.flat_draws()
+    return classifier._transform(X)[:], classifier.posterior_.flat_draws()
 
 
 def _shares(features: npt.NDArray[np.floating], draws: Array) -> Array:

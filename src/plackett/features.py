@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -93,14 +93,17 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         """Scaled rows of W, the largest entry of each 1."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        Z = X - self.mean_
         with np.errstate(over="ignore"):
-            Z = np.clip((X - self.mean_) / self.scale_, -1e100, 1e100)
-        exponents = np.empty((len(X), len(self._terms())))
-        for column, (scale, plus, minus) in enumerate(self._terms()):
-            exponents[:, column] = scale * (Z[:, plus].sum(axis=1) - Z[:, minus].sum(axis=1))
+            Z /= self.scale_
+        np.clip(Z, -1e100, 1e100, out=Z)
+        terms, dtype = self._terms(), np.dtype(self.dtype)
+        exponents = np.empty((len(X), len(terms)))
+        for column, (scale, plus, minus) in enumerate(terms):
+            exponents[:, column] = scale * (_sum(Z, plus) - _sum(Z, minus))
         exponents -= exponents.max(axis=1, keepdims=True)
-        dtype = np.dtype(self.dtype)
-        return np.exp(np.maximum(exponents, FLOOR[dtype])).astype(dtype, copy=False)
+        np.maximum(exponents, FLOOR[dtype], out=exponents)
+        return np.exp(exponents, out=exponents).astype(dtype, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Names that read like the formula, in terms of the standardised columns."""
@@ -143,19 +146,32 @@ def mean_and_scale(X: Array, weight: Array) -> tuple[Array, Array]:
 
     Sums are taken in an order of the values: nothing depends on how the rows came.
     """
-    columns = range(X.shape[1])
-    mean = np.array([_weighted_mean(X[:, j], weight) for j in columns])
-    deviation = X - mean
-    size = np.abs(deviation).max(axis=0)
-    constant = size <= 1e-12 * np.abs(X).max(axis=0)
-    size[constant] = 1.0
-    variance = [_weighted_mean((deviation[:, j] / size[j]) ** 2, weight) for j in columns]
-    return mean, np.where(constant, np.inf, size * np.sqrt(variance))
+    mean, scale = np.empty(X.shape[1]), np.full(X.shape[1], np.inf)
+    for j in range(X.shape[1]):
+        x, share = _ordered(X[:, j], weight / weight.sum())
+        mean[j] = (x * share).sum()
+        largest = max(-x[0], x[-1])
+        x -= mean[j]
+        size = max(-x[0], x[-1])
+        if size > 1e-12 * largest:
+            x /= size
+            x, share = _ordered(np.square(x, out=x), share, kind="stable")  # it falls, then rises: a merge sort sees it
+            scale[j] = size * np.sqrt((x * share).sum())
+    return mean, scale
 
 
-def _weighted_mean(x: Array, weight: Array) -> float:
-    order = np.lexsort((weight, x))
-    return float((x[order] * (weight[order] / weight.sum())).sum())
+def _ordered(x: Array, share: Array, kind: Literal["quicksort", "stable"] = "quicksort") -> tuple[Array, Array]:
+    """Rising values, and the share of each."""
+    if np.ptp(share) == 0:
+        return np.sort(x, kind=kind), share
+    order = np.lexsort((share, x))
+    return x[order], share[order]
+
+
+def _sum(Z: Array, columns: tuple[int, ...]) -> Array | float:
+    """The sum of at most two columns."""
+    total: Array | float = sum((Z[:, j] for j in columns), start=0.0)
+    return total
 
 
 def _formula(names: Any, scale: float, plus: tuple[int, ...], minus: tuple[int, ...]) -> str:
@@ -172,8 +188,13 @@ def _formula(names: Any, scale: float, plus: tuple[int, ...], minus: tuple[int, 
     return f"exp({sign}{factor}({inner}))" if sign or factor else f"exp({inner})"
 
 
-def check_features(W: Any, names: Any) -> npt.NDArray[np.floating]:
-    """The output of a feature map as an array (n, p), or an error that names the row and column at fault."""
+def check_features(
+    W: Any, names: Callable[[], Any], places: npt.NDArray[np.intp] | None = None
+) -> npt.NDArray[np.floating]:
+    """The output of a feature map as an array (n, p), or an error that names the row and column at fault.
+
+    The names of the columns are asked for when they are needed; the places are those of the rows, if not 0 to n − 1.
+    """
     if hasattr(W, "to_numpy"):
         W = W.to_numpy()
     W = np.asarray(W.toarray() if sparse.issparse(W) else W)
@@ -181,19 +202,21 @@ def check_features(W: Any, names: Any) -> npt.NDArray[np.floating]:
         W = W.astype(np.float64)
     if W.ndim != 2 or W.shape[1] == 0:
         raise ValueError(f"the features must be a table with at least one column, got shape {W.shape} instead.")
+    row = range(len(W)) if places is None else places
     for bad, what in ((~np.isfinite(W), "not finite"), (W < 0, "negative")):
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            name = names[j] if names is not None and len(names) == W.shape[1] else j
+            known = names()
+            name = known[j] if known is not None and len(known) == W.shape[1] else j
             raise ValueError(
-                f"features must be non-negative and finite; row {i}, column {j} ({name}) is {what}: {W[i, j]}. "
+                f"features must be non-negative and finite; row {row[i]}, column {j} ({name}) is {what}: {W[i, j]}. "
                 "Use a map with non-negative output, such as ExpFeatures or MinMaxScaler(clip=True)."
             )
     largest = W.max(axis=1)
     if (largest == 0).any():
         i = int(np.argmin(largest))
         raise ValueError(
-            f"row {i} of the features is zero in every column, so no class can win its race. Add a constant column, "
-            "or a feature that covers this row."
+            f"row {row[i]} of the features is zero in every column, so no class can win its race. Add a constant "
+            "column, or a feature that covers this row."
         )
     return np.ascontiguousarray(W / largest[:, None])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
+from plackett.engines import Features
 from plackett.model.race import Array
 
 __all__ = ["Draws", "Gammas", "Point"]
@@ -102,25 +102,25 @@ def normalised(log_weights: Array) -> Array:
     return shifted
 
 
-def chunks(features: npt.NDArray[np.floating], weights: Array) -> Iterator[Array]:
+def chunks(features: Features, weights: Array) -> Iterator[Array]:
     """Probabilities (2) of runs of rows under every draw: arrays (rows, S, K)."""
     n_draws, n_classes, p = weights.shape
     step = max(1, CHUNK // (n_draws * n_classes))
     flat = weights.reshape(-1, p).T
     silent = weights.sum(axis=2)  # a row that no active weight answers to says nothing: W = 1
-    for start in range(0, len(features), step):
+    for start in range(0, features.shape[0], step):
         scores = (features[start : start + step] @ flat).reshape(-1, n_draws, n_classes)
         scores = np.where(scores.any(axis=2, keepdims=True), scores, silent)
         scores /= scores.sum(axis=2, keepdims=True)
         yield scores
 
 
-def mean_probabilities(features: npt.NDArray[np.floating], weights: Array) -> Array:
+def mean_probabilities(features: Features, weights: Array) -> Array:
     """Predictions averaged over draws (section 4.2), (n, K)."""
     return averaged(chunks(features, weights))
 
 
-def probability_interval(features: npt.NDArray[np.floating], weights: Array, prob: float) -> tuple[Array, Array]:
+def probability_interval(features: Features, weights: Array, prob: float) -> tuple[Array, Array]:
     """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
     return equal_tailed(chunks(features, weights), prob)
 

@@ -10,38 +10,16 @@ from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils import _safe_indexing
 
-from plackett.engines import Engine
+from plackett.engines import Engine, Features
 from plackett.engines.base import canonical_order
-from plackett.features import check_features
 from plackett.inference.em import EM
+from plackett.mapped import fit_features, transform
 from plackett.model.race import Array
 from plackett.posterior import mean_probabilities
 from plackett.progress import tracked
 
 
-def fit_features(features: Any, X: Any, y: Any, sample_weight: Array | None) -> Any:
-    """Fit a feature map, handing on the weights of the rows where it takes them."""
-    from sklearn.utils.validation import has_fit_parameter
-
-    if sample_weight is not None and has_fit_parameter(features, "sample_weight"):
-        return features.fit(X, y, sample_weight=sample_weight)
-    return features.fit(X, y)
-
-
-def feature_names(features: Any) -> Any:
-    """Names of a fitted map's output, or None where it has none."""
-    try:
-        return features.get_feature_names_out()
-    except (AttributeError, ValueError):
-        return None
-
-
-def transform(features: Any, X: Any) -> npt.NDArray[np.floating]:
-    """Checked features of new rows."""
-    return check_features(features.transform(X), feature_names(features))
-
-
-def stratified_folds(W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
+def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
     """The fold of each row: within each class, distinct rows in canonical order are dealt out in turn.
 
     Equal rows share a fold, so that nothing leaks between folds and a weight of 2 means the same as two rows.
@@ -88,7 +66,7 @@ def cross_validated_losses(
         if len(present) < 2:
             continue
         rows = engine.prepare(transform(fold_features, X_train), fold_codes, w_train, len(present))
-        W_test = transform(fold_features, _safe_indexing(X, test))
+        W_test = transform(fold_features, X, test)
         for s, climb in enumerate(em.path(rows, shapes.tolist())):
             probability = np.zeros((len(test), n_classes))
             probability[:, present] = mean_probabilities(W_test, np.exp(climb.log_weights)[None])

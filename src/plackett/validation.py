@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight
 
+from plackett.engines.base import Features, runs
 from plackett.model.race import Array
 
 
@@ -78,18 +79,20 @@ def check_whole(weight: Array | None, who: str, instead: str) -> None:
         )
 
 
-def all_alike(X: npt.NDArray[np.floating], stacklevel: int = 4) -> bool:
+def all_alike(X: Features, stacklevel: int = 4) -> bool:
     """Whether no column varies beyond rounding; if so, a warning says what that means."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    alike = bool(np.all(high - low <= 1e-12 * np.maximum(np.abs(low), np.abs(high))))
-    if alike:
-        warnings.warn(
-            f"all rows are alike: none of the {X.shape[1]} columns varies, and nothing tells the classes apart. Every "
-            "prediction is the shares of the classes, as far as the prior lets them differ.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-    return alike
+    low = high = X[:1][0]
+    for _, some in runs(X):
+        low, high = np.minimum(low, some.min(axis=0)), np.maximum(high, some.max(axis=0))
+        if np.any(high - low > 1e-12 * np.maximum(np.abs(low), np.abs(high))):
+            return False
+    warnings.warn(
+        f"all rows are alike: none of the {X.shape[1]} columns varies, and nothing tells the classes apart. Every "
+        "prediction is the shares of the classes, as far as the prior lets them differ.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+    return True
 
 
 def check_prob(prob: Any) -> float:

@@ -10,22 +10,25 @@ import numpy.typing as npt
 
 from plackett.directions.gates import Gates, standardise
 from plackett.directions.posterior import DirectionDraws
+from plackett.directions.task import Task
 from plackett.model.race import Array
 
 READ = 200  # rows
 
 
-def some_rows(X: Array) -> Array:
-    """Enough rows to take averages over, spread over the data."""
-    return X[np.linspace(0, len(X) - 1, min(len(X), READ)).astype(int)]
+def some_rows(task: Task) -> Array:
+    """Enough rows to take averages over, spread over the data; one of weight 2 counts as two."""
+    up_to = np.cumsum(task.weight)
+    middle = (np.arange(READ) + 0.5) / READ * up_to[-1]
+    return task.rows[np.searchsorted(up_to, middle)]
 
 
-def relevance(gates: Gates, X: Array) -> Array:
+def relevance(gates: Gates, task: Task) -> Array:
     """(d,): by how much a standard deviation of each covariate moves the log-odds between gates, on average.
 
     The posterior mean of the deviation of β_jf over the components j, each taken with its share of the gates.
     """
-    share = np.concatenate([block.sum(axis=0)[None] for block in gates.chunks(some_rows(X))]).sum(axis=0)
+    share = np.concatenate([block.sum(axis=0)[None] for block in gates.chunks(some_rows(task))]).sum(axis=0)
     share /= share.sum(axis=1, keepdims=True)
     total = np.zeros(len(gates.mean))
     for part, directions in zip(share, gates.directions, strict=True):
@@ -58,12 +61,12 @@ class Portrait:
     share: Array = field(repr=False)
 
 
-def portrait(draws: DirectionDraws, gates: Gates, X: Array) -> Portrait:
+def portrait(draws: DirectionDraws, gates: Gates, task: Task) -> Portrait:
     """The draw to read, from the training rows."""
-    probability = np.concatenate(list(draws.probabilities(gates.chunks(some_rows(X)))))
+    probability = np.concatenate(list(draws.probabilities(gates.chunks(some_rows(task)))))
     distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
     s = int(np.argmin(distance))
-    return Portrait(s, _gate(gates, s, X).mean(axis=0))
+    return Portrait(s, np.average(_gate(gates, s, task.rows), axis=0, weights=task.weight))
 
 
 def _gate(gates: Gates, s: int, X: Array) -> Array:

@@ -26,10 +26,10 @@ class Task:
     mean: Array
     scale: Array
     rotation: Array | None  # (d, r): principal axes, where covariates are more than rows
+    rows: Array  # the covariates as they came
     seed: np.random.SeedSequence
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
-    rows: Array | None = None  # the covariates as they came
     knots: Array | None = None  # of normal scores, if z is made from those
     groups: npt.NDArray[np.intp] | None = None  # rows of one group are held out together
 
@@ -60,13 +60,12 @@ def make_task(
         Z = Z @ rotation
     kept = None if groups is None else found[:, -1].astype(np.intp)
     return Task(
-        Z, found[:, 0].astype(np.intp), merged, mean, scale, rotation, seed, progress, seeded, rows, groups=kept
+        Z, found[:, 0].astype(np.intp), merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept
     )
 
 
 def with_scores(task: Task) -> Task:
     """The same rows with covariates as normal scores."""
-    assert task.rows is not None
     knots = knots_of(task.rows, task.weight)
     mean, scale = mean_and_scale(normal_scores(task.rows, knots), task.weight)
     return replace(task, Z=standardise(task.rows, mean, scale, None, knots), mean=mean, scale=scale, knots=knots)

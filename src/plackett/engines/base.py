@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,32 @@ import numpy.typing as npt
 from plackett.model.race import Array, Stats, Weights
 
 ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine"}
+RUN = 4096  # rows of W looked at together
+
+
+class Features(Protocol):
+    """W (n, p) as engines see it: an array, or anything that makes the rows that it is asked for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, p)."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        ...
+
+    def __getitem__(self, rows: Any, /) -> npt.NDArray[np.floating]:
+        """The rows of a slice, or those with these numbers."""
+        ...
+
+
+def runs(features: Features) -> Iterator[tuple[slice, npt.NDArray[np.floating]]]:
+    """The rows in runs, each with its place."""
+    for start in range(0, features.shape[0], RUN):
+        place = slice(start, min(start + RUN, features.shape[0]))
+        yield place, features[place]
 
 
 class Rows(Protocol):
@@ -19,6 +46,7 @@ class Rows(Protocol):
     n_rows: int
     n_classes: int
     n_features: int
+    order: npt.NDArray[np.intp]  # which of the rows that came is where
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure, E-step of (10) and (18)."""
@@ -30,11 +58,11 @@ class Rows(Protocol):
 
 
 class Engine(Protocol):
-    """Makes rows out of a feature matrix."""
+    """Makes rows out of features."""
 
     def prepare(
         self,
-        features: npt.NDArray[np.floating],
+        features: Features,
         codes: npt.NDArray[np.intp],
         sample_weight: Array | None,
         n_classes: int,
@@ -52,16 +80,17 @@ def make_engine(name: str) -> Engine:
     return engine
 
 
-def canonical_order(
-    features: npt.NDArray[np.floating], codes: npt.NDArray[np.intp]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]:
+def canonical_order(features: Features, codes: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], Array]:
     """Rows by class, then by a projection of their features on a fixed direction; and that projection.
 
     The order depends on what the rows hold and not on how they came, so that sums and random draws are
-    the same for shuffled data; equal rows are interchangeable.
+    the same for shuffled data; equal rows are interchangeable. A library's matrix product would round a row
+    by its place.
     """
     direction = np.modf(np.arange(1, features.shape[1] + 1) * 0.6180339887498949)[0]
-    key = features @ direction.astype(features.dtype)
+    key = np.empty(features.shape[0])
+    for place, some in runs(features):
+        np.einsum("ij,j->i", some, direction, out=key[place])
     return np.lexsort((key, codes)), key
 
 

@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from plackett.compiled import jit
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, canonical_order
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.vectors import WIDTH, count_below, load, log, multiply_add, smaller, smallest, spread, store, total
 
@@ -45,13 +45,13 @@ class Panels(NamedTuple):
 
 
 def pack(
-    features: npt.NDArray[np.floating],
+    features: Features,
     codes: npt.NDArray[np.intp],
     sample_weight: Array | None,
     n_classes: int,
+    order: npt.NDArray[np.intp],
 ) -> Panels:
-    """Sort rows into canonical order and lay them out in panels."""
-    order, _ = canonical_order(features, codes)
+    """Lay the rows out in panels, in that order, which is by class."""
     first_row: list[int] = []
     fill: list[int] = []
     block_start, block_class = [0], []
@@ -64,12 +64,15 @@ def pack(
             block_start.append(block_start[-1] + min(BLOCK, len(panel_rows) - first))
             block_class.append(k)
         start += count
-    values = np.ones((len(fill), features.shape[1], LANES), dtype=features.dtype)
+    p = features.shape[1]
+    values = np.empty((len(fill), p, LANES), dtype=features.dtype)
     weight = np.zeros((len(fill), LANES))
-    for q, (row, m) in enumerate(zip(first_row, fill, strict=True)):
-        rows = order[row : row + m]
-        values[q, :, :m] = features[rows].T
-        weight[q, :m] = 1.0 if sample_weight is None else sample_weight[rows]
+    for first, last in itertools.pairwise(block_start):
+        rows = order[first_row[first] : first_row[last - 1] + fill[last - 1]]
+        lanes = np.ones(((last - first) * LANES, p), dtype=features.dtype)
+        lanes[: len(rows)] = features[rows]
+        values[first:last] = lanes.reshape(-1, LANES, p).transpose(0, 2, 1)
+        weight[first:last].reshape(-1)[: len(rows)] = 1.0 if sample_weight is None else sample_weight[rows]
     return Panels(values, np.array(fill), np.array(first_row), np.array(block_start), np.array(block_class), weight)
 
 
@@ -255,8 +258,8 @@ def _climb(values, q, half, own, target, z, below, lanes):
 class PanelRows:
     """Packed rows with their passes; large data are shared out to threads block by block."""
 
-    def __init__(self, panels: Panels, n_classes: int):
-        self.panels = panels
+    def __init__(self, panels: Panels, n_classes: int, order: npt.NDArray[np.intp]):
+        self.panels, self.order = panels, order
         self.n_classes = n_classes
         self.n_rows = int(panels.fill.sum())
         self.n_features = panels.values.shape[1]
@@ -305,13 +308,14 @@ class NumbaEngine:
 
     def prepare(
         self,
-        features: npt.NDArray[np.floating],
+        features: Features,
         codes: npt.NDArray[np.intp],
         sample_weight: Array | None,
         n_classes: int,
     ) -> PanelRows:
-        """Pack the rows."""
-        return PanelRows(pack(features, codes, sample_weight, n_classes), n_classes)
+        """Pack the rows, in canonical order."""
+        order, _ = canonical_order(features, codes)
+        return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
 
 
 def cores() -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plackett.engines.base import KEY_OF_TIMES, canonical_order, uniforms
+from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, uniforms
 from plackett.model.race import Array, Stats, Weights, scaled
 
 
@@ -19,6 +19,7 @@ class NumpyRows:
     codes: npt.NDArray[np.intp]
     sample_weight: Array
     n_classes: int
+    order: npt.NDArray[np.intp]
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_features = self.features.shape
@@ -62,7 +63,7 @@ class NumpyEngine:
 
     def prepare(
         self,
-        features: npt.NDArray[np.floating],
+        features: Features,
         codes: npt.NDArray[np.intp],
         sample_weight: Array | None,
         n_classes: int,
@@ -70,4 +71,4 @@ class NumpyEngine:
         """Sort the rows."""
         order, _ = canonical_order(features, codes)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
-        return NumpyRows(features[order], codes[order], weight, n_classes)
+        return NumpyRows(features[order], codes[order], weight, n_classes, order)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.engines import Rows
+from plackett.engines import Features, Rows
 from plackett.model.race import Array
 from plackett.posterior import Posterior
 from plackett.validation import plain
@@ -16,10 +16,10 @@ from plackett.validation import plain
 
 @dataclass(frozen=True)
 class Problem:
-    """The packed rows, the same unpacked, and the settings that every inference shares."""
+    """The packed rows, the features they were packed from in the same order, and what every inference shares."""
 
     rows: Rows
-    features: npt.NDArray[np.floating]
+    features: Features
     codes: npt.NDArray[np.intp]
     mirrors: npt.NDArray[np.intp] | None  # which feature is the inverse of which, where the map knows
     rate: float

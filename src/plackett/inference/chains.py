@@ -41,10 +41,9 @@ class Chain:
 def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
     """A dispersed state: one of fifty prior draws, chosen by a tenth power of its likelihood."""
     K = problem.rows.n_classes
-    W, codes = problem.features, problem.codes
-    if len(codes) > PROBED:
-        some = rng.choice(len(codes), PROBED, replace=False)
-        W, codes = W[some], codes[some]
+    n = len(problem.codes)
+    some = rng.choice(n, PROBED, replace=False) if n > PROBED else np.arange(n)
+    W, codes = problem.features[some], problem.codes[some]
     found = []
     for _ in range(CANDIDATES):
         a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import struct
 import sys
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+from plackett.engines.base import runs
 
 if sys.platform == "win32":
     import msvcrt
@@ -40,10 +43,12 @@ def fingerprint(*parts: Any) -> str:
     """A digest of arrays and settings: a checkpoint may only be continued with the same."""
     digest = hashlib.sha256()
     for part in parts:
-        data = repr(part).encode()
-        if isinstance(part, np.ndarray):
-            data = f"{part.dtype.str}{part.shape}".encode() + np.ascontiguousarray(part).tobytes()
-        digest.update(struct.pack("<Q", len(data)) + data)
+        table = len(getattr(part, "shape", ())) > 0
+        data = f"{part.dtype.str}{part.shape}".encode() if table else repr(part).encode()
+        size = part.dtype.itemsize * math.prod(part.shape) if table else 0
+        digest.update(struct.pack("<Q", len(data) + size) + data)
+        for _, some in runs(part) if table else ():
+            digest.update(np.ascontiguousarray(some).tobytes())
     return digest.hexdigest()
 
 

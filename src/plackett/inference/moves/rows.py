@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compiled import NOTHING, REAL, REALS, TABLE, WHOLES, apart, jit, record
+from plackett.engines.base import Features, runs
 from plackett.model.race import Array
 from plackett.vectors import (
     LN2,
@@ -49,34 +50,53 @@ class Columns(NamedTuple):
 COLUMNS = record(Columns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS)
 
 
-def lay_out(
-    W: npt.NDArray[np.floating], codes: npt.NDArray[np.intp], n_classes: int, mirror: npt.NDArray[np.intp] | None
-) -> Columns:
+def lay_out(W: Features, codes: npt.NDArray[np.intp], n_classes: int, mirror: npt.NDArray[np.intp] | None) -> Columns:
     """Sort and pad the rows; W (n, p), the larger entries of each row near 1."""
     size = np.bincount(codes, minlength=n_classes)
     start = np.concatenate([[0], np.cumsum(-(-size // PAD) * PAD)])
     start[-1] += PAD if start[-1] % 512 == 0 else 0  # columns a power of two apart collide in the cache
     packed = np.zeros((W.shape[1], start[-1]))
-    for k in range(n_classes):
-        packed[:, start[k] : start[k] + size[k]] = W[codes == k].T
-    relative = W / W.mean(axis=1, keepdims=True)
+    filled = start[:-1].copy()
+    for place, some in runs(W):
+        for k in np.unique(codes[place]):
+            mine = some[codes[place] == k]
+            packed[:, filled[k] : filled[k] + len(mine)] = mine.T
+            filled[k] += len(mine)
     involution = np.empty(0, dtype=np.int64) if mirror is None else np.asarray(mirror, dtype=np.int64)
-    kernel = partner_kernel(relative, involution)
-    level = np.log(relative.mean(axis=0) + 1e-300)
+    kernel, level = partner_kernel(W, involution), np.log(relative_mean(W) + 1e-300)
     return Columns(packed, start, size, involution, np.cumsum(kernel, axis=1), level)
 
 
-def partner_kernel(W: npt.NDArray[np.floating], mirror: npt.NDArray[np.int64]) -> Array:
-    """Symmetric doubly stochastic kernel without diagonal: squared correlation, and a floor.
+def relative(W: npt.NDArray[np.floating]) -> Array:
+    """Rows with mean 1."""
+    return np.asarray(W / W.mean(axis=1, keepdims=True), dtype=np.float64)
+
+
+def relative_mean(W: Features) -> Array:
+    """The mean of each relative feature; rows are added one by one, so that runs do not matter."""
+    total = np.zeros(W.shape[1])
+    for _, some in runs(W):
+        total = np.vstack([total, relative(some)]).sum(axis=0)
+    return total / W.shape[0]
+
+
+def partner_kernel(W: Features, mirror: npt.NDArray[np.int64]) -> Array:
+    """Symmetric doubly stochastic kernel without diagonal: squared correlation of relative features, and a floor.
 
     Symmetry makes the choice of a partner cancel in every acceptance ratio.
     """
-    p = W.shape[1]
+    n, p = W.shape
     if p == 1 or p > WIDE:
         return np.empty((0, 0))
-    varying = W.std(axis=0) > 1e-9
+    mean, products = relative_mean(W), np.zeros((p, p))
+    for _, some in runs(W):
+        deviation = relative(some) - mean
+        products += deviation.T @ deviation
+    size = np.sqrt(np.diagonal(products))
+    varying = size > 1e-9 * np.sqrt(n)
     affinity = np.zeros((p, p))
-    affinity[np.ix_(varying, varying)] = np.corrcoef(W[:, varying].T) ** 2
+    pairs = np.ix_(varying, varying)
+    affinity[pairs] = (products[pairs] / np.outer(size[varying], size[varying])) ** 2
     affinity += 0.3 * affinity.mean() + 1e-12
     affinity = (affinity + affinity.T) / 2
     if mirror.size:

@@ -1,0 +1,68 @@
+"""A feature map at work: fitted to rows, and its checked features of rows made where they are asked for.
+
+W of many rows takes more memory than X, and whoever needs it keeps it in a layout of its own: it is handed on unmade.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from plackett.engines import Features
+from plackett.features import check_features
+from plackett.model.race import Array
+
+WHOLE = 1 << 21  # entries of W that are made at once, in one call of the map
+Places = npt.NDArray[np.intp]
+
+
+def fit_features(features: Any, X: Any, y: Any, sample_weight: Array | None) -> Any:
+    """Fit a feature map, handing on the weights of the rows where it takes them."""
+    if sample_weight is not None and has_fit_parameter(features, "sample_weight"):
+        return features.fit(X, y, sample_weight=sample_weight)
+    return features.fit(X, y)
+
+
+def feature_names(features: Any) -> Any:
+    """Names of a fitted map's output, or None where it has none."""
+    try:
+        return features.get_feature_names_out()
+    except (AttributeError, ValueError):
+        return None
+
+
+def transform(features: Any, X: Any, places: Places | None = None) -> Features:
+    """W of rows of X, of all of them unless their places are given: an array if it is small, else made as needed."""
+    W = MappedRows(features, X, places)
+    return W[:] if W.shape[0] * W.shape[1] <= WHOLE else W
+
+
+class MappedRows:
+    """W = 𝒦(X), a map that treats every row by itself; X is held and W is not.
+
+    Parameters
+    ----------
+    features : transformer
+        The fitted map.
+    X : array or data frame (n, d)
+        What it takes.
+    places : array of int, optional
+        The rows of X that are meant, in this order; one may come twice.
+    """
+
+    def __init__(self, features: Any, X: Any, places: Places | None = None):
+        self.features, self.X, self.places = features, X, places
+        self._n_rows = _num_samples(X) if places is None else len(places)
+        first = self[:1]
+        self.shape, self.dtype = (self._n_rows, first.shape[1]), first.dtype
+
+    def __getitem__(self, rows: slice | Places) -> npt.NDArray[np.floating]:
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(self._n_rows))
+        places = rows if self.places is None else self.places[rows]
+        some = self.X if len(places) == self._n_rows and self.places is None else _safe_indexing(self.X, places)
+        return check_features(self.features.transform(some), lambda: feature_names(self.features), places)
