@@ -49,8 +49,8 @@ def make_task(
     groups: npt.NDArray[np.intp] | None = None,
 ) -> Task:
     """Merge equal rows (of one group) and standardise."""
-    labels: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
-    found, place = np.unique(np.column_stack([codes, X, labels]), axis=0, return_inverse=True)
+    grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
+    found, place = np.unique(np.column_stack([codes, X, grouped]), axis=0, return_inverse=True)
     rows: Array = found[:, 1:-1].astype(np.float64)
     merged: Array = np.bincount(place.ravel(), weights=np.ones(len(X)) if weight is None else weight).astype(np.float64)
     mean, scale = mean_and_scale(rows, merged)
@@ -58,10 +58,8 @@ def make_task(
     rotation = principal_axes(Z) if Z.shape[1] > len(Z) else None
     if rotation is not None:
         Z = Z @ rotation
-    kept = None if groups is None else found[:, -1].astype(np.intp)
-    return Task(
-        Z, found[:, 0].astype(np.intp), merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept
-    )
+    kept, labels = None if groups is None else found[:, -1].astype(np.intp), found[:, 0].astype(np.intp)
+    return Task(Z, labels, merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept)
 
 
 def with_scores(task: Task) -> Task:
