@@ -320,5 +320,5 @@ def test_interruption_keeps_the_draws(sampler):
 
 def test_interruption_while_tuning_raises():
     threading.Timer(0.5, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt, match="no draws to keep"):
+    with pytest.raises(KeyboardInterrupt):
         SparseLogitClassifier(tune=10_000_000, random_state=0).fit(X, y)

@@ -74,7 +74,7 @@ CASES = [
         "inference",
         "max_draws",
         50,
-        r"max_draws=50\) .*where Gibbs\(target_ess=...\) gives up",
+        r"Gibbs\(max_draws=50\) .*where Gibbs\(target_ess=...\) gives up",
     ),
     (EXP | {"shape": 0.5}, Gibbs(**SHORT), "inference", "shape_prior", Gamma(2, 20), "shape='learn'"),
     (EXP, Gibbs(**SHORT, moves="none"), "inference", "move_budget", 1.0, r"no moves with Gibbs\(moves='none'\)"),
@@ -85,7 +85,7 @@ CASES = [
         "inference",
         "moves",
         "exchange",
-        r"Gibbs\(moves='none'\) or engine",
+        r"Use Gibbs\(moves='none'\) or engine",
     ),
     # Gibbs, learned directions
     (LEARNED, Gibbs(**SHORT), "inference", "draws", 30, CHANGES),

@@ -9,8 +9,7 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-_lock = threading.Lock()
-_held: list[contextlib.ExitStack] = []  # by the fits that are under way: what gives the threads back
+_limited = threading.Lock()
 
 
 @cache
@@ -22,7 +21,7 @@ def _libraries() -> ThreadpoolController:
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread; of several fits at a time, the last to end gives the threads back.
+    """Limit BLAS to one thread. Of several fits at a time the first sees to it: what it sets, it alone takes back.
 
     Examples
     --------
@@ -32,15 +31,11 @@ def one_blas_thread() -> Iterator[None]:
     ...     {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
     {1}
     """
-    with _lock:
-        held = _held[0] if _held else contextlib.ExitStack()
-        if not _held:
-            held.enter_context(_libraries().limit(limits=1, user_api="blas"))
-        _held.append(held)
-    try:
+    if not _limited.acquire(blocking=False):
         yield
+        return
+    try:
+        with _libraries().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        with _lock:
-            if len(_held) == 1:
-                held.close()
-            _held.remove(held)
+        _limited.release()

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
+from plackett.blas import one_blas_thread
 from plackett.classifier import PlackettLuceClassifier
 from plackett.engines import make_engine
 from plackett.inference import EM
@@ -74,7 +75,8 @@ def regularization_path(
         rows = make_engine(clf.engine).prepare(features, codes, None, len(clf.classes_))
         inner = clf._make_inference()
         assert isinstance(inner, EM)
-        found = [np.exp(climb.log_weights) for climb in inner.path(rows, order, coarse=0.0)]
+        with one_blas_thread():
+            found = [np.exp(climb.log_weights) for climb in inner.path(rows, order, coarse=0.0)]
     else:
         found = [_summary(clone(clf).set_params(shape=a).fit(X, y), statistic) for a in order]
     return Bunch(

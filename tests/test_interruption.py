@@ -1,0 +1,66 @@
+"""Ctrl-C ends the command line with status 130 at any moment, and keeps the draws where there are some."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plackett import load
+
+EXP = ["--features", "exp"]
+GOES_ON = [*EXP, "--target-ess", "1000000", "--draws", "20", "--chains", "2"]
+
+
+def run(folder, moment, *arguments, **environment):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    rows = [f"{a:.3f},{b:.3f},{'yes' if a + rng.normal() > 0 else 'no'}" for a, b in x]
+    (folder / "table.csv").write_text("\n".join(["a,b,answer", *rows]))
+    command = [sys.executable, str(Path(__file__).with_name("interrupted.py")), moment]
+    command += ["fit", "table.csv", "--target", "answer", "--out", "m.plk", *arguments]
+    began = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, env=os.environ | environment
+    )
+    return done, time.perf_counter() - began
+
+
+@pytest.mark.parametrize(
+    "moment, arguments",
+    [
+        ("import plackett.cli", []),
+        ("import sklearn", []),
+        ("import numba", EXP),
+        ("held-out rows", []),
+        ("held-out modes", []),
+        ("tuning", EXP),
+        ("writing", ["--inference", "em"]),
+    ],
+)
+def test_with_nothing_to_keep(tmp_path, moment, arguments):
+    done, _ = run(tmp_path, moment, *arguments)
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"table.csv"}
+
+
+def test_while_compiling(tmp_path):
+    """Without waiting for the compiler, which takes ten times as long."""
+    cache = tmp_path / "cache"
+    done, seconds = run(tmp_path, "compiling", *EXP, NUMBA_CACHE_DIR=str(cache))
+    assert done.returncode == 130 and "Traceback" not in done.stderr
+    assert not (tmp_path / "m.plk").exists()
+    assert not list(cache.rglob("schedule.iterations*.nbc")), "the largest kernel was compiled to its end"
+    assert seconds < 120
+
+
+@pytest.mark.parametrize("moment, arguments", [("drawing", GOES_ON), ("diagnosing", GOES_ON)])
+def test_with_draws_to_keep(tmp_path, moment, arguments):
+    done, _ = run(tmp_path, moment, *arguments)
+    assert done.returncode == 130, done.stderr
+    assert "note: interrupted: the" in done.stderr and "Traceback" not in done.stderr
+    assert load(tmp_path / "m.plk").posterior_.shape.shape[1] >= 20
