@@ -373,7 +373,7 @@ def test_what_is_kept_does_not_depend_on_the_portions(seed):
             store.halve()
         n = min(int(rng.integers(1, 40)), store.room(), 500 - store.iterations)
         some = x[:, store.iterations : store.iterations + n]
-        store.add(store.select(Portion(some, some[..., 0, 0], some[..., 0, 0]), n), n)
+        store.add(store.select(Portion(some, some[..., 0, 0], some[..., 0, 0])), n)
         assert store.count <= 20 and store.thin & (store.thin - 1) == 0
     assert store.thin == 32
     for kept in store.filled():

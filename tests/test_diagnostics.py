@@ -1,10 +1,15 @@
 """Our R-hat and effective sample sizes are ArviZ's."""
 
+import re
+
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from plackett.diagnostics import measures
+from plackett import Gibbs
+from plackett.diagnostics import Diagnostics, advice, measures
+from plackett.directions.diagnostics import DirectionDiagnostics
+from plackett.directions.diagnostics import advice as advice_on_directions
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 
@@ -35,3 +40,25 @@ def test_measures_equal_arviz(chains, draws):
 def test_a_constant_has_no_rhat_and_counts_as_independent():
     rhat, bulk, tail = measures(np.ones((2, 50, 1)))
     assert np.isnan(rhat[0]) and bulk[0] == 100 and tail[0] == 100
+
+
+BAD = Diagnostics(*[np.array(x) for x in (1.5, 20.0, 20.0)], 1.5, 20.0, 20.0, *[np.array(x) for x in (1.5, 20.0, 20.0)])
+APART = DirectionDiagnostics(*[np.array([x]) for x in (2.0, 5.0, 5.0)], monte_carlo_error=0.1)
+
+
+@pytest.mark.parametrize("chains, draws", [(4, 250), (8, 250), (16, 1000)])
+@pytest.mark.parametrize("judge, found", [(advice, BAD), (advice_on_directions, APART)], ids=["weights", "directions"])
+@pytest.mark.parametrize(
+    "limits, end", [({}, None), ({"target_ess": 400.0}, None), ({"max_seconds": 2.5}, "max_seconds")]
+)
+def test_advice_is_new(judge, found, chains, draws, limits, end):
+    """Whatever it names is more than the run had."""
+    settings = Gibbs(draws=draws, tune=100, chains=chains, **limits)
+    for word in (judge(found, settings, end), judge(None, settings, end)):
+        advised = re.findall(r"Gibbs\((\w+)=([^)]*)\)", word)
+        assert advised
+        for name, value in advised:
+            before = getattr(settings, name)
+            assert before is None or float(value) >= 2 * before
+    if end is not None:
+        assert f"Gibbs({end}=10)" in judge(found, settings, end)

@@ -160,9 +160,9 @@ def test_sampler_recovers_the_prior_of_the_shape_when_data_say_nothing(quiet):
     """One row for each class with equal features: the posterior of λ̄ is nearly the prior, for each a."""
     X, y = np.zeros((2, 1)), np.array([0, 1])
     prior = LogUniform(0.5, 2.0)
-    clf = PlackettLuceClassifier(
-        Gibbs(draws=20000, moves="none", shape_prior=prior), random_state=0, features="exp"
-    ).fit(X, y)
+    sampler = Gibbs(draws=20000, moves="none", shape_prior=prior)
+    with pytest.warns(UserWarning, match="all rows are alike"):
+        clf = PlackettLuceClassifier(sampler, random_state=0, features="exp").fit(X, y)
     a = clf.posterior_.shape
     assert prior.lower <= a.min() and a.max() <= prior.upper
     # p(y|a) = (1/K)^2-ish varies little in a: E[p1 p2] with p ~ Beta(3a, 3a)

@@ -197,7 +197,7 @@ class Run(ABC):
         for task in tasks:
             task.result()
         store = self.seen if tuning else self.store
-        selected = store.select(portion, n)
+        selected = store.select(portion)
         if tuning:
             self._tuned(selected, n)
         else:
@@ -261,7 +261,7 @@ class Run(ABC):
                 )
             part = min(left, store.room())
             seen = -((-store.iterations % thin - part) // thin)  # draws of the portion in these iterations
-            store.add(store.select(portion, part, thin), part)
+            store.add(store.select(Portion(*(array[:, :seen] for array in portion)), thin), part)
             portion, left = Portion(*(array[:, seen:] for array in portion)), left - part
 
     def close(self) -> None:

@@ -34,11 +34,10 @@ class Store:
         """Iterations that still fit."""
         return self.capacity * self.thin - self.iterations
 
-    def select(self, portion: Portion, n_iterations: int, held: int = 1) -> Portion:
-        """The draws of the next so many iterations that will be kept; the portion has every `held`-th of them."""
-        first, there = -self.iterations % self.thin, -self.iterations % held
-        kept = slice((first - there) // held, -((there - n_iterations) // held), self.thin // held)
-        return Portion(*(array[:, kept] for array in portion))
+    def select(self, portion: Portion, held: int = 1) -> Portion:
+        """The draws that will be kept of the next iterations, of which the portion has every `held`-th."""
+        first = (-self.iterations % self.thin - -self.iterations % held) // held
+        return Portion(*(array[:, first :: self.thin // held] for array in portion))
 
     def add(self, selected: Portion, n_iterations: int) -> None:
         """Take in what `select` gave of so many iterations."""
