@@ -15,13 +15,14 @@ import numpy as np
 
 from benchmarks.data import load, sets
 from plackett import Gibbs, PlackettLuceClassifier
+from plackett.inference.gibbs import USUAL
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 NUMBERS = FOLDER / "mixing.json"
 COLOURS = {"none": "#D55E00", "exchange": "#0072B2"}  # vermilion and blue of Okabe and Ito
 MARKERS = {"none": "o", "exchange": "D"}
 LABELS = {"none": 'moves="none"', "exchange": 'moves="exchange"'}
-TUNE = Gibbs().completed().tune
+TUNE = USUAL["tune"]
 GLUCOSE = 1  # column of Pima
 FLOOR, THIN = -8.0, 8  # of the traces
 

@@ -340,6 +340,10 @@ def test_a_killed_fit_goes_on_to_the_same_draws(iris, tmp_path, quiet, monkeypat
     resumed = fit(checkpoint=path)
     np.testing.assert_array_equal(resumed.posterior_.directions, whole.posterior_.directions)
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    settings["draws"] = 30
+    extended, whole = fit(checkpoint=path), fit()
+    np.testing.assert_array_equal(extended.posterior_.directions, whole.posterior_.directions)
+    np.testing.assert_array_equal(extended.predict_proba(X), whole.predict_proba(X))
     with pytest.raises(CheckpointError, match="another fit"):
         PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), features="learned").fit(X[:-1], y[:-1])
 

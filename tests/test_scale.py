@@ -8,6 +8,7 @@ from plackett import EM, Gibbs, PlackettLuceClassifier, load
 from plackett.directions.learning import LearnedDirections
 from plackett.directions.scores import MOST, knots_of, normal_scores
 from plackett.directions.stacking import choose_scale, folds_of
+from plackett.inference.limits import Clock
 from plackett.directions.task import make_task, with_scores
 
 SHORT = Gibbs(draws=30, tune=60, chains=2)
@@ -51,7 +52,7 @@ def test_held_out_rows_choose_the_scale(seen):
     Z, y = twisted()
     X = np.exp(3 * Z) if seen == "exp" else Z**3 / 10 + Z
     task = make_task(X, y, None, np.random.SeedSequence(0))
-    chosen, held_out = choose_scale(task, LearnedDirections(components=1), 0.02, 60, 40)
+    chosen, held_out = choose_scale(task, LearnedDirections(components=1), 0.02, 60, Clock())
     assert (chosen.knots is not None) == (seen == "exp")
     assert held_out.average.shape == (len(chosen.Z), 2) and held_out.fold.max() == 9
     np.testing.assert_allclose(held_out.average.sum(axis=1), 1)

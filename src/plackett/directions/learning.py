@@ -27,9 +27,9 @@ class LearnedDirections(BaseEstimator):
     own_shape : float
         Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
     covariate_spread : float
-        Deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
+        Gibbs: deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
     leapfrogs : int
-        The longest trajectory of the sampler, in steps.
+        Gibbs: the longest trajectory of the sampler, in steps.
 
     Examples
     --------

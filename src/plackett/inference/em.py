@@ -146,16 +146,18 @@ class EM(BaseEstimator):
     Parameters
     ----------
     tol : float
-        Stop when (10) moves no normalised weight by more than this.
+        Fixed features: stop when (10) moves no normalised weight by more than this.
     max_iter : int
-        Iterations at the final shape; earlier shapes of the walk down from 1 are run to a coarser tolerance.
+        Iterations at the final shape; earlier shapes of the walk down from 1 are run to a coarser tolerance. With
+        learned directions, iterations at each penalty.
     accelerate : bool
-        Extrapolate (Anderson), safeguarded so that the objective never falls. False gives the plain EM of the
-        paper.
+        Fixed features: extrapolate (Anderson), safeguarded so that the objective never falls. False gives the plain EM
+        of the paper.
     shapes : sequence of float
-        The path of ``shape="learn"``, tried in decreasing order with warm starts.
+        Fixed features: the path of ``shape="learn"``, tried in decreasing order with warm starts.
     cv : int, splitter or iterable
-        Folds of ``shape="learn"``; anything that scikit-learn takes as ``cv``.
+        Folds of ``shape="learn"``, and of the penalties of learned directions; anything that scikit-learn takes as
+        ``cv``.
 
     Examples
     --------
