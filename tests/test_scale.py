@@ -8,8 +8,8 @@ from plackett import EM, Gibbs, PlackettLuceClassifier, load
 from plackett.directions.learning import LearnedDirections
 from plackett.directions.scores import MOST, knots_of, normal_scores
 from plackett.directions.stacking import choose_scale, folds_of
-from plackett.inference.limits import Clock
 from plackett.directions.task import make_task, with_scores
+from plackett.inference.limits import Clock
 
 SHORT = Gibbs(draws=30, tune=60, chains=2)
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-
-INTERRUPTED = 130
 
 
 def main() -> None:
@@ -20,19 +16,7 @@ def main() -> None:
             raise
         sys.exit(f"plackett: the command line needs {missing.name}: pip install 'plackett[cli]'")
     except KeyboardInterrupt:
-        _leave()
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _leave()
-        raise
-
-
-def _leave() -> None:
-    """End at once: threads that are in the middle of something would be waited for."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # whoever read it may be gone
-            stream.flush()
-    os._exit(INTERRUPTED)
+        sys.exit(130)
 
 
 if __name__ == "__main__":
