@@ -1,4 +1,7 @@
-"""Scales of covariates for learned directions, and groups of rows that are held out together."""
+"""Scales of covariates for learned directions, groups of rows held out together, and the memory of many rows."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -122,3 +125,47 @@ def test_groups_that_cannot_be_used(iris):
         PlackettLuceClassifier(SHORT, features="learned").fit(X, y, groups=np.arange(149))
     with pytest.raises(ValueError, match="at least two"):
         PlackettLuceClassifier(SHORT, features="learned").fit(X, y, groups=np.zeros(150))
+
+
+MEMORY = """
+import resource, sys, warnings
+import numpy as np
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+
+warnings.simplefilter("ignore")
+
+
+def table(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 20))
+    return X, (X[:, 0] + rng.logistic(size=n) > 0).astype(int) + (X[:, 1] > 1)
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+model = PlackettLuceClassifier({inference}, shape=0.5, features="exp", random_state=0)
+X, y = table(6_000)
+model.fit(X, y).predict_proba(X)
+before = peak()
+X, y = table(200_000)
+model.fit(X, y)
+print((peak() - before) / X.nbytes)
+if not isinstance(model.inference, EM):
+    model.predict_proba(X[:30_000]), model.predict_interval(X[:5_000])
+print((peak() - before) / X.nbytes)
+"""
+
+
+@pytest.mark.parametrize(
+    "inference", ["Variational(tol=1e-2)", "EM(tol=1e-3)", "Gibbs(20, tune=0, chains=1, moves='none')"]
+)
+def test_a_fit_takes_four_times_the_memory_of_its_covariates(inference):
+    """X itself, W, which has twice as many columns, and what a row more or less needs; predictions take no more."""
+    pytest.importorskip("resource")
+    code = MEMORY.format(inference=inference)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    fit, prediction = map(float, done.stdout.split())
+    assert 2.5 < fit <= 4
+    assert prediction <= 4

@@ -32,7 +32,7 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
 from plackett.mapped import feature_names, fit_features, transform
 from plackett.model.race import Array
-from plackett.posterior import Point, chunks
+from plackett.posterior import Point, chunks, mean_probabilities
 from plackett.selection import cross_validated_losses
 from plackett.settings import check_all_read
 from plackett.summary import Summarised
@@ -253,10 +253,9 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Class probabilities (n, K), averaged over the posterior."""
         check_is_fitted(self)
         if not isinstance(self.posterior_, DirectionDraws):
-            return super().predict_proba(X)
+            return mean_probabilities(self._transform(X), self.posterior_.flat_draws())
         X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
-        scores = np.concatenate([gates.reshape(len(gates), -1) @ self.weights_.T for gates in self.features_.chunks(X)])
-        return sharpened(scores, self.posterior_.power)
+        return sharpened(self.features_.mixed(X, self.weights_), self.posterior_.power)
 
     def _interval(self, X: Any, prob: float) -> tuple[Array, Array]:
         """Refused for EM; for learned directions around the prediction, which may lean on a mode that is no draw."""

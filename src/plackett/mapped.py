@@ -5,6 +5,7 @@ W of many rows takes more memory than X, and whoever needs it keeps it in a layo
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from plackett.engines import Features
+from plackett.engines.base import RUN, Features
 from plackett.features import check_features
 from plackett.model.race import Array
 
@@ -38,7 +39,7 @@ def feature_names(features: Any) -> Any:
 def transform(features: Any, X: Any, places: Places | None = None) -> Features:
     """W of rows of X, of all of them unless their places are given: an array if it is small, else made as needed."""
     W = MappedRows(features, X, places)
-    return W[:] if W.shape[0] * W.shape[1] <= WHOLE else W
+    return W[:] if W.n_rows <= RUN or W.n_rows * W.shape[1] <= WHOLE else W
 
 
 class MappedRows:
@@ -56,13 +57,24 @@ class MappedRows:
 
     def __init__(self, features: Any, X: Any, places: Places | None = None):
         self.features, self.X, self.places = features, X, places
-        self._n_rows = _num_samples(X) if places is None else len(places)
-        first = self[:1]
-        self.shape, self.dtype = (self._n_rows, first.shape[1]), first.dtype
+        self.n_rows = _num_samples(X) if places is None else len(places)
+
+    @cached_property
+    def _first(self) -> npt.NDArray[np.floating]:
+        return self[:1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return self.n_rows, self._first.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        return self._first.dtype
 
     def __getitem__(self, rows: slice | Places) -> npt.NDArray[np.floating]:
-        if isinstance(rows, slice):
-            rows = np.arange(*rows.indices(self._n_rows))
-        places = rows if self.places is None else self.places[rows]
-        some = self.X if len(places) == self._n_rows and self.places is None else _safe_indexing(self.X, places)
+        places = np.arange(self.n_rows)[rows] if self.places is None else self.places[rows]
+        untouched = self.places is None and isinstance(rows, slice) and len(places) == self.n_rows and rows.step is None
+        some = self.X if untouched else _safe_indexing(self.X, places)
         return check_features(self.features.transform(some), lambda: feature_names(self.features), places)

@@ -14,7 +14,8 @@ from plackett.model.race import Array
 
 __all__ = ["Draws", "Gammas", "Point"]
 
-CHUNK = 1 << 22  # probabilities held at a time
+CHUNK = 1 << 18  # probabilities held at a time
+MANY = 1 << 24  # probabilities from which compiled code averages them
 
 
 class Posterior(Protocol):
@@ -106,18 +107,31 @@ def chunks(features: Features, weights: Array) -> Iterator[Array]:
     """Probabilities (2) of runs of rows under every draw: arrays (rows, S, K)."""
     n_draws, n_classes, p = weights.shape
     step = max(1, CHUNK // (n_draws * n_classes))
-    flat = weights.reshape(-1, p).T
-    silent = weights.sum(axis=2)  # a row that no active weight answers to says nothing: W = 1
+    flat = weights.transpose(2, 1, 0).reshape(p, -1)
+    silent = without_answer(weights).T
     for start in range(0, features.shape[0], step):
-        scores = (features[start : start + step] @ flat).reshape(-1, n_draws, n_classes)
-        scores = np.where(scores.any(axis=2, keepdims=True), scores, silent)
-        scores /= scores.sum(axis=2, keepdims=True)
-        yield scores
+        shares = (features[start : start + step] @ flat).reshape(-1, n_classes, n_draws)
+        total = shares.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            shares /= total
+        np.copyto(shares, silent, where=total == 0)
+        yield shares.transpose(0, 2, 1)
+
+
+def without_answer(weights: Array) -> Array:
+    """Probabilities (S, K) of a row that no active weight answers to: it says nothing, as if W = 1."""
+    sums = weights.sum(axis=2)
+    shares: Array = sums / sums.sum(axis=1, keepdims=True)
+    return shares
 
 
 def mean_probabilities(features: Features, weights: Array) -> Array:
     """Predictions averaged over draws (section 4.2), (n, K)."""
-    return averaged(chunks(features, weights))
+    if features.shape[0] * weights.shape[0] * weights.shape[1] < MANY:
+        return averaged(chunks(features, weights))
+    from plackett.averaging import mean_shares
+
+    return mean_shares(features, weights, without_answer(weights))
 
 
 def probability_interval(features: Features, weights: Array, prob: float) -> tuple[Array, Array]:

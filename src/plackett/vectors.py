@@ -18,6 +18,8 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
+from plackett.compiled import jit
+
 WIDTH = 8
 DOUBLE, LONG, INT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 DOUBLES, LONGS = ir.VectorType(DOUBLE, WIDTH), ir.VectorType(LONG, WIDTH)
@@ -251,3 +253,16 @@ def mantissa(typingctx: Any, x: Any) -> Any:
         return builder.bitcast(builder.or_(bits, _constant(0x3FF0000000000000, LONGS)), DOUBLES)
 
     return lanes(lanes), codegen
+
+
+@jit
+def dot(a, b):
+    """a·b of contiguous arrays of any length: lanes first, then what is left."""
+    whole = a.size - a.size % WIDTH
+    sums = spread(0.0)
+    for i in range(0, whole, WIDTH):
+        sums = multiply_add(load(a, i), load(b, i), sums)
+    result = total(sums)
+    for i in range(whole, a.size):
+        result += a[i] * b[i]
+    return result

@@ -12,8 +12,10 @@ from sklearn.utils.validation import validate_data
 
 from plackett.directions.scores import normal_scores
 from plackett.model.race import Array
+from plackett.pieces import COLUMNS, over_rows
 
-CHUNK = 1 << 22  # gates held at a time
+CHUNK = 1 << 18  # gates held at a time
+MANY = 1 << 22  # gates from which all cores make them
 FLOOR = 1e-12  # a shut gate, so that products of gates do not underflow
 FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
 
@@ -72,15 +74,28 @@ class Gates(TransformerMixin, BaseEstimator):
 
     def chunks(self, X: Array) -> Iterator[Array]:
         """Gates (rows, S, M) of runs of rows."""
-        Z = self.standardised(X)
-        flat = self.directions.reshape(-1, self.directions.shape[2]).T
+        S, M, r = self.directions.shape
+        flat, offsets = self.directions.transpose(2, 1, 0).reshape(r, M * S), self.offsets.T
         step = max(1, CHUNK // self.offsets.size)
-        for start in range(0, len(Z), step):
-            score = (Z[start : start + step] @ flat).reshape(-1, *self.offsets.shape) + self.offsets
-            score -= score.max(axis=2, keepdims=True)
-            np.exp(score, out=score)
-            score /= score.sum(axis=2, keepdims=True)
-            yield score
+        for start in range(0, len(X), step):
+            scores = (self.standardised(X[start : start + step]) @ flat).reshape(-1, M, S)
+            yield softmax(scores, offsets).transpose(0, 2, 1)
+
+    def mixed(self, X: Array, weights: Array) -> Array:
+        """Σ_sj π_sj(x) weights_ksj of every row and k, (n, K), for weights (K, S·M); the gates are not kept."""
+        S, M, r = self.directions.shape
+        step = max(1, COLUMNS // M)
+        of_classes = weights.reshape(-1, S, M)
+
+        def work(piece: Array) -> Array:
+            Z, total = self.standardised(piece).T, np.zeros((len(weights), len(piece)))
+            for s in range(0, S, step):
+                scores = self.directions[s : s + step].reshape(-1, r) @ Z
+                gates = softmax(scores.reshape(-1, M, len(piece)), self.offsets[s : s + step, :, None])
+                total += of_classes[:, s : s + step].reshape(len(weights), -1) @ gates.reshape(-1, len(piece))
+            return total.T
+
+        return over_rows(work, [X], many=len(X) * S * M >= MANY)
 
     def standardised(self, X: Array) -> Array:
         """The rows z that the directions see."""
@@ -99,6 +114,15 @@ class Gates(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+def softmax(scores: Array, offsets: Array) -> Array:
+    """e^{score + offset} over its sum along axis 1, in place."""
+    scores += offsets
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
 
 
 def standardise(

@@ -84,14 +84,27 @@ def canonical_order(features: Features, codes: npt.NDArray[np.intp]) -> tuple[np
     """Rows by class, then by a projection of their features on a fixed direction; and that projection.
 
     The order depends on what the rows hold and not on how they came, so that sums and random draws are
-    the same for shuffled data; equal rows are interchangeable. A library's matrix product would round a row
-    by its place.
+    the same for shuffled data; equal rows are interchangeable. On the first direction, zeros and ones in different
+    columns often have equal sums: a second one tells such rows apart.
     """
-    direction = np.modf(np.arange(1, features.shape[1] + 1) * 0.6180339887498949)[0]
-    key = np.empty(features.shape[0])
-    for place, some in runs(features):
-        np.einsum("ij,j->i", some, direction, out=key[place])
-    return np.lexsort((key, codes)), key
+    n, p = features.shape
+    key = _projection(features, np.arange(n), np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0])
+    order = np.lexsort((key, codes))
+    equal = (np.diff(key[order]) == 0) & (np.diff(codes[order]) == 0)
+    if equal.any():
+        tied = np.append(equal, False) | np.append(False, equal)
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((_projection(features, rows, uniforms(1, p)), key[rows], codes[rows]))]
+    return order, key
+
+
+def _projection(features: Features, rows: npt.NDArray[np.intp], direction: Array) -> Array:
+    """W_r·direction of these rows; a library's matrix product would round a row by its place."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), RUN):
+        some = slice(start, start + RUN)
+        np.einsum("ij,j->i", np.asarray(features[rows[some]], dtype=np.float64), direction, out=found[some])
+    return found
 
 
 # Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from numba.extending import intrinsic
 from plackett.compiled import jit
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.pieces import cores
 from plackett.vectors import WIDTH, count_below, load, log, multiply_add, smaller, smallest, spread, store, total
 
 LANES = 64
@@ -316,8 +316,3 @@ class NumbaEngine:
         """Pack the rows, in canonical order."""
         order, _ = canonical_order(features, codes)
         return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

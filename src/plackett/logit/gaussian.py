@@ -9,20 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from plackett.compiled import jit
-from plackett.vectors import WIDTH, load, multiply_add, spread, total
-
-
-@jit
-def dot(a, b):
-    """a·b."""
-    whole = a.size - a.size % WIDTH
-    lanes = spread(0.0)
-    for i in range(0, whole, WIDTH):
-        lanes = multiply_add(load(a, i), load(b, i), lanes)
-    result = total(lanes)
-    for i in range(whole, a.size):
-        result += a[i] * b[i]
-    return result
+from plackett.vectors import WIDTH, dot, load, multiply_add, spread, total
 
 
 @jit
