@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-data browser lint format bench bench-prediction docs fresh clean
+.PHONY: demo test test-slow test-data browser lint format bench bench-prediction docs clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.demo
@@ -51,9 +51,6 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
-
-fresh:  # forget compiled kernels
-	find src -name '*.nb[ic]' -delete
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache docs/_build docs/api docs/auto_examples
