@@ -533,9 +533,13 @@ def test_limits_of_em_and_of_tuning_are_passed_on(folder, tmp_path):
     result = plackett(*fit, "--inference", "em", "--max-iter", "2", "--out", tmp_path / "m")
     assert "did not converge in 2 iterations" in result.stderr and "Raise --max-iter or --tol." in result.stderr
     assert load(tmp_path / "m").inference.max_iter == 2
-    plackett(*fit, "--draws", "8", "--tune", "12", "--chains", "2", "--max-draws", "20", "--out", tmp_path / "m")
+    short = ["--draws", "8", "--tune", "12", "--chains", "2", "--out", tmp_path / "m"]
+    plackett(*fit, *short)
     clf = load(tmp_path / "m")
-    assert clf.n_iter_ == 20 and clf.trace_.shape == (2, 8) and clf.inference.max_draws == 20
+    assert clf.n_iter_ == 20 and clf.trace_.shape == (2, 8)
+    plackett(*fit, *short, "--target-ess", "1e6", "--max-draws", "20")
+    clf = load(tmp_path / "m")
+    assert clf.n_iter_ == 32 and clf.inference.max_draws == 20
 
 
 @pytest.mark.parametrize(
