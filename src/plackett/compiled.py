@@ -35,14 +35,14 @@ def _sources() -> str:
 SOURCES = _sources()
 
 
-def jit(function: Callable[..., Any]) -> Any:
+def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`numba.njit` that releases the interpreter lock and caches where a cache can be written.
 
     Arithmetic is strict: sums are taken as they are written and nothing is fused, so that a kernel rounds the same
     whatever it is compiled into, and a seed gives the same draws. Loops over rows that must be fast are written with
     `plackett.vectors`. A cached kernel is compiled anew when any kernel of the package has been edited.
     """
-    kernel = numba.njit(nogil=True, error_model="numpy")(function)
+    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
         kernel.enable_caching()
         kernel._cache._cache_file._source_stamp = SOURCES
@@ -51,21 +51,29 @@ def jit(function: Callable[..., Any]) -> Any:
     return kernel
 
 
+def inner(function: Callable[..., Any]) -> Any:
+    """The same for what only other kernels call: no way in from Python is compiled, and no references are counted.
+
+    Such a kernel can neither allocate nor return an array.
+    """
+    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+
+
 def record(kind: Any, *fields: Any) -> Any:
     """The compiled type of a NamedTuple whose fields have these types."""
     return types.NamedTuple(fields, kind)
 
 
-def apart(returned: Any, *arguments: Any) -> Callable[..., Any]:
+def apart(returned: Any, *arguments: Any, allocates: bool = False) -> Callable[..., Any]:
     """A kernel of one signature that other kernels call without taking its body in.
 
     Numba links what a kernel calls into the kernel and optimises all of it anew, so that a body at the bottom is
     compiled once for every function above it. A kernel made apart is compiled, or loaded, when its module is imported,
-    and its callers know its address alone.
+    and its callers know its address alone. Where it does not allocate, no references are counted.
     """
 
     def compile(function: Callable[..., Any]) -> Any:
-        kernel = jit(function)
+        kernel = jit(function, _nrt=allocates)
         kernel.compile(returned(*arguments))
         kernel.disable_compile()
         (made,) = kernel.overloads.values()

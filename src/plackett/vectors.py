@@ -18,7 +18,7 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
-from plackett.compiled import jit
+from plackett.compiled import inner
 
 WIDTH = 8
 DOUBLE, LONG, INT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
@@ -255,7 +255,7 @@ def mantissa(typingctx: Any, x: Any) -> Any:
     return lanes(lanes), codegen
 
 
-@jit
+@inner
 def dot(a, b):
     """a·b of contiguous arrays of any length: lanes first, then what is left."""
     whole = a.size - a.size % WIDTH

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import CUBE, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, jit, record
+from plackett.compiled import CUBE, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, inner, record
 from plackett.model.race import Array
 from plackett.vectors import WIDTH, exp, larger, load, log, multiply_add, spread, store, total
 
@@ -89,7 +89,7 @@ def make_room(n_components: int, n_columns: int, n_classes: int) -> Room:
     )
 
 
-@jit
+@inner
 def scores_of(x, beta, score):
     """score = β x over one panel."""
     M, d = beta.shape
@@ -114,7 +114,7 @@ def scores_of(x, beta, score):
         store(score, at + 3 * LANES + WIDTH, r3)
 
 
-@jit
+@inner
 def add_products(values, residual, first, last, lanes):
     """lanes += residual xᵀ over the panels first ≤ q < last, lane by lane."""
     M, d = lanes.shape[:2]
@@ -146,7 +146,7 @@ def add_products(values, residual, first, last, lanes):
             store(lanes, at + 3 * WIDTH * d + WIDTH, b3)
 
 
-@jit
+@inner
 def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gate_lanes):
     """Turn the scores of eight rows into w(ρ − π); adds wρ and wπ to the lanes, returns w·ln p in each lane.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compiled import inner, jit
 from plackett.directions.prior import log_density
 from plackett.model.race import Array
 
@@ -51,7 +51,7 @@ def windows(tune: int) -> npt.NDArray[np.int64]:
     return np.array(ends, dtype=np.int64)
 
 
-@jit
+@inner
 def adapt(walk, accepted, ends):
     """One step of dual averaging and of the running variances; a new mass where a window ends."""
     numbers, q, variance = walk.numbers, walk.position, walk.variance

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import REAL, REALS, TABLE, WHOLES, apart, jit, record
+from plackett.compiled import REAL, REALS, TABLE, WHOLES, apart, inner, record
 from plackett.directions.gradient import PANELS, ROOM, Panels, Room, log_likelihood, make_room
 from plackett.model.race import Array
 
@@ -98,7 +98,7 @@ def directions_of(u: Array, v: Array, log_s: Array, log_sigma: Array, owner: npt
     return beta
 
 
-@jit
+@inner
 def unpack(q, prior, scale, beta, log_weights):
     """Fill s, β and ln λ from a position, as `directions_of` and `log_weights_of` do."""
     (K, M), d = log_weights.shape, len(scale)

@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from plackett.compiled import jit
+from plackett.compiled import inner, jit
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.pieces import cores
@@ -92,7 +92,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), codegen
 
 
-@jit
+@inner
 def uniform(key, row):
     """The same numbers as `plackett.engines.base.uniforms`."""
     bits = key + row * _STEP
@@ -102,7 +102,7 @@ def uniform(key, row):
     return (np.float64(np.int64(bits >> np.uint64(12))) + 0.5) * 2.0**-52
 
 
-@jit
+@inner
 def _sums(values, q, own, total, T, R):
     """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four vectors of them at a time."""
     p = values.shape[1]
@@ -122,7 +122,7 @@ def _sums(values, q, own, total, T, R):
         _store_four(R, half, r0, r1, r2, r3)
 
 
-@jit
+@inner
 def _store_four(out, at, a, b, c, d):
     store(out, at, a)
     store(out, at + WIDTH, b)
@@ -130,7 +130,7 @@ def _store_four(out, at, a, b, c, d):
     store(out, at + 3 * WIDTH, d)
 
 
-@jit
+@inner
 def _log_shares(weight, T, R):
     """Σ_r weight_r ln(T_r / R_r)."""
     margin, shares = spread(1.0), spread(0.0)
@@ -147,14 +147,14 @@ def _log_shares(weight, T, R):
     return value
 
 
-@jit
+@inner
 def _read_ahead(values, panel, j):
     start = (panel * values.shape[1] + j) * LANES
     for lane in range(0, LANES, 64 // values.itemsize):
         prefetch(values, start + lane)
 
 
-@jit
+@inner
 def _add_weighted(values, q, j, by, lanes):
     """Add Σ_r by_r W_rj to the lanes of feature j."""
     at = (q * values.shape[1] + j) * LANES
@@ -165,7 +165,7 @@ def _add_weighted(values, q, j, by, lanes):
     store(lanes, WIDTH * j, even + odd)
 
 
-@jit
+@inner
 def _clear(lanes):
     for at in range(0, lanes.size, WIDTH):
         store(lanes, at, spread(0.0))
@@ -230,7 +230,7 @@ def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
             exposure[b, j] = total(load(lanes, WIDTH * j))
 
 
-@jit
+@inner
 def _climb(values, q, half, own, target, z, below, lanes):
     """Count the running sums of W_rj U_j below each target, and add Σ_r z_r W_rj to the lanes, for half a panel."""
     p = values.shape[1]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.np.random.generator_core import next_uint64
 
-from plackett.compiled import REAL, REALS, TRUTH, jit, record
+from plackett.compiled import REAL, REALS, TRUTH, inner, jit, record
 from plackett.engines.numba import sample_blocks
 from plackett.model.race import Array, Weights
 
@@ -73,13 +73,13 @@ def log_gamma(x):
     return (z - 0.5) * log(z) - z + 0.9189385332046727 + series - log(x * (x + 1.0) * (x + 2.0) * (x + 3.0))
 
 
-@jit
+@inner
 def log_add(x, y):
     """ln(e^x + e^y)."""
     return max(x, y) + math.log1p(math.exp(-abs(x - y)))
 
 
-@jit
+@inner
 def normalise(log_weights):
     """Shift ln λ so that Σ λ = 1, and return the ln Λ it had."""
     K, p = log_weights.shape
@@ -97,7 +97,7 @@ def normalise(log_weights):
     return log_mass
 
 
-@jit
+@inner
 def draw_weights(rng, state, wins, exposure, rate):
     """λ_kj ~ Gam(a + n_kj, b + s_j), equation (13); `exposure` is in units of Λ = 1."""
     log_weights, numbers = state
@@ -125,13 +125,13 @@ def log_prior(target, log_shape):
     return left + part * (right - left)
 
 
-@jit
+@inner
 def log_dirichlet(shape, size, sum_log_weights):
     """Log-density of λ̄ ~ Dirichlet(a, …, a), without terms free of a."""
     return math.lgamma(shape * size) - size * math.lgamma(shape) + shape * sum_log_weights
 
 
-@jit
+@inner
 def draw_shape(rng, state, target, adapt):
     """Metropolis–Hastings on ln a given λ̄ (section 3.5), Λ integrated out; the step is adapted in tuning only.
 
@@ -155,7 +155,7 @@ def draw_shape(rng, state, target, adapt):
         numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
 
 
-@jit
+@inner
 def draw_mass(rng, state, rate):
     """Λ ~ Gam(Kpa, b): the likelihood does not know the scale (section 3.5, corrected)."""
     log_weights, numbers = state
@@ -189,7 +189,7 @@ def make_room(panels: Any, n_classes: int) -> Room:
     return Room(*(np.empty(size) for size in sizes))
 
 
-@jit
+@inner
 def key_from(rng):
     """The key of a pass: what `rng.integers(0, 1 << 62)` gives."""
     return next_uint64(rng.bit_generator) >> np.uint64(2)

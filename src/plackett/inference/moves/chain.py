@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plackett.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLE, WHOLES, apart, jit, record
+from plackett.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLE, WHOLES, apart, inner, jit, record
 from plackett.inference.moves.rows import (
     CANCELLED,
     COLUMNS,
@@ -71,13 +71,7 @@ def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
     )  # fmt: skip
 
 
-@jit
-def own(columns, x, k):
-    """The rows of class k."""
-    return x[columns.start[k] : columns.start[k + 1]]
-
-
-@jit
+@inner
 def log_likelihood(logs):
     """ln L from its parts."""
     total = -logs[logs.size - 1]
@@ -86,7 +80,7 @@ def log_likelihood(logs):
     return total
 
 
-@jit
+@inner
 def mass_of(weights):
     """Λ = Σ λ."""
     result = 0.0
@@ -96,7 +90,7 @@ def mass_of(weights):
     return result
 
 
-@jit
+@inner
 def add_up(columns, scores, out):
     """out = Σ_k scores_k, 1 on the padding."""
     copy(out, scores[0])
@@ -116,7 +110,7 @@ def refresh(columns, chain):
     chain.mass[0] = 1.0
     for k in range(K):
         score(columns, chain.weights[k], chain.scores[k])
-        rows = own(columns, chain.scores[k], k)
+        rows = chain.scores[k][columns.start[k] : columns.start[k + 1]]
         chain.logs[k] = sum_log(rows, rows, 0.0)
         chain.floor[k] = least(rows) if rows.size else 1.0
     add_up(columns, chain.scores, chain.rival)
@@ -126,7 +120,7 @@ def refresh(columns, chain):
     copy(chain.peak[K], chain.rival)
 
 
-@jit
+@inner
 def negligible(columns, chain):
     """A weight below this changes ln L by less than rounding does."""
     lowest = np.inf
@@ -142,21 +136,21 @@ def keep(chain):
     copy_table(chain.old_weights, chain.weights)
 
 
-@jit
+@inner
 def go_back(chain):
     """Forget a proposal."""
     copy_table(chain.theta, chain.old_theta)
     copy_table(chain.weights, chain.old_weights)
 
 
-@jit
+@inner
 def difference(chain, k, j, factor):
     """Change of the weight (k, j) before the factor; 0 if it is lost in rounding."""
     by = chain.weights[k, j] / factor - chain.old_weights[k, j]
     return by if abs(by) > 1e-17 * chain.floor[k] else 0.0
 
 
-@jit
+@inner
 def cancelled(new, peak):
     """The number of rows in which a sum has cancelled."""
     bad = 0
@@ -193,7 +187,7 @@ def rescore(columns, chain, k, factor, changed):
         pad(columns, new, 1.0)
 
 
-@jit
+@inner
 def scale_peak(columns, chain, k, factor):
     """After an accepted proposal with a factor: the rounding errors of class k were scaled with its scores."""
     if factor > 1.0:
@@ -202,7 +196,7 @@ def scale_peak(columns, chain, k, factor):
         rise(chain.peak[chain.theta.shape[0]], chain.peak[k])
 
 
-@jit
+@inner
 def evaluate(columns, chain, k, l):
     """ln L of the proposal, new_scores of classes k and l being in place."""
     K = chain.theta.shape[0]
@@ -222,10 +216,10 @@ def evaluate(columns, chain, k, l):
     return log_likelihood(chain.new_logs)
 
 
-@jit
+@inner
 def log_own(columns, chain, k):
     """Σ ln of the new scores of class k on its rows."""
-    rows = own(columns, chain.new_scores[k], k)
+    rows = chain.new_scores[k][columns.start[k] : columns.start[k + 1]]
     chain.new_logs[k] = sum_log(rows, rows, 0.0)
 
 
@@ -240,12 +234,12 @@ def evaluate_all(columns, chain):
     return log_likelihood(chain.new_logs)
 
 
-@jit
+@inner
 def take_scores(columns, chain, k):
     """Make the new scores of class k current."""
     copy(chain.scores[k], chain.new_scores[k])
     rise(chain.peak[k], chain.scores[k])
-    rows = own(columns, chain.scores[k], k)
+    rows = chain.scores[k][columns.start[k] : columns.start[k + 1]]
     chain.floor[k] = least(rows) if rows.size else 1.0
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import REALS, RNG, TABLE, WHOLE, WHOLES, apart, jit, record
+from plackett.compiled import REALS, RNG, TABLE, WHOLE, WHOLES, apart, inner, jit, record
 from plackett.inference.moves.chain import CHAIN, accept, evaluate_all, go_back, keep, log_likelihood, rescore
 from plackett.inference.moves.rows import COLUMNS, add, copy, fill, score
 from plackett.inference.sweeps import SHAPE, TARGET, log, log_gamma, log_gamma_draw, log_prior
@@ -54,7 +54,7 @@ MEMORY = record(
 )
 
 
-@jit
+@inner
 def largest(x):
     """The largest of non-negative numbers."""
     top = 0.0
@@ -80,7 +80,7 @@ def total_weights(weights, features, inside, outside):
     return total
 
 
-@jit
+@inner
 def constants_of_all(memory, b, a, base, constant, total):
     """For a block of all features: ln Γ(A) + Σ [α ln s − ln Γ(α)] + ln N(ln a; ln a_s, h²), and A."""
     known, rate, idle, won = memory.block_known[b], memory.block_rate[b], memory.idle, memory.won
@@ -92,7 +92,7 @@ def constants_of_all(memory, b, a, base, constant, total):
         total[s] = A
 
 
-@jit
+@inner
 def constants_of_part(memory, b, a, base, rest, constant, total):
     """For a part: ln Γ(A) − ln Γ(A − A_B) + (A − A_B) ln R + Σ_B [α ln s − ln Γ(α)], and A."""
     known, rate, idle, won = memory.block_known[b], memory.block_rate[b], memory.block_idle[b], memory.block_won[b]
@@ -104,14 +104,14 @@ def constants_of_part(memory, b, a, base, rest, constant, total):
         total[s] = A
 
 
-@jit
+@inner
 def less_logs(room, constant, total):
     """constant − A ln(R + Σ_B s λ), the sum being in `room`."""
     for s in range(room.size):
         room[s] = constant[s] - total[s] * log(room[s])
 
 
-@jit
+@inner
 def add_tilt(room, kappa, taken, theta, a):
     """room += (κ − a) θ where κ > 0."""
     for s in range(room.size):
@@ -180,7 +180,7 @@ def propose(memory, b, features, chain, rng, outside):
             chain.weights[k, j] = math.exp(chain.theta[k, j])
 
 
-@apart(WHOLE, COLUMNS, CHAIN, RNG, TARGET, MEMORY, WHOLE)
+@apart(WHOLE, COLUMNS, CHAIN, RNG, TARGET, MEMORY, WHOLE, allocates=True)
 def leap(columns, chain, rng, target, memory, tries):
     """Redraw the weights of a block of features from the laws, so many times; returns how often it moved.
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plackett.compiled import RNG, TRUTH, apart, jit
+from plackett.compiled import RNG, TRUTH, apart, inner, jit
 from plackett.inference.moves.chain import CHAIN, keep, metropolis, rescore, scale_peak
 from plackett.inference.moves.rows import COLUMNS
 from plackett.inference.moves.weights import pick
@@ -16,7 +16,7 @@ SPREAD = 0.25
 EXTREME = 1e6  # a share beyond this is refused, in both directions
 
 
-@jit
+@inner
 def sum_of(x):
     """Σ x."""
     result = 0.0
@@ -25,7 +25,7 @@ def sum_of(x):
     return result
 
 
-@jit
+@inner
 def variable_activity(columns, chain, k, l, level, out):
     """f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
     mass_k, mass_l = sum_of(chain.weights[k]), sum_of(chain.weights[l])
@@ -54,7 +54,7 @@ def log_chance(activity, chosen):
     return result
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG)
+@apart(TRUTH, COLUMNS, CHAIN, RNG, allocates=True)
 def mirror(columns, chain, rng):
     """Mirror one to three variables V between two classes and keep the level of both.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import NOTHING, REAL, REALS, TABLE, WHOLES, apart, jit, record
+from plackett.compiled import NOTHING, REAL, REALS, TABLE, WHOLES, apart, inner, jit, record
 from plackett.engines.base import Features, runs
 from plackett.model.race import Array
 from plackett.vectors import (
@@ -110,7 +110,7 @@ def partner_kernel(W: Features, mirror: npt.NDArray[np.int64]) -> Array:
     return affinity
 
 
-@jit
+@inner
 def _log_product(x, y, d, first, last):
     """Σ ln(x + d y) of the rows first ≤ i < last, at most RUN, and whether some product left the range of doubles.
 
@@ -152,7 +152,7 @@ def sum_log(x, y, d):
     return result
 
 
-@jit
+@inner
 def shift(out, x, y, d, peak):
     """out = x + d y; returns the number of rows that have cancelled."""
     bad = 0
@@ -163,7 +163,7 @@ def shift(out, x, y, d, peak):
     return bad
 
 
-@jit
+@inner
 def shift_two(out, x, y, d, z, e, peak):
     """out = x + d y + e z; returns the number of rows that have cancelled."""
     bad = 0
@@ -174,7 +174,7 @@ def shift_two(out, x, y, d, z, e, peak):
     return bad
 
 
-@jit
+@inner
 def replace(out, x, new, old, peak):
     """out = x + new − old; returns the number of rows that have cancelled."""
     bad = 0
@@ -185,21 +185,21 @@ def replace(out, x, new, old, peak):
     return bad
 
 
-@jit
+@inner
 def rise(peak, x):
     """peak = max(peak, x)."""
     for i in range(peak.size):
         peak[i] = max(peak[i], x[i])
 
 
-@jit
+@inner
 def add(x, y, d):
     """x += d y."""
     for i in range(x.size):
         x[i] += d * y[i]
 
 
-@jit
+@inner
 def add_four(out, w0, w1, w2, w3, d0, d1, d2, d3):
     """out += d0 w0 + d1 w1 + d2 w2 + d3 w3."""
     for i in range(out.size):
@@ -213,28 +213,28 @@ def copy(out, x):
         out[i] = x[i]
 
 
-@jit
+@inner
 def copy_table(out, x):
     """out = x, row by row."""
     for k in range(out.shape[0]):
         copy(out[k], x[k])
 
 
-@jit
+@inner
 def fill(out, value):
     """out = value."""
     for i in range(out.size):
         out[i] = value
 
 
-@jit
+@inner
 def scale(x, d):
     """x *= d."""
     for i in range(x.size):
         x[i] *= d
 
 
-@jit
+@inner
 def least(x):
     """The smallest of positive numbers; their bits are ordered as they are."""
     smallest = np.int64(0x7FF0000000000000)
@@ -243,14 +243,14 @@ def least(x):
     return np.int64(smallest).view(np.float64)
 
 
-@jit
+@inner
 def pad(columns, x, value):
     """Put a value on the padding of all classes."""
     for k in range(columns.size.size):
         fill(x[columns.start[k] + columns.size[k] : columns.start[k + 1]], value)
 
 
-@apart(NOTHING, COLUMNS, REALS, REALS)
+@apart(NOTHING, COLUMNS, REALS, REALS, allocates=True)
 def score(columns, weights, out):
     """out_i = W_i·weights for all rows: large weights first, then only those that can still change a double."""
     fill(out, 0.0)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plackett.compiled import jit
+from plackett.compiled import inner, jit
 from plackett.inference.moves.chain import refresh
 from plackett.inference.moves.leap import leap
 from plackett.inference.moves.memory import Past
@@ -113,7 +113,7 @@ def adapted_plan(columns: Columns, n_classes: int, past: Past, runs: Array, gain
     return plan
 
 
-@jit
+@inner
 def movement(weights, before, level):
     """Σ of squared changes of λ/(λ + level): how much a move changed which weights are active."""
     result = 0.0

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plackett.compiled import REAL, RNG, TABLE, TRUTH, apart, jit
+from plackett.compiled import REAL, RNG, TABLE, TRUTH, apart, inner
 from plackett.inference.moves.chain import (
     CHAIN,
     accept,
@@ -23,7 +23,7 @@ from plackett.inference.sweeps import SHAPE, TARGET, log_gamma, log_prior
 REACH = 12.0  # the cut lies at most this far below the largest θ
 
 
-@jit
+@inner
 def evidence(wins, exposures, shape):
     """ln Π_kj Γ(a+n_kj)/Γ(a) · (b/(b+s_j))^a, with exposures = Σ_kj ln(b/(b+s_j))."""
     total, base = shape * exposures, log_gamma(shape)
@@ -52,7 +52,7 @@ def draw_shape_collapsed(rng, target, wins, exposures, shape):
     return shape
 
 
-@jit
+@inner
 def log_joint(target, log_shape, size, inactive, tilt):
     """ln of p(a)·a · Γ(aM)/Γ(a)^M · e^(a·tilt) / a^m: the density of ln a with m inactive weights integrated out."""
     a = math.exp(log_shape)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from plackett.compiled import RNG, TRUTH, WHOLE, apart, jit
-from plackett.inference.moves.chain import CHAIN, add_up, keep, mass_of, metropolis, negligible, own, rescore
+from plackett.compiled import RNG, TRUTH, WHOLE, apart, inner, jit
+from plackett.inference.moves.chain import CHAIN, add_up, keep, mass_of, metropolis, negligible, rescore
 from plackett.inference.moves.rows import COLUMNS, copy, least, rise, score, shift, sum_log
 from plackett.inference.sweeps import SHAPE
 from plackett.vectors import WIDTH, load, spread, store, total
@@ -45,17 +45,19 @@ def coordinate(columns, chain, rng):
     old, theta = chain.weights[k, j], chain.theta[k, j]
     nothing = negligible(columns, chain)
     scores, rival = chain.scores[k], chain.rival
+    first, last = columns.start[k], columns.start[k + 1]
     rest = chain.mass[0] - old
     removed = old > nothing or rest < 1e-6 * chain.mass[0]
     if removed:
         without(columns, chain, k, j)
         scores, rival = chain.new_scores[k], chain.new_rival
         rest = mass_of(chain.weights) - old
-        nothing = min(nothing, 1e-15 * least(own(columns, scores, k)) / rival.size) if columns.size[k] else nothing
+        if columns.size[k]:
+            nothing = min(nothing, 1e-15 * least(scores[first:last]) / rival.size)
     if not rest > 0.0:
         return False
     w = columns.W[j]
-    w_own, own_scores = own(columns, w, k), own(columns, scores, k)
+    w_own, own_scores = w[first:last], scores[first:last]
     here = chain.logs[k] - chain.logs[K] + (a - alpha) * theta + (alpha + 1.0 - a * M) * math.log(rest + old)
     level = here - rng.standard_exponential()
     v = math.exp(alpha * (theta - math.log(rest + old)))
@@ -83,7 +85,7 @@ def coordinate(columns, chain, rng):
                 rise(chain.peak[K], chain.rival)
                 chain.logs[k], chain.logs[K] = log_own, log_rival
                 if columns.size[k]:
-                    chain.floor[k] = least(own(columns, chain.scores[k], k))
+                    chain.floor[k] = least(chain.scores[k][first:last])
             return True
         if z < v:
             left = z
@@ -92,7 +94,7 @@ def coordinate(columns, chain, rng):
     return False
 
 
-@jit
+@inner
 def activity(weights, level, out):
     """λ/(λ + level) into out, its sum returned: nearly uniform over the active weights."""
     K, p = weights.shape
@@ -102,7 +104,7 @@ def activity(weights, level, out):
     return result
 
 
-@jit
+@inner
 def saturate(out, x, level):
     """out = x/(x + level), its sum returned."""
     whole = x.size - x.size % WIDTH
@@ -118,7 +120,7 @@ def saturate(out, x, level):
     return result
 
 
-@jit
+@inner
 def pick(chances, sum_of, u):
     """An index with probability chances/sum_of."""
     left = u * sum_of
@@ -129,13 +131,13 @@ def pick(chances, sum_of, u):
     return chances.size - 1
 
 
-@jit
+@inner
 def near(columns, j, rng):
     """A partner from the symmetric kernel."""
     return min(np.searchsorted(columns.near[j], rng.random()), columns.near.shape[0] - 1)
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG, WHOLE)
+@apart(TRUTH, COLUMNS, CHAIN, RNG, WHOLE, allocates=True)
 def exchange(columns, chain, rng, kind):
     """Exchange two weights up to a factor: θ₁′ = θ₂ − d, θ₂′ = θ₁ + d with d ~ N(μ₁₂, s²), μ₁₂ = −μ₂₁.
 
