@@ -78,7 +78,7 @@ def pack(
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of array.flat[index]; an address beyond the end is harmless."""
+    """Ask for the cache line of array.flat[index], into the second cache: the first holds the panel at hand."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -86,7 +86,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         hint = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, int32, int32, int32]), "llvm.prefetch.p0"
         )
-        builder.call(hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(3), int32(1)])
+        builder.call(hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(2), int32(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
@@ -155,14 +155,22 @@ def _read_ahead(values, panel, j):
 
 
 @inner
-def _add_weighted(values, q, j, by, lanes):
-    """Add Σ_r by_r W_rj to the lanes of feature j."""
-    at = (q * values.shape[1] + j) * LANES
-    even, odd = load(lanes, WIDTH * j), spread(0.0)
-    for r in range(0, LANES, 2 * WIDTH):
-        even = multiply_add(load(by, r), load(values, at + r), even)
-        odd = multiply_add(load(by, r + WIDTH), load(values, at + r + WIDTH), odd)
-    store(lanes, WIDTH * j, even + odd)
+def _give_back(values, q, half, claim, z, win_lanes, exposure_lanes):
+    """Add Σ_r claim_r W_rj and Σ_r z_r W_rj to the lanes of every feature, for half a panel."""
+    p = values.shape[1]
+    c0, c1 = load(claim, half), load(claim, half + WIDTH)
+    c2, c3 = load(claim, half + 2 * WIDTH), load(claim, half + 3 * WIDTH)
+    z0, z1, z2, z3 = load(z, half), load(z, half + WIDTH), load(z, half + 2 * WIDTH), load(z, half + 3 * WIDTH)
+    for j in range(p):
+        if half == 0:
+            _read_ahead(values, q + 1, j)
+        at = (q * p + j) * LANES + half
+        w0, w1 = load(values, at), load(values, at + WIDTH)
+        w2, w3 = load(values, at + 2 * WIDTH), load(values, at + 3 * WIDTH)
+        even, odd = multiply_add(c0, w0, load(win_lanes, WIDTH * j)), c1 * w1
+        store(win_lanes, WIDTH * j, multiply_add(c2, w2, even) + multiply_add(c3, w3, odd))
+        even, odd = multiply_add(z0, w0, load(exposure_lanes, WIDTH * j)), z1 * w1
+        store(exposure_lanes, WIDTH * j, multiply_add(z2, w2, even) + multiply_add(z3, w3, odd))
 
 
 @inner
@@ -189,10 +197,8 @@ def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
                 supported = panels.weight[q, r] if T[r] > 0.0 else 0.0  # else the value is −inf
                 claim[r] = supported / max(T[r], 1e-300)
                 z[r] = supported / R[r]
-            for j in range(p):
-                _read_ahead(values, q + 1, j)
-                _add_weighted(values, q, j, claim, win_lanes)
-                _add_weighted(values, q, j, z, exposure_lanes)
+            for half in range(0, LANES, 4 * WIDTH):
+                _give_back(values, q, half, claim, z, win_lanes, exposure_lanes)
         for j in range(p):
             wins[b, j] = total(load(win_lanes, WIDTH * j)) * u[j]
             exposure[b, j] = total(load(exposure_lanes, WIDTH * j))
