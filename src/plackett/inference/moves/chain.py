@@ -33,6 +33,7 @@ from plackett.inference.moves.rows import (
 )
 from plackett.inference.sweeps import SHAPE, normalise
 from plackett.model.race import Array
+from plackett.vectors import WIDTH, count_below, load, spread, total
 
 
 class Chain(NamedTuple):
@@ -153,10 +154,10 @@ def difference(chain, k, j, factor):
 @inner
 def cancelled(new, peak):
     """The number of rows in which a sum has cancelled."""
-    bad = 0
-    for i in range(new.size):
-        bad += new[i] < CANCELLED * peak[i]
-    return bad
+    bad = spread(0.0)
+    for i in range(0, new.size, WIDTH):
+        bad = bad + count_below(load(new, i), spread(CANCELLED) * load(peak, i))
+    return total(bad)
 
 
 @apart(NOTHING, COLUMNS, CHAIN, WHOLE, REAL, WHOLES)

@@ -18,6 +18,7 @@ from plackett.model.race import Array
 from plackett.vectors import (
     LN2,
     WIDTH,
+    count_below,
     exponent,
     larger,
     load,
@@ -27,6 +28,7 @@ from plackett.vectors import (
     smaller,
     smallest,
     spread,
+    store,
     total,
 )
 
@@ -155,41 +157,41 @@ def sum_log(x, y, d):
 @inner
 def shift(out, x, y, d, peak):
     """out = x + d y; returns the number of rows that have cancelled."""
-    bad = 0
-    for i in range(out.size):
-        value = x[i] + d * y[i]
-        bad += value < CANCELLED * peak[i]
-        out[i] = value
-    return bad
+    by, bad = spread(d), spread(0.0)
+    for i in range(0, out.size, WIDTH):
+        value = multiply_add(by, load(y, i), load(x, i))
+        bad = bad + count_below(value, spread(CANCELLED) * load(peak, i))
+        store(out, i, value)
+    return total(bad)
 
 
 @inner
 def shift_two(out, x, y, d, z, e, peak):
     """out = x + d y + e z; returns the number of rows that have cancelled."""
-    bad = 0
-    for i in range(out.size):
-        value = x[i] + d * y[i] + e * z[i]
-        bad += value < CANCELLED * peak[i]
-        out[i] = value
-    return bad
+    by, also, bad = spread(d), spread(e), spread(0.0)
+    for i in range(0, out.size, WIDTH):
+        value = multiply_add(also, load(z, i), multiply_add(by, load(y, i), load(x, i)))
+        bad = bad + count_below(value, spread(CANCELLED) * load(peak, i))
+        store(out, i, value)
+    return total(bad)
 
 
 @inner
 def replace(out, x, new, old, peak):
     """out = x + new − old; returns the number of rows that have cancelled."""
-    bad = 0
-    for i in range(out.size):
-        value = x[i] + (new[i] - old[i])
-        bad += value < CANCELLED * peak[i]
-        out[i] = value
-    return bad
+    bad = spread(0.0)
+    for i in range(0, out.size, WIDTH):
+        value = load(x, i) + (load(new, i) - load(old, i))
+        bad = bad + count_below(value, spread(CANCELLED) * load(peak, i))
+        store(out, i, value)
+    return total(bad)
 
 
 @inner
 def rise(peak, x):
     """peak = max(peak, x)."""
-    for i in range(peak.size):
-        peak[i] = max(peak[i], x[i])
+    for i in range(0, peak.size, WIDTH):
+        store(peak, i, larger(load(peak, i), load(x, i)))
 
 
 @inner
@@ -202,8 +204,10 @@ def add(x, y, d):
 @inner
 def add_four(out, w0, w1, w2, w3, d0, d1, d2, d3):
     """out += d0 w0 + d1 w1 + d2 w2 + d3 w3."""
-    for i in range(out.size):
-        out[i] += (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
+    b0, b1, b2, b3 = spread(d0), spread(d1), spread(d2), spread(d3)
+    for i in range(0, out.size, WIDTH):
+        value = multiply_add(b1, load(w1, i), multiply_add(b0, load(w0, i), load(out, i)))
+        store(out, i, multiply_add(b3, load(w3, i), multiply_add(b2, load(w2, i), value)))
 
 
 @jit
