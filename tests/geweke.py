@@ -233,7 +233,7 @@ def panels_of(W, y, n_classes):
             q += 1
     panels = Panels(values, fill, first, block_start, block_class, weight)
     K = n_classes
-    room = Room(np.empty((K, p)), np.empty((K, p)), np.empty(p), np.empty((Q, p)), np.empty((Q, p)), np.empty(Q))
+    room = Room(np.empty((K, p)), np.empty((K, p)), np.empty((1, p)), np.empty((Q, p)), np.empty((Q, p)), np.empty(Q))
     return panels, room
 
 

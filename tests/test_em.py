@@ -139,17 +139,17 @@ def test_no_row_loses_its_last_weight():
 @pytest.mark.parametrize("tiny", [1e-309, 1e-200, 1e-3])
 def test_m_step_with_a_claim_that_is_hardly_there(tiny):
     """Where the feature with the smallest exposure claims next to nothing, Newton's method begins next to zero."""
-    claims, exposure = np.array([[tiny, 0.3, 0.0], [0.0, 0.1, 1.2]]), np.array([0.5, 1.0, 2.0])
+    claims, exposure = np.array([[tiny, 0.3, 0.0], [0.0, 0.1, 1.2]]), np.tile([0.5, 1.0, 2.0], (2, 1))
     weights = maximise_on_simplex(claims, exposure)
     used = claims > 0
-    mu = claims[used] / weights[used] - np.broadcast_to(exposure, claims.shape)[used]
+    mu = claims[used] / weights[used] - exposure[used]
     np.testing.assert_allclose(mu, mu[0], rtol=1e-12)
     assert weights.sum() == pytest.approx(1)
 
 
 def test_m_step_maximises_on_the_simplex():
     rng = np.random.default_rng(0)
-    claims, exposure = rng.gamma(1, size=(3, 4)) * (rng.random((3, 4)) < 0.7), rng.gamma(2, 5, size=(1, 4))
+    claims, exposure = rng.gamma(1, size=(3, 4)) * (rng.random((3, 4)) < 0.7), rng.gamma(2, 5, size=(3, 4))
     weights = maximise_on_simplex(claims, exposure)
     assert weights.sum() == pytest.approx(1)
 

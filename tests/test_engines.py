@@ -31,7 +31,7 @@ def test_engines_agree_on_expectations(size, weighted):
     weight = np.random.default_rng(1).gamma(1, size=len(codes)) if weighted else None
     reference, fast = both(W, codes, size[2], weight)
     assert_same(reference.expect(Weights.point(log_weights)), fast.expect(Weights.point(log_weights)), 1e-11)
-    apart = Weights(log_weights - 1, np.logaddexp.reduce(log_weights) + 2)
+    apart = Weights(log_weights - 1, log_weights + 2)
     assert_same(reference.expect(apart), fast.expect(apart), 1e-11)
 
 

@@ -99,7 +99,7 @@ def wrong_transition(codes, state, rng):
     """A test double: every win counts for one and a half."""
     rows = make_engine("numba").prepare(FEATURES, codes, None, K)
     stats = rows.sample(Weights.point(state.log_weights), int(rng.integers(1 << 62)))
-    update(rng, state, 1.5 * stats.wins, stats.exposure[0], Target(RATE, True, *TABLE), False)
+    update(rng, state, 1.5 * stats.wins, stats.exposure.copy(), Target(RATE, True, *TABLE), False)
 
 
 def test_geweke_joint_distribution_with_a_learned():

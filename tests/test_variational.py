@@ -76,7 +76,7 @@ def test_fixed_point_satisfies_19(iris):
         make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3).expect(expected_weights(q.shape, q.rate))
     )
     np.testing.assert_allclose(q.shape, 0.5 + stats.wins, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(q.rate, 1 + np.broadcast_to(stats.exposure, q.rate.shape), rtol=1e-5)
+    np.testing.assert_allclose(q.rate, 1 + stats.exposure, rtol=1e-5)
     assert (q.shape / q.rate).sum() == pytest.approx(27 * 0.5, rel=1e-6)  # ⟨Λ⟩ = Kpa/b
 
 
@@ -100,7 +100,7 @@ def test_rescaling_raises_the_bound_to_its_best():
 def test_learned_shape_is_the_best(prior):
     """Against a fine grid of the bound with q(λ) optimal at each a."""
     rng = np.random.default_rng(4)
-    wins, exposure, rate = rng.gamma(0.05, size=(3, 9)) * 20, rng.gamma(5, size=(1, 9)), 1.5
+    wins, exposure, rate = rng.gamma(0.05, size=(3, 9)) * 20, rng.gamma(5, size=(3, 9)), 1.5
     grid = np.exp(np.linspace(np.log(prior.lower), np.log(prior.upper), 20001))
 
     def evidence(a):

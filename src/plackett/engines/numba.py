@@ -281,7 +281,7 @@ class PanelRows:
 
     def _pass(self, kernel: Any, weights: Weights, *key: np.uint64) -> Stats:
         own, own_scale = scaled(weights.log_own)
-        total, total_scale = scaled(weights.log_total)
+        total, total_scale = scaled(weights.log_total())
         n_blocks = len(self.panels.block_class)
         wins = np.empty((n_blocks, self.n_features))
         exposure = np.empty((n_blocks, self.n_features))
@@ -298,7 +298,8 @@ class PanelRows:
         by_class = np.zeros((self.n_classes, self.n_features))
         np.add.at(by_class, self.panels.block_class, wins)
         offset = self.class_weight @ (own_scale - total_scale)
-        return Stats(by_class, np.exp(-total_scale) * exposure.sum(axis=0)[None, :], float(value.sum() + offset))
+        for_all = np.broadcast_to(np.exp(-total_scale) * exposure.sum(axis=0), by_class.shape)
+        return Stats(by_class, for_all, float(value.sum() + offset))
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""

@@ -28,7 +28,7 @@ class NumpyRows:
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
         """W_ij U_{Y_i j} and W_i·Σ_l V_l, both up to scale, and the terms of the value."""
         own, own_scale = scaled(weights.log_own)
-        total, total_scale = scaled(weights.log_total)
+        total, total_scale = scaled(weights.log_total())
         share = self.features * own[self.codes]
         rival = self.features @ total[0]
         with np.errstate(divide="ignore"):
@@ -40,11 +40,7 @@ class NumpyRows:
         share, rival, terms = self._races(weights)
         own = share.sum(axis=1, keepdims=True)
         claim = self.sample_weight[:, None] * np.divide(share, own, out=np.zeros_like(share), where=own > 0)
-        return Stats(
-            wins=self.member @ claim,
-            exposure=((self.sample_weight / rival) @ self.features)[None, :],
-            value=float(self.sample_weight @ terms),
-        )
+        return Stats(self.member @ claim, self._exposure(self.sample_weight / rival), float(self.sample_weight @ terms))
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """C_i by (11) and Z_i by (12)."""
@@ -55,7 +51,11 @@ class NumpyRows:
         wins = np.zeros((self.n_classes, self.n_features))
         np.add.at(wins, (self.codes, winner), 1.0)
         arrival = -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows)) / rival
-        return Stats(wins, (arrival @ self.features)[None, :], float(terms.sum()))
+        return Stats(wins, self._exposure(arrival), float(terms.sum()))
+
+    def _exposure(self, time: Array) -> Array:
+        """Every class is waited for in every row."""
+        return np.broadcast_to(time @ self.features, (self.n_classes, self.n_features))
 
 
 class NumpyEngine:

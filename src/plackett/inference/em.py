@@ -27,16 +27,16 @@ SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3,
 
 
 def maximise_on_simplex(claims: Array, exposure: Array) -> Array:
-    """M-step (10): λ̄_kj = c_kj / (s_j + μ) with the μ for which Σ λ̄ = 1; claims c = n + a − 1, zero if pruned.
+    """M-step (10): λ̄_kj = c_kj / (s_kj + μ) with the μ for which Σ λ̄ = 1; claims c = n + a − 1, zero if pruned.
 
-    With ν = μ + min s, Σ c/(s − min s + ν) falls and is convex in ν, and is at least 1 at
-    ν = max_j (Σ_k c_kj − s_j + min s): Newton's method from there climbs to the root without overshooting.
+    With ν = μ + min s, Σ c/(s − min s + ν) falls and is convex in ν, and is at least 1 at ν = max (c − s + min s):
+    Newton's method from there climbs to the root without overshooting.
     """
-    by_feature = claims.sum(axis=0)
-    used = by_feature > 0
+    used = claims > 0
+    weights = np.zeros_like(claims)
     if not used.any():
-        return np.zeros_like(claims)
-    c, s = by_feature[used], np.broadcast_to(exposure, claims.shape)[0][used]
+        return weights
+    c, s = claims[used], exposure[used]
     s = s - s.min()
     nu = np.max(c - s)
     for _ in range(100):
@@ -45,8 +45,7 @@ def maximise_on_simplex(claims: Array, exposure: Array) -> Array:
         nu += step
         if step <= 1e-15 * nu:
             break
-    weights = np.zeros_like(claims)
-    weights[:, used] = claims[:, used] / (s + nu)
+    weights[used] = c / (s + nu)
     return weights / weights.sum()
 
 

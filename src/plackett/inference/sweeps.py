@@ -99,11 +99,13 @@ def normalise(log_weights):
 
 @inner
 def draw_weights(rng, state, wins, exposure, rate):
-    """λ_kj ~ Gam(a + n_kj, b + s_j), equation (13); `exposure` is in units of Λ = 1."""
+    """λ_kj ~ Gam(a + n_kj, b + s_kj), equation (13); `exposure` (K, p), or (1, p) for all k, is in units of Λ = 1."""
     log_weights, numbers = state
+    log_rate = 0.0
     for j in range(log_weights.shape[1]):
-        log_rate = log_add(math.log(rate), math.log(exposure[j]) - numbers[LOG_MASS])
         for k in range(log_weights.shape[0]):
+            if k < exposure.shape[0]:
+                log_rate = log_add(math.log(rate), math.log(exposure[k, j]) - numbers[LOG_MASS])
             log_weights[k, j] = log_gamma_draw(rng, numbers[SHAPE] + wins[k, j]) - log_rate
     numbers[LOG_MASS] = normalise(log_weights)
 
@@ -185,7 +187,7 @@ class Room(NamedTuple):
 def make_room(panels: Any, n_classes: int) -> Room:
     """Scratch for passes over these panels."""
     p, n_blocks = panels.values.shape[1], len(panels.block_class)
-    sizes = ((n_classes, p), (n_classes, p), (p,), (n_blocks, p), (n_blocks, p), (n_blocks,))
+    sizes = ((n_classes, p), (n_classes, p), (1, p), (n_blocks, p), (n_blocks, p), (n_blocks,))
     return Room(*(np.empty(size) for size in sizes))
 
 
@@ -208,7 +210,7 @@ def race(panels, log_weights, key, room):
             own_scale[k] = max(own_scale[k], log_weights[k, j])
         top = max(top, own_scale[k])
     for j in range(p):
-        total[j], exposure[j] = 0.0, 0.0
+        total[j], exposure[0, j] = 0.0, 0.0
     for k in range(K):
         for j in range(p):
             room.own[k, j] = math.exp(max(log_weights[k, j] - own_scale[k], -690.0))
@@ -225,9 +227,9 @@ def race(panels, log_weights, key, room):
         value += room.block_value[b] + rows * (own_scale[k] - top)
         for j in range(p):
             wins[k, j] += room.block_wins[b, j]
-            exposure[j] += room.block_exposure[b, j]
+            exposure[0, j] += room.block_exposure[b, j]
     for j in range(p):
-        exposure[j] *= math.exp(-top)
+        exposure[0, j] *= math.exp(-top)
     return value
 
 
@@ -264,4 +266,4 @@ def sweeps_of_any_engine(
         draws[t] = state.log_weights
         shapes[t] = state.numbers[SHAPE]
         values[t] = stats.value
-        update(rng, state, stats.wins, stats.exposure[0], target, adapt)
+        update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln, logsumexp, psi
+from scipy.special import gammaln, psi
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,7 +23,7 @@ COARSE = 1e-4  # tolerance of the first climb of a start
 
 def expected_weights(A: Array, B: Array) -> Weights:
     """U = exp⟨ln λ⟩ and V = ⟨λ⟩ under Gam(A, B), as logarithms (18)."""
-    return Weights(psi(A) - np.log(B), logsumexp(np.log(A) - np.log(B), axis=0))
+    return Weights(psi(A) - np.log(B), np.log(A) - np.log(B))
 
 
 def divergence(A: Array, B: Array, shape: float, rate: float) -> float:
@@ -39,7 +39,7 @@ def best_shape(wins: Array, exposure: Array, rate: float, prior: ShapePrior, sta
     λ^n e^{−λs} under Gam(a, b). From the start, go uphill in ln a in doubling steps until the slope changes sign,
     and find its root in that bracket.
     """
-    rates = np.broadcast_to(np.log(rate) - np.log(rate + exposure), wins.shape).sum()
+    rates = (np.log(rate) - np.log(rate + exposure)).sum()
     low, high = np.log(prior.lower), np.log(prior.upper)
 
     def slope(log_shape: float) -> float:
@@ -69,7 +69,7 @@ def rescaled(A: Array, B: Array, shape: float, rate: float) -> Array:
 
 
 class Bound:
-    """The bound (14) as a function of a point: ln A (K×p), ln B (p) and, with a prior for it, ln a."""
+    """The bound (14) as a function of a point: ln A and ln B (K×p each) and, with a prior for it, ln a."""
 
     def __init__(self, problem: Problem, shape: float, prior: ShapePrior | None = None):
         self.rows, self.rate, self.shape, self.prior = problem.rows, problem.rate, shape, prior
@@ -85,10 +85,10 @@ class Bound:
         return np.concatenate([np.log(A).ravel(), np.log(B).ravel(), [] if self.prior is None else [np.log(a)]])
 
     def unpack(self, x: Array) -> tuple[Array, Array, float]:
-        """A (K, p), B (1, p) and a."""
-        K, p = self.size
+        """A and B (K, p) and a."""
+        M = self.size[0] * self.size[1]
         a = self.shape if self.prior is None else float(np.exp(x[-1]))
-        return np.exp(x[: K * p]).reshape(K, p), np.exp(x[K * p : K * p + p])[None, :], a
+        return np.exp(x[:M]).reshape(self.size), np.exp(x[M : 2 * M]).reshape(self.size), a
 
     def within(self, x: Array) -> Array:
         """Keep an extrapolated a inside its prior's interval."""
@@ -100,7 +100,7 @@ class Bound:
         """The bound at x, plus ln p(a) if a is learned, and the next point by (18) and (19)."""
         A, B, a = self.unpack(x)
         stats = self.rows.expect(expected_weights(A, B))
-        value = stats.value - divergence(A, np.broadcast_to(B, A.shape), a, self.rate)
+        value = stats.value - divergence(A, B, a, self.rate)
         if self.prior is not None:
             value += float(self.prior.log_density(np.array(a)))
             a = best_shape(stats.wins, stats.exposure, self.rate, self.prior, a)

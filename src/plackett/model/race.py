@@ -22,18 +22,23 @@ class Weights:
     Attributes
     ----------
     log_own : (K, p) array
-        ln U: the weight of each competitor within its own team; −inf for an exact zero.
-    log_total : (p,) array
-        ln Σ_l V_l: the weight of a feature over all teams.
+        ln U: the weight of a competitor who arrives; −inf for an exact zero.
+    log_rival : (K, p) array
+        ln V: the weight of a competitor who is waited for.
     """
 
     log_own: Array
-    log_total: Array
+    log_rival: Array
 
     @classmethod
     def point(cls, log_weights: Array) -> Weights:
         """U = V = λ: EM, Gibbs and gradients."""
-        return cls(log_weights, logsumexp(log_weights, axis=0))
+        return cls(log_weights, log_weights)
+
+    def log_total(self) -> Array:
+        """ln Σ_l V_l (p,): of all teams, where each of them is waited for in every row."""
+        total: Array = logsumexp(self.log_rival, axis=0)
+        return total
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,11 @@ class Stats:
     ----------
     wins : (K, p) array
         n_kj, expected or sampled.
-    exposure : (1, p) array
-        s_j = Σ_i z_i W_ij, expected or sampled.
+    exposure : (K, p) array
+        s_kj, the time for which competitor j of team k was waited for, weighed by W: expected or sampled. Where every
+        team is waited for in every row, Σ_i z_i W_ij for all k.
     value : float
-        Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l): the log-likelihood when U = V.
+        The log-likelihood when U = V; with classes Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l).
     """
 
     wins: Array

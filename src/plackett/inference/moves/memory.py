@@ -49,7 +49,7 @@ def watch(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Seen:
     wins, exposure = np.empty((S, K * p)), np.empty((S, p))
     for s, key in enumerate(np.random.default_rng(seed).integers(0, 1 << 62, S)):
         race(panels, theta[s], np.uint64(key), room)
-        wins[s], exposure[s] = room.wins.ravel(), room.exposure / room.exposure.mean()
+        wins[s], exposure[s] = room.wins.ravel(), room.exposure[0] / room.exposure.mean()
     chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # the halves of a single one
     return Seen(theta.reshape(S, -1), np.log(shapes).ravel(), wins, np.tile(np.log(exposure), K), chain)
 

@@ -147,7 +147,7 @@ def sweep(panels, chain, rng, target, room):
         K, p = chain.theta.shape
         exposures = 0.0
         for j in range(p):
-            exposures -= K * log_add(0.0, math.log(room.exposure[j] / target.rate) - chain.numbers[LOG_MASS])
+            exposures -= K * log_add(0.0, math.log(room.exposure[0, j] / target.rate) - chain.numbers[LOG_MASS])
         chain.numbers[SHAPE] = draw_shape_collapsed(rng, target, room.wins, exposures, chain.numbers[SHAPE])
     draw_weights(rng, state, room.wins, room.exposure, target.rate)
     return value
