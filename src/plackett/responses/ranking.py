@@ -1,0 +1,106 @@
+"""An order of entries, the whole of it or its top: Plackett–Luce in stages, each a choice among those still left.
+
+Caron & Doucet (2012) augment it with one exponential a stage. The last stage is none when a single entry is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.compiled import jit
+from plackett.model.race import Array
+from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
+from plackett.responses.draws import begin, gamma
+
+
+@jit
+def running_left(rates, low, high, left):
+    """Σ of the rates from each place on, into `left`; the last entries are the first to be added."""
+    total = 0.0
+    for e in range(high - 1, low - 1, -1):
+        total += rates[e]
+        left[e] = total
+
+
+@jit
+def forget(low, high, arrivals, at_risk):
+    """Nothing learned from entries low ≤ e < high."""
+    for e in range(low, high):
+        arrivals[e] = at_risk[e] = 0.0
+
+
+@jit
+def _stages(rates, low, high, placed, drawn, count, stream, arrivals, at_risk):
+    """V, arrivals and times of one situation; times are drawn for all copies, or expected for one."""
+    running_left(rates, low, high, at_risk)
+    stages = min(placed, high - low - 1)
+    value, time = 0.0, 0.0
+    for e in range(low, low + stages):
+        if rates[e] == 0.0:
+            forget(low, high, arrivals, at_risk)
+            return -np.inf
+        value += math.log(rates[e]) - math.log(at_risk[e])
+        time += (gamma(count, stream) if drawn else 1.0) / at_risk[e]
+        arrivals[e], at_risk[e] = count, time
+    for e in range(low + stages, high):
+        arrivals[e], at_risk[e] = 0.0, time
+    return value
+
+
+@jit
+def expect_block(outcomes, first, last, rates, arrivals, at_risk, values):
+    """Expectations of situations first ≤ t < last."""
+    base, stream = outcomes.start[first], np.empty(1, dtype=np.uint64)
+    for t in range(first, last):
+        low, high = outcomes.start[t] - base, outcomes.start[t + 1] - base
+        placed = outcomes.bucket_start[t + 1] - outcomes.bucket_start[t]
+        values[t] = _stages(rates, low, high, placed, False, 1.0, stream, arrivals, at_risk)
+
+
+@jit
+def sample_block(outcomes, first, last, rates, key, arrivals, at_risk, values):
+    """Draws of situations first ≤ t < last."""
+    base, stream = outcomes.start[first], np.empty(1, dtype=np.uint64)
+    for t in range(first, last):
+        begin(stream, key, t)
+        low, high = outcomes.start[t] - base, outcomes.start[t + 1] - base
+        placed = outcomes.bucket_start[t + 1] - outcomes.bucket_start[t]
+        values[t] = _stages(rates, low, high, placed, True, outcomes.counts[t], stream, arrivals, at_risk)
+
+
+class Ranking:
+    """V = Σ_stages ln r_placed − ln Σ_left r; whoever is left waits, one Exp(Σ_left r) a stage, c times Gam(c, ·)."""
+
+    absolute = False
+    expect_block = staticmethod(expect_block)
+    sample_block = staticmethod(sample_block)
+
+    def check(self, outcomes: Outcomes) -> None:
+        """Every bucket has one entry."""
+        if (outcomes.sizes != 1).any():
+            raise ValueError(
+                f"a ranking places one entry at a time, got a bucket of {outcomes.sizes.max()}; say what a tie means: "
+                "'unknown-order' or 'race'."
+            )
+
+    def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
+        """A stage takes 1/Σ_left r."""
+        return self._answer(np.asarray(rates, dtype=np.float64), len(sizes), 1, lambda: 1.0)
+
+    def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
+        """A stage of all copies together takes Gam(count, Σ_left r)."""
+        return self._answer(np.asarray(rates, dtype=np.float64), len(sizes), count, lambda: gamma(count, stream))
+
+    def _answer(self, rates: Array, placed: int, count: int, time: Callable[[], float]) -> Answer:
+        stages = min(placed, len(rates) - 1)
+        if (rates[:stages] == 0.0).any():
+            return impossible(rates)
+        left = left_at(rates)[:stages]
+        arrivals = count * (np.arange(len(rates)) < stages).astype(np.float64)
+        ends = np.cumsum([0.0, *(time() / total for total in left)])  # when each stage ends
+        at_risk = ends[np.minimum(np.arange(len(rates)) + 1, stages)]
+        return float(np.sum(np.log(rates[:stages]) - np.log(left))), arrivals, at_risk
