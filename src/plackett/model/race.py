@@ -71,6 +71,6 @@ def scaled(log_weights: Array) -> tuple[Array, Array]:
     weights it stands on by underflow.
     """
     log_weights = np.atleast_2d(log_weights)
-    scale = log_weights.max(axis=1)
+    scale = np.maximum(log_weights.max(axis=1), -np.finfo(np.float64).max)  # finite also where all weights are zero
     relative = np.exp(np.maximum(log_weights - scale[:, None], -690.0))
     return np.where(np.isneginf(log_weights), 0.0, relative), scale

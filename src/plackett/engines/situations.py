@@ -1,0 +1,348 @@
+"""Passes over situations with any response: rates → response → scatter. Knows no prior and no outcome from inside.
+
+Entry e of a situation has the rate r_e = Σ_j W_ej λ_gj. Its row of W may be that of the situation, shared by all
+entries (rankings, classes: g is the item), or its own (choices between alternatives with attributes: g is 0, or the
+alternative, or the person). With the arrivals n_e and times at risk s_e that the response makes of the rates,
+
+    wins n_gj = Σ_e n_e W_ej U_gj / W_e·U_g  (or multinomial draws),    exposure s_gj = Σ_e s_e W_ej.
+
+`SituationRows` is compiled; `NumpySituations` is the reference. Sums are taken in fixed blocks of situations in
+canonical order and random numbers belong to the situation, so that results depend neither on threads nor on the order
+that came.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.compiled import jit
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, runs
+from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.pieces import cores
+from plackett.responses.base import Outcomes, Response, Whole, checked
+from plackett.responses.draws import begin, mixed, share_out, stream_of
+from plackett.vectors import dot
+
+BLOCK = 4096  # entries in a block, where there are not more than
+BLOCKS = 64
+ROOM = 1 << 22  # numbers that the wins of all blocks may take up
+FAINT, TINY = -600.0, 1e-280  # a positive rate stays positive, however far below the largest it is
+KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
+
+
+class Situations(NamedTuple):
+    """Outcomes whose entries have rows of features and weights.
+
+    Attributes
+    ----------
+    outcomes : Outcomes
+        What was seen.
+    group : (entries,) array
+        g(e): the row of λ that the entry uses.
+    row : (entries,) array
+        Its row of W.
+    """
+
+    outcomes: Outcomes
+    group: Whole
+    row: Whole
+
+
+def class_situations(codes: npt.NDArray[np.integer], n_classes: int, weight: Array | None = None) -> Situations:
+    """Classes as choices among all K: what the engines' fast path does, in the general form."""
+    group = (codes[:, None] + np.arange(n_classes)) % n_classes  # the class first, then the others
+    outcomes = Outcomes.choices(np.full(len(codes), n_classes), weight)
+    return Situations(outcomes, group.ravel(), np.repeat(np.arange(len(codes)), n_classes))
+
+
+def _places(outcomes: Outcomes) -> Whole:
+    """The number of the bucket of each entry, rising through all situations; what is left is a bucket too."""
+    new = np.zeros(outcomes.start[-1] + 1, dtype=np.int64)
+    before = np.append(0, np.cumsum(outcomes.sizes))
+    situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.bucket_start))
+    first = outcomes.start[situation] + before[:-1] - before[outcomes.bucket_start[situation]]
+    new[outcomes.start] = new[first] = new[first + outcomes.sizes] = 1
+    return np.cumsum(new[:-1])
+
+
+def _in_order(of: Whole, start: Whole) -> Whole:
+    """The places from start[t] to start[t + 1] for each t of `of`, one after the other."""
+    length = np.diff(start)[of]
+    return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
+
+
+def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
+    """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
+
+    Situations are ordered by a digest of whole numbers, which no rounding touches; entries that share a bucket by
+    their group and the digest of their features. Equal ones are interchangeable.
+    """
+    (start, bucket_start, sizes, count), group, row = situations
+    digest = np.empty(features.shape[0], dtype=np.uint64)
+    by_feature = mixed(np.arange(1, features.shape[1] + 1, dtype=np.uint64) * np.uint64(STEP))
+    for place, W in runs(features):
+        bits = (np.asarray(W, dtype=np.float64) + 0.0).view(np.uint64)
+        digest[place] = mixed(bits * by_feature).sum(axis=1)
+    places = _places(situations.outcomes)
+    ordinal = places - places[start[np.repeat(np.arange(len(count)), np.diff(start))]]
+    parts = mixed(digest[row] + ordinal.astype(np.uint64) * np.uint64(STEP))
+    parts = mixed(parts + group.astype(np.uint64) * np.uint64(MIX_1))
+    whole = np.add.reduceat(parts, start[:-1]) + np.diff(bucket_start).astype(np.uint64) * np.uint64(MIX_2)
+    order = np.lexsort((count, whole))
+    entries = np.lexsort((digest[row], group, places))[_in_order(order, start)]
+    used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
+    by_use = np.argsort(first_use)
+    outcomes = Outcomes(
+        np.append(0, np.cumsum(np.diff(start)[order])),
+        np.append(0, np.cumsum(np.diff(bucket_start)[order])),
+        sizes[_in_order(order, bucket_start)],
+        count[order],
+    )
+    return Situations(outcomes, group[entries], np.argsort(by_use)[renumbered]), order, used[by_use]
+
+
+class NumpySituations:
+    """The readable reference, one situation at a time."""
+
+    def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
+        response.check(checked(situations.outcomes))
+        situations, self.order, used = canonical(features, situations)
+        self.outcomes, self.group, self.row = situations
+        self.features = np.ascontiguousarray(features[used])
+        self.response, self.n_classes = response, n_groups
+        self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
+
+    def _factors(self, weights: Weights) -> tuple[Array, Array, Array, float]:
+        """V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors that they leave to rates.
+
+        Times at risk come out in units of exp(−top): a factor common to all rates is taken out where it may be.
+        """
+        rival, scale = scaled(weights.log_rival)
+        top = 0.0 if self.response.absolute else float(scale.max())
+        return rival, scale, np.exp(np.maximum(scale - top, FAINT)), top
+
+    def _pass(self, weights: Weights, key: int | None) -> tuple[Array, Array, Array]:
+        """V of each situation, wins and exposure."""
+        (start, bucket_start, sizes, count), group = self.outcomes, self.group
+        rival, rival_scale, factor, top = self._factors(weights)
+        own, own_scale = scaled(weights.log_own)
+        W = self.features[self.row].astype(np.float64)
+        share, waited = W * own[group], np.einsum("ej,ej->e", W, rival[group])
+        arrived = share.sum(axis=1)
+        rates = np.where(waited > 0.0, np.maximum(waited * factor[group], TINY), 0.0)
+        values, wins, exposure = np.empty(len(count)), np.zeros_like(own), np.zeros_like(own)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.log(arrived) + own_scale[group] - np.log(waited) - rival_scale[group]
+        for t, (low, high) in enumerate(itertools.pairwise(start)):
+            buckets = sizes[bucket_start[t] : bucket_start[t + 1]]
+            if key is None:
+                values[t], n, s = self.response.expect(rates[low:high], buckets)
+                n, s = n * count[t], s * count[t]
+            else:
+                values[t], n, s = self.response.sample(rates[low:high], buckets, int(count[t]), stream_of(key, t))
+            for e in np.flatnonzero((n > 0) & (arrived[low:high] > 0)) + low:
+                if key is None:
+                    wins[group[e]] += n[e - low] * share[e] / arrived[e]
+                else:
+                    stream = stream_of(key ^ int(KEY_OF_WINS), e)
+                    share_out(n[e - low], W[e], own[group[e]], arrived[e], stream, wins[group[e]])
+            values[t] += gain[low:high][n > 0].sum()
+            np.add.at(exposure, group[low:high], s[:, None] * W[low:high])
+        return values, wins, np.exp(-top) * exposure
+
+    def _stats(self, weights: Weights, key: int | None) -> Stats:
+        values, wins, exposure = self._pass(weights, key)
+        return Stats(wins, exposure, self._total(values))
+
+    def _total(self, values: Array) -> float:
+        seen = self.outcomes.counts > 0
+        return float((self.outcomes.counts[seen] * values[seen]).sum())
+
+    def expect(self, weights: Weights) -> Stats:
+        """Expected wins and exposure."""
+        return self._stats(weights, None)
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """Sampled wins and exposure, a function of the weights and the key alone."""
+        count = self.outcomes.counts
+        if (count != np.round(count)).any():
+            raise ValueError(
+                "a sampler takes whole numbers as counts (a count of 2 is two situations), got "
+                f"{count[count != np.round(count)][0]}; 'em' and 'variational' take any."
+            )
+        return self._stats(weights, key)
+
+    def values(self, weights: Weights) -> Array:
+        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
+        values = np.empty(self.n_rows)
+        values[self.order] = self._pass(weights, None)[0]
+        return values
+
+    def value(self, weights: Weights) -> float:
+        """The log-likelihood: Σ count · ln Pr(outcome)."""
+        return self._total(self.values(weights)[self.order])
+
+
+@jit
+def _dots(W, situations, first, last, weights, out):
+    """W_e·λ_g of the entries of situations first ≤ t < last."""
+    base = situations.outcomes.start[first]
+    for e in range(base, situations.outcomes.start[last]):
+        out[e - base] = dot(W[situations.row[e]], weights[situations.group[e]])
+
+
+@jit
+def _rates(situations, first, last, waited, factor, rates):
+    """r_e, none of those that are positive below 1e-280."""
+    base = situations.outcomes.start[first]
+    for e in range(base, situations.outcomes.start[last]):
+        rate = waited[e - base]
+        rates[e - base] = max(rate * factor[situations.group[e]], TINY) if rate > 0.0 else 0.0
+
+
+@jit
+def _add_gain(situations, first, last, arrivals, arrived, own_scale, waited, rival_scale, values):
+    """Add Σ ln(W_e·U_g) − ln(W_e·V_g) of those who arrived to V of the rival weights."""
+    start = situations.outcomes.start
+    for t in range(first, last):
+        for e in range(start[t], start[t + 1]):
+            i, g = e - start[first], situations.group[e]
+            if arrivals[i] > 0.0:
+                values[t] += math.log(arrived[i]) - math.log(waited[i]) + own_scale[g] - rival_scale[g]
+
+
+@jit
+def _scatter(W, situations, first, last, arrivals, arrived, at_risk, wins, exposure):
+    """Add c n_e W_ej / W_e·U_g to the wins, still to be multiplied by U_gj, and c s_e W_ej to the exposure."""
+    start = situations.outcomes.start
+    for t in range(first, last):
+        count = situations.outcomes.counts[t]
+        for e in range(start[t], start[t + 1]):
+            i, g, r = e - start[first], situations.group[e], situations.row[e]
+            time = count * at_risk[i]
+            for j in range(W.shape[1]):
+                exposure[g, j] += time * W[r, j]
+            if arrivals[i] > 0.0 and arrived[i] > 0.0:
+                claim = count * arrivals[i] / arrived[i]
+                for j in range(W.shape[1]):
+                    wins[g, j] += claim * W[r, j]
+
+
+@jit
+def _scatter_draws(W, situations, first, last, key, arrivals, own, arrived, at_risk, wins, exposure):
+    """Add draws of the winning features, equation (11), to the wins, and s_e W_ej to the exposure."""
+    start, stream = situations.outcomes.start, np.empty(1, dtype=np.uint64)
+    for e in range(start[first], start[last]):
+        i, g, r = e - start[first], situations.group[e], situations.row[e]
+        for j in range(W.shape[1]):
+            exposure[g, j] += at_risk[i] * W[r, j]
+        if arrivals[i] > 0.0 and arrived[i] > 0.0:
+            begin(stream, key ^ KEY_OF_WINS, e)
+            share_out(arrivals[i], W[r], own[g], arrived[i], stream, wins[g])
+
+
+class SituationRows(NumpySituations):
+    """The same passes compiled, blocks shared out to threads."""
+
+    def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
+        super().__init__(features, situations, response, n_groups)
+        self.situations = Situations(self.outcomes, self.group, self.row)
+        entries = len(self.group)
+        n_blocks = max(1, min(entries // BLOCK, BLOCKS, ROOM // (n_groups * self.n_features)))
+        cuts = np.searchsorted(self.outcomes.start, np.linspace(0, entries, n_blocks + 1).astype(np.int64))
+        self.cuts = np.unique(cuts).tolist()
+        self.set_threads(cores() if len(self.cuts) > 2 else 1)
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def _pass(self, weights: Weights, key: int | None, scatter: bool = True) -> tuple[Array, Array, Array]:
+        rival, rival_scale, factor, top = self._factors(weights)
+        same = weights.log_own is weights.log_rival
+        own, own_scale = (rival, rival_scale) if same else scaled(weights.log_own)
+        shape = (len(self.cuts) - 1, *own.shape) if scatter else (0, *own.shape)
+        values, wins, exposure = np.empty(self.n_rows), np.zeros(shape), np.zeros(shape)
+
+        def work(block: int) -> None:
+            first, last = self.cuts[block], self.cuts[block + 1]
+            size = self.outcomes.start[last] - self.outcomes.start[first]
+            waited, rates, arrivals, at_risk = np.empty((4, size))
+            place = (self.situations, first, last)
+            _dots(self.features, *place, rival, waited)
+            _rates(*place, waited, factor, rates)
+            if key is None:
+                self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
+            else:
+                seed = np.uint64(key)
+                self.response.sample_block(self.outcomes, first, last, rates, seed, arrivals, at_risk, values)
+            arrived = waited
+            if not same:
+                arrived = np.empty(size)
+                _dots(self.features, *place, own, arrived)
+                _add_gain(*place, arrivals, arrived, own_scale, waited, rival_scale, values)
+            if not scatter:
+                return
+            if key is None:
+                _scatter(self.features, *place, arrivals, arrived, at_risk, wins[block], exposure[block])
+            else:
+                found = wins[block], exposure[block]
+                _scatter_draws(self.features, *place, seed, arrivals, own, arrived, at_risk, *found)
+
+        list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
+        factor_of_wins = own if key is None else 1.0
+        return values, wins.sum(axis=0) * factor_of_wins, np.exp(-top) * exposure.sum(axis=0)
+
+    def values(self, weights: Weights) -> Array:
+        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
+        values = np.empty(self.n_rows)
+        values[self.order] = self._pass(weights, None, scatter=False)[0]
+        return values
+
+
+ROWS: dict[str, Any] = {"numpy": NumpySituations, "numba": SituationRows, "auto": SituationRows}
+
+
+def prepare_situations(
+    features: Features, situations: Situations, response: Response, n_groups: int, engine: str = "auto"
+) -> NumpySituations:
+    """The situations as that engine holds them, ready for passes.
+
+    Parameters
+    ----------
+    features : (rows, p)
+        W, not negative. A factor common to all entries of a situation changes nothing but in race ties.
+    situations : Situations
+        Outcomes, and the group and the row of W of each entry.
+    response : Response
+        What an outcome means.
+    n_groups : int
+        K, rows of the weights.
+    engine : "auto", "numpy" or "numba"
+        Where passes run.
+
+    Examples
+    --------
+    Three items are ranked twice, once to the end and once with the last two left open; nothing else is known.
+
+    >>> import numpy as np
+    >>> from plackett.responses import Outcomes, make_response
+    >>> seen = Situations(Outcomes.of([3, 3], [[1, 1, 1], [1]]), np.array([2, 0, 1, 0, 1, 2]), np.zeros(6, dtype=int))
+    >>> rows = prepare_situations(np.ones((1, 1)), seen, make_response("ranking"), 3)
+    >>> stats = rows.expect(Weights.point(np.zeros((3, 1))))
+    >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(stats.value, 6)
+    (array([2., 0., 1.]), array([1.167, 1.167, 0.667]), -2.890372)
+    """
+    if engine not in ROWS:
+        raise ValueError(f"engine must be one of {sorted(ROWS)}, got {engine!r} instead.")
+    for name, numbers, bound in (("group", situations.group, n_groups), ("row", situations.row, features.shape[0])):
+        if len(numbers) != situations.outcomes.start[-1] or numbers.min() < 0 or numbers.max() >= bound:
+            raise ValueError(f"{name} must have a number from 0 to {bound - 1} for each entry.")
+    rows: NumpySituations = ROWS[engine](features, situations, response, n_groups)
+    return rows
