@@ -6,8 +6,8 @@ import nutpie
 from nutpie.compiled_pyfunc import from_pyfunc
 
 
-def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, draws=1500, tune=1000, chains=4, seed=1):
-    """Draws of ln λ̄, (chain, draw, K, p)."""
+def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, tail=0.0, draws=1500, tune=1000, chains=4, seed=1):
+    """Draws of ln λ̄ under Gam(shape, rate), or GIG with a tail, (chain, draw, K, p)."""
     p = W.shape[1]
     size = n_classes * p
 
@@ -17,8 +17,8 @@ def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, draws=1500, tune=1000
         total = np.zeros(p)
         for k in range(n_classes):
             total += lam[k]
-        gradient = (shape - rate * lam).copy()
-        value = shape * theta.sum() - rate * lam.sum()
+        gradient = shape - rate * lam + tail / lam
+        value = shape * theta.sum() - rate * lam.sum() - tail * (1.0 / lam).sum()
         for i in range(len(codes)):
             own, all_ = 0.0, 0.0
             for j in range(p):

@@ -30,7 +30,7 @@ def three():
         (PlackettLuceClassifier(Gibbs(**SHORT)).fit, "directions.sampler.start"),
         (PlackettLuceClassifier("em").fit, "directions.map.start"),
         (PlackettLuceClassifier(Gibbs(**SHORT), features="exp").fit, "inference.gibbs.tabulate"),
-        (PlackettLuceClassifier(Variational(draws=8), features="exp").fit, "inference.variational.expected_weights"),
+        (PlackettLuceClassifier(Variational(draws=8), features="exp").fit, "inference.variational.approximation"),
         (PlackettLuceClassifier(EM(shapes=(1.0,)), features="exp").fit, "inference.em.maximise_on_simplex"),
         (SparseLogitClassifier(**SHORT).fit, "logit.samplers.start"),
         (lambda X, y: regularization_path(X, y, shapes=(1.0, 0.5)), "inference.em.maximise_on_simplex"),

@@ -10,7 +10,7 @@ from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, V
 from plackett.directions import LearnedDirections
 from plackett.engines import numba as compiled
 from plackett.features import ExpFeatures
-from plackett.priors import Gamma
+from plackett.priors import GIG, Gamma
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3)) * [1, 2, 3] + [0, 5, 0]
@@ -19,6 +19,7 @@ y = ((X[:, 0] + (X[:, 1] - 5) ** 2 / 4 + rng.normal(size=60)) > 1).astype(int)
 SHORT = {"draws": 20, "tune": 20, "chains": 2}
 TARGET = {"target_ess": 1e9, "max_draws": 40}
 LEARNED, EXP = {"features": "learned", "random_state": 0}, {"features": "exp", "random_state": 0}
+TAILED = EXP | {"prior": GIG(0.5, 0.1)}
 TWO = {"features": LearnedDirections(components=2), "random_state": 0}
 
 # Where it is tried, the part it belongs to, the setting, another value, and what comes of it: a change, or these words.
@@ -38,7 +39,27 @@ CASES = [
     (LEARNED, Gibbs(**SHORT), "model", "engine", "numpy", "engine='numpy' cannot be had: .*features='exp'"),
     (LEARNED, EM(), "model", "engine", "numpy", "engine='numpy' cannot be had"),
     (LEARNED, Variational(), "model", "rate", 2.0, "rate"),
+    *[(EXP, inference, "model", "prior", GIG(0.5, 0.1), CHANGES) for inference in (EM(), Variational())],
+    (EXP, Gibbs(**SHORT, moves="none"), "model", "prior", GIG(0.5, 0.1), CHANGES),
+    (TAILED, EM(), "model", "prior", GIG(0.5, 0.2), CHANGES),
+    (TAILED, Variational(), "model", "prior", GIG(0.6, 0.1), CHANGES),
+    (TAILED, Gibbs(**SHORT), "model", "prior", GIG(0.5, 0.1, 2.0), CHANGES),
+    (EXP, EM(), "model", "prior", "beta", "prior must be 'gamma' or a plackett.priors.GIG, got 'beta'"),
+    *[
+        (LEARNED, inference, "model", "prior", GIG(0.5, 0.1), r"prior=GIG.* would be ignored: learned .*features='exp'")
+        for inference in (EM(), Gibbs(**SHORT))
+    ],
+    *[
+        (TAILED, inference, "model", name, 2.0, rf"{name}=2.0\) would be ignored: it belongs to prior='gamma'")
+        for inference in (EM(), Variational(), Gibbs(**SHORT))
+        for name in ("shape", "rate")
+    ],
     # EM
+    (TAILED, EM(), "inference", "tol", 1e-2, CHANGES),
+    (TAILED, EM(), "inference", "max_iter", 1, CHANGES),
+    (TAILED, EM(), "inference", "accelerate", False, CHANGES),
+    (TAILED, EM(), "inference", "shapes", (3.0, 2.0), "belongs to prior='gamma'"),
+    (TAILED, EM(), "inference", "cv", 2, "belongs to prior='gamma'"),
     (EXP, EM(), "inference", "tol", 1e-2, CHANGES),
     (EXP | {"shape": 0.5}, EM(), "inference", "max_iter", 1, CHANGES),
     (EXP | {"shape": 0.5}, EM(), "inference", "accelerate", False, CHANGES),
@@ -59,7 +80,23 @@ CASES = [
     (EXP, Variational(), "inference", "shape_prior", Gamma(2, 200), CHANGES),
     (EXP | {"shape": 0.5}, Variational(), "inference", "shape_prior", Gamma(2, 20), "shape='learn'"),
     (LEARNED, Variational(), "inference", "draws", 20, "no variational approximation"),
+    (TAILED, Variational(), "inference", "tol", 1e-2, CHANGES),
+    (TAILED, Variational(), "inference", "accelerate", False, CHANGES),
+    (TAILED, Variational(), "inference", "draws", 20, CHANGES),
+    (TAILED, Variational(), "inference", "shape_prior", Gamma(2, 20), "belongs to prior='gamma'"),
     # Gibbs, fixed features
+    (TAILED, Gibbs(**SHORT), "inference", "draws", 30, CHANGES),
+    (TAILED, Gibbs(**SHORT), "inference", "tune", 30, CHANGES),
+    (
+        TAILED,
+        Gibbs(**SHORT),
+        "inference",
+        "moves",
+        "exchange",
+        r"cannot .* prior=GIG.*Use Gibbs\(moves='none'",
+    ),
+    (TAILED, Gibbs(**SHORT), "inference", "move_budget", 1.0, "there are no moves with prior=GIG"),
+    (TAILED, Gibbs(**SHORT), "inference", "shape_prior", Gamma(2, 20), "belongs to prior='gamma'"),
     (EXP, Gibbs(**SHORT), "inference", "draws", 30, CHANGES),
     (EXP, Gibbs(**SHORT), "inference", "tune", 30, CHANGES),
     (EXP, Gibbs(**SHORT), "inference", "chains", 3, CHANGES),

@@ -8,7 +8,8 @@ from scipy.stats import gamma as gamma_distribution
 from conftest import small_problem
 from plackett import PlackettLuceClassifier, Variational
 from plackett.engines import make_engine
-from plackett.inference.variational import best_shape, divergence, expected_weights, rescaled
+from plackett.inference.variational import best_shape
+from plackett.model.weights import Gam
 from plackett.priors import Gamma, LogUniform
 
 
@@ -72,9 +73,8 @@ def test_fixed_point_satisfies_19(iris):
     X, y = iris
     clf = PlackettLuceClassifier(Variational(tol=1e-10), shape=0.5, random_state=0, features="exp").fit(X, y)
     q = clf.posterior_
-    stats = (
-        make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3).expect(expected_weights(q.shape, q.rate))
-    )
+    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
+    stats = rows.expect(Gam(q.shape, q.rate).weights())
     np.testing.assert_allclose(q.shape, 0.5 + stats.wins, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(q.rate, 1 + stats.exposure, rtol=1e-5)
     assert (q.shape / q.rate).sum() == pytest.approx(27 * 0.5, rel=1e-6)  # ⟨Λ⟩ = Kpa/b
@@ -85,15 +85,16 @@ def test_divergence_by_monte_carlo():
     draws = np.random.default_rng(0).gamma(A, 1 / B, size=(400_000, 1, 2))
     q = gamma_distribution.logpdf(draws, A, scale=1 / B)
     ratio = (q - gamma_distribution.logpdf(draws, 0.7, scale=1 / 2.0)).sum(axis=(1, 2))
-    assert abs(divergence(A, B, 0.7, 2.0) - ratio.mean()) < 5 * ratio.std() / np.sqrt(len(ratio))
+    assert abs(Gam(A, B).divergence(Gam(0.7, 2.0)) - ratio.mean()) < 5 * ratio.std() / np.sqrt(len(ratio))
 
 
 def test_rescaling_raises_the_bound_to_its_best():
     rng = np.random.default_rng(0)
     A, B = rng.gamma(1, size=(2, 3)) + 0.1, rng.gamma(1, size=(2, 3)) + 0.1
-    best = divergence(A, rescaled(A, B, 0.4, 3.0), 0.4, 3.0)
+    prior = Gam(0.4, 3.0)
+    scaled = Gam(A, B).rescaled(prior)
     for factor in (0.9, 1.1):
-        assert best < divergence(A, rescaled(A, B, 0.4, 3.0) * factor, 0.4, 3.0)
+        assert scaled.divergence(prior) < Gam(A, scaled.rate * factor).divergence(prior)
 
 
 @pytest.mark.parametrize("prior", [LogUniform(), Gamma(2.0, 3.0), LogUniform(0.2, 0.3)])

@@ -33,6 +33,7 @@ from plackett.inference.base import Fit, Problem
 from plackett.mapped import feature_names, fit_features, transform
 from plackett.model.race import Array
 from plackett.posterior import Point, chunks, mean_probabilities
+from plackett.priors import GIG
 from plackett.selection import cross_validated_losses
 from plackett.settings import check_all_read
 from plackett.summary import Summarised
@@ -62,14 +63,18 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         How the weights are found: draws from the posterior, a fast approximation of it (not for learned directions),
         or its mode with exact zeros. A configured object sets the details.
     shape : float or "learn"
-        The prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
+        The Gamma prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
         (variational), cross-validated log-loss (EM).
     rate : float
-        The prior's rate b, for fixed features. It sets the scale of the weights, which has no effect on predictions.
+        The Gamma prior's rate b, for fixed features. It sets the scale of the weights, which has no effect on
+        predictions.
     features : "learned", "exp" or transformer
         The feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
         predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
         Or any transformer with non-negative output.
+    prior : "gamma" or GIG
+        The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
+        own, in which case ``shape`` and ``rate`` here stay as they are.
     engine : {"auto", "numba", "numpy"}
         Where the passes over the rows of fixed features run; directions are learned by compiled code.
     random_state : int, RandomState or None
@@ -87,11 +92,11 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     weights_ : (K, p) array
         Normalised weights: the mode (EM) or the posterior mean; they sum to 1.
     shape_ : float
-        The a that was used, or its estimate (Gibbs: geometric mean over the draws).
+        The a that was used, or its estimate (Gibbs: geometric mean over the draws); of a GIG its own shape.
     trace_ : array
         EM: penalised log-likelihood per iteration since the last pruning; variational: bound per iteration;
         Gibbs: log-likelihood (chain, draw); of learned directions the log-posterior, up to a constant.
-    posterior_ : Point, Gammas or Draws
+    posterior_ : Point, Gammas, GIGs or Draws
         What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics
         Gibbs only: R-hat and effective sample sizes.
@@ -124,6 +129,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         shape: float | str = "learn",
         rate: float = 1.0,
         features: Any = "learned",
+        prior: str | GIG = "gamma",
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
@@ -132,6 +138,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self.shape = shape
         self.rate = rate
         self.features = features
+        self.prior = prior
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
@@ -164,6 +171,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             )
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
+        tailed = self._tailed()
         make_engine(self.engine)
         check_all_read(self, features, inference, shape)
         X, y = self._validate(X, y)
@@ -180,7 +188,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             if self._learned():
                 fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
             else:
-                fit = self._learn_weights(features, inference, X, codes, weight, shape)
+                own = shape if tailed is None else float(tailed.shape)
+                fit = self._learn_weights(features, inference, X, codes, weight, own)
 
         self.classes_ = classes
         self.posterior_ = fit.posterior
@@ -220,7 +229,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         rows = engine.prepare(W, codes, weight, n_classes)
         W, codes = transform(self.features_, X, places[rows.order]), codes[rows.order]
         mirrors = getattr(self.features_, "mirrors_", None)
-        fit = inference.fit(Problem(rows, W, codes, mirrors, rate, *self._run_settings()), shape)  # type: ignore[arg-type]
+        problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed())
+        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | extra)
 
     def _learn_directions(
@@ -339,6 +349,14 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
             f"got {self.inference!r} instead."
         )
+
+    def _tailed(self) -> GIG | None:
+        """The prior, where it is not the Gamma."""
+        if isinstance(self.prior, GIG):
+            return self.prior.checked()
+        if self.prior != "gamma":
+            raise ValueError(f"prior must be 'gamma' or a plackett.priors.GIG, got {self.prior!r} instead.")
+        return None
 
     def _learned(self) -> bool:
         return isinstance(self.features, LearnedDirections) or (

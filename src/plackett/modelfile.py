@@ -7,6 +7,7 @@ import json
 import math
 import os
 import zipfile
+from dataclasses import fields
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,8 +25,8 @@ from plackett.files import whole_file
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
 from plackett.logit.posterior import LogitDiagnostics, LogitDraws, Measures
-from plackett.posterior import Draws, Gammas, Point
-from plackett.priors import Gamma, LogUniform
+from plackett.posterior import Draws, Gammas, GIGs, Point
+from plackett.priors import GIG, Gamma, LogUniform
 from plackett.table import Table
 
 FORMAT = "plackett-model"
@@ -35,7 +36,7 @@ SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, L
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(Point, Gammas, Draws, Diagnostics, LogUniform, Gamma),
+        *(Point, Gammas, GIGs, Draws, Diagnostics, LogUniform, Gamma, GIG),
         *(DirectionDraws, DirectionPoint, DirectionDiagnostics, Portrait),
         *(LogitDraws, LogitDiagnostics, Measures),
         *(Table, Number, Category),
@@ -78,7 +79,8 @@ class _Writer:
                 "fitted": self.encode(fitted, f"{where}.{kind}"),
             }
         if RECORDS.get(kind) is type(value):
-            return {"record": kind, "fields": self.encode(vars(value), f"{where}.{kind}")}
+            held = {each.name: getattr(value, each.name) for each in fields(value)}
+            return {"record": kind, "fields": self.encode(held, f"{where}.{kind}")}
         raise ModelFileError(
             f"{where} is a {type(value).__module__}.{kind}, which a model file cannot hold: it stores plain values and "
             f"{', '.join(sorted(SETTINGS))}. Use joblib.dump for such a model, and load it only from sources you trust."
@@ -118,8 +120,8 @@ class _Reader:
                 return {self.decode(k): self.decode(v) for k, v in pairs}
             case {"settings": str(kind), "params": params, "fitted": fitted} if kind in SETTINGS:
                 return self.build(SETTINGS[kind], params, fitted)
-            case {"record": str(kind), "fields": fields} if kind in RECORDS:
-                return RECORDS[kind](**self.decode(fields))
+            case {"record": str(kind), "fields": held} if kind in RECORDS:
+                return RECORDS[kind](**self.decode(held))
         raise ModelFileError(f"it holds {str(value)[:60]}, which this plackett does not know")
 
     def build(self, kind: Any, params: Any, fitted: Any) -> Any:

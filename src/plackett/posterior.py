@@ -1,4 +1,4 @@
-"""What a fit leaves behind: a point, Gamma distributions or draws; and probabilities computed from them."""
+"""What a fit leaves behind: a point, laws of the weights or draws; and probabilities computed from them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from scipy.special import logsumexp
 
 from plackett.engines import Features
 from plackett.model.race import Array
+from plackett.model.weights import GIG, WeightPrior
 
-__all__ = ["Draws", "Gammas", "Point"]
+__all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
 CHUNK = 1 << 18  # probabilities held at a time
 MANY = 1 << 24  # probabilities from which compiled code averages them
@@ -59,12 +60,32 @@ class Gammas:
         """(S, K, p)."""
         return np.exp(self.log_weights)
 
-    @classmethod
-    def sampled(cls, shape: Array, rate: Array, n_draws: int, rng: np.random.Generator) -> Gammas:
-        """Draw λ̄ in ln-space: ln Gam(a) = ln Gam(a+1) + ln(U)/a."""
-        size = (n_draws, *shape.shape)
-        log_weights = np.log(rng.standard_gamma(shape + 1, size)) - rng.standard_exponential(size) / shape
-        return cls(shape, rate, normalised(log_weights - np.log(rate)))
+
+@dataclass(frozen=True)
+class GIGs:
+    """Independent q(λ_kj) = GIG(shape_kj, tail, rate_kj), with draws of λ̄ made once."""
+
+    shape: Array
+    tail: float
+    rate: Array
+    log_weights: Array = field(repr=False)  # (S, K, p)
+
+    @property
+    def weights(self) -> Array:
+        """Mean of the normalised weights over the draws."""
+        return self.flat_draws().mean(axis=0)
+
+    def flat_draws(self) -> Array:
+        """(S, K, p)."""
+        return np.exp(self.log_weights)
+
+
+def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator) -> Gammas | GIGs:
+    """What the variational scheme found, and draws from it."""
+    log_weights = normalised(q.draw(rng, (n_draws, *q.shape.shape)))
+    if isinstance(q, GIG):
+        return GIGs(q.shape, q.tail, q.rate, log_weights)
+    return Gammas(q.shape, q.rate, log_weights)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Priors on the shape a (section 3.5). A prior is a log-density on an interval; nothing here sees weights."""
+"""Priors: of the shape a (section 3.5), a log-density on an interval each; and `GIG` of the weights (section 5).
+
+What a prior of the weights does is in `plackett.model.weights`.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Protocol, cast
 import numpy as np
 
 from plackett.model.race import Array
+from plackett.model.weights import GIG
 from plackett.validation import plain
 
-__all__ = ["Density", "Gamma", "LogUniform", "ShapePrior"]
+__all__ = ["GIG", "Density", "Gamma", "LogUniform", "ShapePrior"]
 
 
 class ShapePrior(Protocol):

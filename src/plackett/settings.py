@@ -8,6 +8,7 @@ import numpy as np
 
 from plackett.directions import LearnedDirections
 from plackett.inference import EM, Gibbs
+from plackett.priors import GIG
 
 
 def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
@@ -33,6 +34,8 @@ def check_all_read(model: Any, features: Any, inference: Any, shape: float | Non
 
 def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:
     leave = "Leave it out, or add features='exp' for the paper's model."
+    why = f"learned directions have a prior of their own, of directions and weights together. {leave}"
+    refuse(model, ("prior",), why)
     refuse(model, ("rate",), f"the scale of the weights cancels in the votes of learned directions. {leave}")
     if model.engine == "numpy":
         raise ValueError(f"engine='numpy' cannot be had: directions are learned by compiled code alone. {leave}")
@@ -48,8 +51,13 @@ def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> No
 
 
 def _with_fixed(model: Any, inference: Any, shape: float | None) -> None:
-    if shape is not None:
-        names = ("shapes", "cv") if isinstance(inference, EM) else ("shape_prior",)
+    names = ("shapes", "cv") if isinstance(inference, EM) else ("shape_prior",)
+    if isinstance(model.prior, GIG):
+        why = f"it belongs to prior='gamma', and this is prior={model.prior!r}. Leave one of the two out."
+        refuse(model, ("shape", "rate"), why)
+        refuse(inference, names, why)
+        _with_tail(model.prior, inference)
+    elif shape is not None:
         refuse(inference, names, f"it is for shape='learn', and shape={shape:g} is given. Leave one of the two out.")
     if isinstance(inference, Gibbs):
         if model.engine == "numpy" and inference.moves == "exchange":
@@ -59,3 +67,13 @@ def _with_fixed(model: Any, inference: Any, shape: float | None) -> None:
             )
         if model.engine == "numpy" or inference.moves == "none":
             refuse(inference, ("move_budget",), "there are no moves with Gibbs(moves='none') or engine='numpy'.")
+
+
+def _with_tail(prior: GIG, inference: Any) -> None:
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                f"Gibbs(moves='exchange') cannot be had with prior={prior!r}: the moves take the proportions of the "
+                "weights for independent of their scale, which is so for prior='gamma' alone. Use Gibbs(moves='none')."
+            )
+        refuse(inference, ("move_budget",), f"there are no moves with prior={prior!r}.")

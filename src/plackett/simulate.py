@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils import Bunch
 
 from plackett.model.race import Array
+from plackett.model.weights import Gam
 from plackett.posterior import normalised
 
 __all__ = ["prior_predictive", "prior_weights", "race"]
@@ -24,9 +25,7 @@ def prior_weights(n_classes: int, n_features: int, shape: float, rate: float = 1
     (3, 5)
     """
     rng = np.random.default_rng(rng)
-    size = (n_classes, n_features)
-    log_weights: Array = np.log(rng.standard_gamma(shape + 1, size)) - rng.standard_exponential(size) / shape
-    return log_weights - np.log(rate)
+    return Gam(shape, rate).draw(rng, (n_classes, n_features))
 
 
 def race(features: npt.NDArray[np.floating], log_weights: Array, *, rng: Any = None) -> Bunch:

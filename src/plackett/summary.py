@@ -17,6 +17,7 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
 from plackett.posterior import Point
+from plackett.priors import GIG
 from plackett.validation import check_prob
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ def describe(classifier: Any) -> tuple[str, str]:
     if isinstance(classifier.posterior_, DirectionDraws):
         M, d = classifier.posterior_.directions.shape[2], classifier.n_features_in_
         return f"{K} classes, {M} learned directions of {d} covariates", verdict(classifier)
+    if isinstance(classifier.prior, GIG):
+        return f"{K} classes × {p} features, prior {classifier.prior!r}", verdict(classifier)
     learned = "" if classifier.shape != "learn" else " (learned)"
     return f"{K} classes × {p} features, shape a = {classifier.shape_:.3g}{learned}", verdict(classifier)
 
@@ -196,7 +199,8 @@ def resolved(classifier: Any) -> Any:
         return inference
     if isinstance(classifier.posterior_, DirectionDraws):
         return inference.completed(**LENGTH)
-    return inference.completed(**USUAL, moves="none" if classifier.engine == "numpy" else "exchange")
+    plain = classifier.engine == "numpy" or isinstance(classifier.prior, GIG)
+    return inference.completed(**USUAL, moves="none" if plain else "exchange")
 
 
 def how(classifier: Any) -> str:

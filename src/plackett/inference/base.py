@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from plackett.engines import Features, Rows
 from plackett.model.race import Array
+from plackett.model.weights import GIG, Gam, WeightPrior
 from plackett.posterior import Posterior
 from plackett.validation import plain
 
@@ -26,6 +27,11 @@ class Problem:
     seed: np.random.SeedSequence
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
+    tailed: GIG | None = None  # the prior of the weights, where it is not the Gamma
+
+    def prior(self, shape: float) -> WeightPrior:
+        """The prior of the weights: (7) with this shape, or one that has a shape of its own."""
+        return Gam(shape, self.rate) if self.tailed is None else self.tailed
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from plackett.inference.moves.schedule import NAMES, adapted_plan, first_plan, i
 from plackett.inference.store import Portion
 from plackett.inference.sweeps import State, Target, make_room, sweeps, sweeps_of_any_engine
 from plackett.model.race import Array
-from plackett.posterior import normalised
-from plackett.simulate import prior_weights
+from plackett.model.weights import Gam, WeightPrior
 
 LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
 CANDIDATES, TEMPER, PROBED = 50, 0.1, 2000  # of a start: prior draws, power of the likelihood, rows looked at
@@ -47,13 +46,17 @@ def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng
     found = []
     for _ in range(CANDIDATES):
         a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape
-        log_weights = normalised(prior_weights(K, W.shape[1], float(np.clip(a, lower, upper)), rng=rng))
+        prior: WeightPrior = Gam(float(np.clip(a, lower, upper))) if problem.tailed is None else problem.tailed
+        log_weights = prior.draw(rng, (K, W.shape[1]))
+        log_mass = logsumexp(log_weights)
+        log_weights -= log_mass
         scores = W @ np.exp(log_weights).T
         own = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
-        found.append((a, log_weights, float(np.log(np.maximum(own, 1e-300)).sum())))
-    power = TEMPER * np.array([f[2] for f in found])
-    a, log_weights, _ = found[rng.choice(CANDIDATES, p=np.exp(power - logsumexp(power)))]
-    return State(np.ascontiguousarray(log_weights), np.array([0.0, a, 0.0, 0.0]))
+        mass = 0.0 if prior.scale_free else float(log_mass)
+        found.append((a, mass, log_weights, float(np.log(np.maximum(own, 1e-300)).sum())))
+    power = TEMPER * np.array([f[-1] for f in found])
+    a, mass, log_weights, _ = found[rng.choice(CANDIDATES, p=np.exp(power - logsumexp(power)))]
+    return State(np.ascontiguousarray(log_weights), np.array([mass, a, 0.0, 0.0]))
 
 
 def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float) -> Chain:
@@ -63,7 +66,7 @@ def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, l
 
 
 class PaperSampler:
-    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn."""
+    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn; under a GIG weights and Λ are drawn from it."""
 
     def __init__(self, problem: Problem, target: Target):
         self.rows, self.target = problem.rows, target

@@ -1,14 +1,16 @@
-"""Maximum a posteriori by EM (section 3.2): (9) and (10) on the simplex of normalised weights.
+"""Maximum a posteriori by EM (section 3.2): (9) and (10), for the Gamma prior on the simplex of normalised weights.
 
 The likelihood does not know the scale Λ, and λ̄ ~ Dirichlet(a) independently of it. EM therefore climbs
 ln p(Y|λ̄) + (a−1) Σ_active ln λ̄, which is bounded between two prunings for every a > 0. Its M-step is (10)
 with the rate b replaced by the multiplier of Σ λ̄ = 1; for a > 1 the two have the same fixed point, at
-Λ = Kp(a−1)/b.
+Λ = Kp(a−1)/b. A prior with a tail knows the scale and leaves no weight at zero: there EM climbs ln p(Y|λ) + ln p(λ).
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,8 @@ from plackett.engines import Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.model.race import Array, Weights
-from plackett.posterior import Point
+from plackett.model.weights import GIG
+from plackett.posterior import Point, normalised
 
 Mask = npt.NDArray[np.bool_]
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
@@ -55,8 +58,36 @@ def normalise(x: Array) -> Array:
     return shifted
 
 
-class Climb:
-    """EM at one shape a, from given weights.
+class Climbing(ABC):
+    """EM at one shape, from given weights."""
+
+    ascent: Ascent
+    passes: int
+
+    @abstractmethod
+    def movement(self) -> float:
+        """By how much the next step moves what must come to rest, at the most."""
+
+    @abstractmethod
+    def advance(self) -> float:
+        """One iteration and its gain."""
+
+    @property
+    @abstractmethod
+    def log_weights(self) -> Array:
+        """ln λ̄ at the best point."""
+
+    def run(self, tol: float, max_iter: int) -> bool:
+        """Iterate until a step would move nothing by more than tol; say whether that happened."""
+        for _ in range(max_iter):
+            if self.movement() <= tol:
+                return True
+            self.advance()
+        return False
+
+
+class Climb(Climbing):
+    """EM at one shape a of the Gamma prior.
 
     `active` marks the weights that are not zero, `kept` those among them that a class or a row cannot do
     without: they go unpenalised and are never pruned.
@@ -114,19 +145,54 @@ class Climb:
             return np.inf
         return self.ascent.advance()
 
-    def run(self, tol: float, max_iter: int) -> bool:
-        """Iterate until (10) would move no λ̄ by more than tol; say whether that happened."""
-        for _ in range(max_iter):
-            change = np.exp(self.ascent.image) - np.exp(self.ascent.point)
-            if np.abs(change).max() <= tol and not np.isneginf(self.ascent.image).any():
-                return True
-            self.advance()
-        return False
+    def movement(self) -> float:
+        """The largest change of a λ̄ by (10); inf where it prunes."""
+        if np.isneginf(self.ascent.image).any():
+            return np.inf
+        return float(np.abs(np.exp(self.ascent.image) - np.exp(self.ascent.point)).max())
 
     @property
     def log_weights(self) -> Array:
         """ln λ̄ at the best point, −inf where pruned."""
         return self._expand(self.ascent.point)
+
+
+class TailedClimb(Climbing):
+    """EM under a prior that knows the scale: ln λ goes to the mode of its law given wins and exposure.
+
+    Every step ends at the best common scale, which is known in closed form: by (10) alone it would be found slowly,
+    since the likelihood does not speak of it.
+    """
+
+    def __init__(self, rows: Rows, prior: GIG, log_weights: Array, accelerate: bool):
+        self.rows, self.prior, self.size = rows, prior, log_weights.shape
+        self.ascent = Ascent(self._step, prior.at_best_scale(log_weights.ravel()), prior.at_best_scale, accelerate)
+
+    def _step(self, x: Array) -> tuple[float, Array]:
+        """The objective at x and the next point."""
+        stats = self.rows.expect(Weights.point(x.reshape(self.size)))
+        objective = stats.value + float(self.prior.log_density(x).sum())
+        return objective, self.prior.at_best_scale(self.prior.given(stats.wins, stats.exposure).log_mode().ravel())
+
+    def movement(self) -> float:
+        """The largest change of a λ̄, or of ln Λ."""
+        point, image = self.ascent.point, self.ascent.image
+        mass, mass_next = np.logaddexp.reduce(point), np.logaddexp.reduce(image)
+        return float(max(np.abs(np.exp(image - mass_next) - np.exp(point - mass)).max(), abs(mass_next - mass)))
+
+    def advance(self) -> float:
+        """One iteration and its gain."""
+        return self.ascent.advance()
+
+    @property
+    def passes(self) -> int:  # type: ignore[override]
+        """Passes over the rows so far."""
+        return self.ascent.n_passes
+
+    @property
+    def log_weights(self) -> Array:
+        """ln λ̄ at the best point."""
+        return normalised(self.ascent.point.reshape(self.size))
 
 
 def walk(shape: float) -> list[float]:
@@ -140,12 +206,13 @@ def walk(shape: float) -> list[float]:
 
 
 class EM(BaseEstimator):
-    """Maximum a posteriori with exact zeros for a < 1.
+    """Maximum a posteriori; with the Gamma prior exact zeros for a < 1.
 
     Parameters
     ----------
     tol : float
-        Fixed features: stop when (10) moves no normalised weight by more than this.
+        Fixed features: stop when (10) moves no normalised weight by more than this, nor the logarithm of their
+        sum where the prior knows the scale.
     max_iter : int
         Iterations at the final shape; earlier shapes of the walk down from 1 are run to a coarser tolerance. With
         learned directions, iterations at each penalty.
@@ -183,12 +250,16 @@ class EM(BaseEstimator):
         check_tolerance("EM(tol)", self.tol)
         check_count("EM(max_iter)", self.max_iter)
 
-    def path(self, rows: Rows, shapes: list[float], coarse: float = 1e-6) -> list[Climb]:
-        """Climbs at decreasing shapes, each started where the last ended."""
+    def path(self, rows: Rows, shapes: list[float], coarse: float = 1e-6, tailed: GIG | None = None) -> list[Climbing]:
+        """Climbs at decreasing shapes of the Gamma, or of a prior with a tail, each started where the last ended."""
         log_weights = np.full((rows.n_classes, rows.n_features), -np.log(rows.n_classes * rows.n_features))
-        climbs = []
+        climbs: list[Climbing] = []
         for shape in shapes:
-            climb = Climb(rows, shape, log_weights, self.accelerate)
+            climb: Climbing
+            if tailed is None:
+                climb = Climb(rows, shape, log_weights, self.accelerate)
+            else:
+                climb = TailedClimb(rows, replace(tailed, shape=shape), log_weights, self.accelerate)
             climb.run(max(self.tol, coarse), self.max_iter)
             log_weights = climb.log_weights
             climbs.append(climb)
@@ -197,7 +268,7 @@ class EM(BaseEstimator):
     def fit(self, problem: Problem, shape: float) -> Fit:
         """Climb at a given shape."""
         self._check()
-        climb = self.path(problem.rows, walk(shape))[-1]
+        climb = self.path(problem.rows, walk(shape), tailed=problem.tailed)[-1]
         if not climb.run(self.tol, self.max_iter):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations: the last would still move a weight by more than "

@@ -39,7 +39,8 @@ class Gibbs(BaseEstimator):
     moves : {"auto", "exchange", "none"}
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
         sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
-        ``engine="numpy"``, since the moves are compiled.
+        ``engine="numpy"``, since the moves are compiled, and with a `GIG` prior, since they take the proportions of the
+        weights for independent of their scale.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
@@ -137,11 +138,14 @@ class WeightRun(Run):
         from plackett.inference.sweeps import Target
 
         compiled = isinstance(problem.rows, PanelRows)
-        settings = settings.completed(**USUAL, moves="exchange" if compiled else "none")
+        free = problem.prior(1.0).scale_free
+        settings = settings.completed(**USUAL, moves="exchange" if compiled and free else "none")
         self.problem, self.learned = problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
-        target = Target(float(problem.rate), self.learned, *table)
+        tailed = problem.tailed
+        rate, tail = (problem.rate, 0.0) if tailed is None else (tailed.rate, tailed.tail)
+        target = Target(float(rate), self.learned, *table, float(tail))
         begin_one = partial(begin, problem, shape, prior.lower, prior.upper)
         runner = (
             PaperSampler(problem, target)
@@ -152,7 +156,7 @@ class WeightRun(Run):
         chains = [Chain(begin_one(rng), rng) for rng in generators]
         size = (problem.rows.n_classes, problem.rows.n_features)
         data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
-        identity = (*data, *table, settings.moves, settings.move_budget)
+        identity = (*data, *table, settings.moves, settings.move_budget, *(() if tailed is None else (repr(tailed),)))
         super().__init__(settings, problem, runner, chains, size, identity, Clock(settings.max_seconds))
 
     def measure(self) -> Diagnostics | None:

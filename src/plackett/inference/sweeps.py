@@ -14,6 +14,7 @@ from numba.np.random.generator_core import next_uint64
 
 from plackett.compiled import REAL, REALS, TRUTH, inner, jit, record
 from plackett.engines.numba import sample_blocks
+from plackett.model.gig import log_gig_draw
 from plackett.model.race import Array, Weights
 
 LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
@@ -27,16 +28,17 @@ class State(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The prior: rate b, whether a is sampled, and the table of its log-density in ln a."""
+    """The prior: rate b, whether a is sampled, the table of its log-density in ln a, and the tail of a GIG."""
 
     rate: float
     learn: bool
     table: Array
     table_start: float
     table_step: float
+    tail: float = 0.0  # 0 is the Gamma
 
 
-TARGET = record(Target, REAL, TRUTH, REALS, REAL, REAL)
+TARGET = record(Target, REAL, TRUTH, REALS, REAL, REAL, REAL)
 
 
 @jit
@@ -165,8 +167,32 @@ def draw_mass(rng, state, rate):
 
 
 @jit
+def draw_tailed(rng, state, wins, exposure, target):
+    """λ_kj ~ GIG(a + n_kj, tail, b + s_kj), then Λ given λ̄ ~ GIG(Kpa, tail Σ 1/λ̄, b); exposure as in `draw_weights`.
+
+    The likelihood does not know the scale, so the second is exact too; without it Λ would wander.
+    """
+    log_weights, numbers = state
+    shape, log_tail, log_rate = numbers[SHAPE], math.log(target.tail), 0.0
+    for j in range(log_weights.shape[1]):
+        for k in range(log_weights.shape[0]):
+            if k < exposure.shape[0]:
+                log_rate = log_add(math.log(target.rate), math.log(exposure[k, j]) - numbers[LOG_MASS])
+            log_weights[k, j] = log_gig_draw(rng, shape + wins[k, j], log_tail, log_rate)
+    normalise(log_weights)
+    log_inverse = -np.inf
+    for k in range(log_weights.shape[0]):
+        for j in range(log_weights.shape[1]):
+            log_inverse = log_add(-log_weights[k, j], log_inverse)
+    numbers[LOG_MASS] = log_gig_draw(rng, log_weights.size * shape, log_tail + log_inverse, math.log(target.rate))
+
+
+@jit
 def update(rng, state, wins, exposure, target, adapt):
     """All that follows a pass: (13), then a and Λ given λ̄."""
+    if target.tail > 0.0:
+        draw_tailed(rng, state, wins, exposure, target)
+        return
     draw_weights(rng, state, wins, exposure, target.rate)
     if target.learn:
         draw_shape(rng, state, target, adapt)

@@ -1,4 +1,7 @@
-"""Variational inference (section 3.4): q(λ_kj) = Gam(A_kj, B_kj) by (18) and (19), a by type-II maximum likelihood."""
+"""Variational inference (section 3.4): q(λ_kj) of the prior's family by (18) and (19), a by type-II maximum likelihood.
+
+With the Gamma prior q is Gam(A, B); with the generalised inverse Gaussian it is one too.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,18 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln, psi
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.model.race import Array, Weights
-from plackett.posterior import Gammas
+from plackett.model.weights import Gam, WeightPrior
+from plackett.posterior import approximation
 from plackett.priors import ShapePrior, as_prior
 
 STARTS = (1.0, 0.02)  # of a, where it is learned
 COARSE = 1e-4  # tolerance of the first climb of a start
-
-
-def expected_weights(A: Array, B: Array) -> Weights:
-    """U = exp⟨ln λ⟩ and V = ⟨λ⟩ under Gam(A, B), as logarithms (18)."""
-    return Weights(psi(A) - np.log(B), np.log(A) - np.log(B))
-
-
-def divergence(A: Array, B: Array, shape: float, rate: float) -> float:
-    """KL(q‖prior) of q = Π Gam(A, B) from the prior (7)."""
-    terms = (A - shape) * psi(A) - gammaln(A) + gammaln(shape) + shape * (np.log(B) - np.log(rate)) + A * (rate / B - 1)
-    return float(terms.sum())
 
 
 def best_shape(wins: Array, exposure: Array, rate: float, prior: ShapePrior, start: float) -> float:
@@ -39,14 +31,14 @@ def best_shape(wins: Array, exposure: Array, rate: float, prior: ShapePrior, sta
     λ^n e^{−λs} under Gam(a, b). From the start, go uphill in ln a in doubling steps until the slope changes sign,
     and find its root in that bracket.
     """
-    rates = (np.log(rate) - np.log(rate + exposure)).sum()
+    of_evidence = Gam(start, rate).shape_slope(wins, exposure)
     low, high = np.log(prior.lower), np.log(prior.upper)
 
     def slope(log_shape: float) -> float:
         a = np.exp(log_shape)
         near = np.clip(log_shape + np.array([-1e-5, 1e-5]), low, high)
         prior_slope = np.diff(prior.log_density(np.exp(near)))[0] / np.diff(near)[0]
-        return float(a * (rates + psi(a + wins).sum() - wins.size * psi(a)) + prior_slope)
+        return float(a * of_evidence(a) + prior_slope)
 
     here, reach = float(np.clip(np.log(start), low, high)), 0.25
     up = np.sign(slope(here))
@@ -61,58 +53,55 @@ def best_shape(wins: Array, exposure: Array, rate: float, prior: ShapePrior, sta
     return float(np.exp(here))
 
 
-def rescaled(A: Array, B: Array, shape: float, rate: float) -> Array:
-    """The rates at the best common scale: ⟨Λ⟩ = Kpa/b. The likelihood does not depend on it."""
-    factor = rate * float((A / B).sum()) / (A.size * shape)
-    rates: Array = B * factor
-    return rates
-
-
 class Bound:
-    """The bound (14) as a function of a point: ln A and ln B (K×p each) and, with a prior for it, ln a."""
+    """The bound (14) as a function of a point: the coordinates of q and, with a prior for it, ln a."""
 
-    def __init__(self, problem: Problem, shape: float, prior: ShapePrior | None = None):
-        self.rows, self.rate, self.shape, self.prior = problem.rows, problem.rate, shape, prior
+    def __init__(self, problem: Problem, shape: float, shape_prior: ShapePrior | None = None):
+        self.problem, self.rows, self.shape, self.shape_prior = problem, problem.rows, shape, shape_prior
         self.size = (self.rows.n_classes, self.rows.n_features)
 
     def start(self) -> Array:
         """(18) and (19) from equal weights."""
         stats = self.rows.expect(Weights.point(np.zeros(self.size)))
-        return self.pack(self.shape + stats.wins, self.rate + stats.exposure, self.shape)
+        return self.pack(self.problem.prior(self.shape).given(stats.wins, stats.exposure), self.shape)
 
-    def pack(self, A: Array, B: Array, a: float) -> Array:
+    def pack(self, q: WeightPrior, a: float) -> Array:
         """A point from its parts."""
-        return np.concatenate([np.log(A).ravel(), np.log(B).ravel(), [] if self.prior is None else [np.log(a)]])
+        point = self.problem.prior(a).coordinates(q)
+        return point if self.shape_prior is None else np.append(point, np.log(a))
 
-    def unpack(self, x: Array) -> tuple[Array, Array, float]:
-        """A and B (K, p) and a."""
-        M = self.size[0] * self.size[1]
-        a = self.shape if self.prior is None else float(np.exp(x[-1]))
-        return np.exp(x[:M]).reshape(self.size), np.exp(x[M : 2 * M]).reshape(self.size), a
+    def unpack(self, x: Array) -> tuple[WeightPrior, float]:
+        """q and a."""
+        if self.shape_prior is None:
+            return self.problem.prior(self.shape).law_at(x, self.size), self.shape
+        a = float(np.exp(x[-1]))
+        return self.problem.prior(a).law_at(x[:-1], self.size), a
 
     def within(self, x: Array) -> Array:
         """Keep an extrapolated a inside its prior's interval."""
-        if self.prior is not None:
-            x[-1] = np.clip(x[-1], np.log(self.prior.lower), np.log(self.prior.upper))
+        if self.shape_prior is not None:
+            x[-1] = np.clip(x[-1], np.log(self.shape_prior.lower), np.log(self.shape_prior.upper))
         return x
 
     def step(self, x: Array) -> tuple[float, Array]:
         """The bound at x, plus ln p(a) if a is learned, and the next point by (18) and (19)."""
-        A, B, a = self.unpack(x)
-        stats = self.rows.expect(expected_weights(A, B))
-        value = stats.value - divergence(A, B, a, self.rate)
-        if self.prior is not None:
-            value += float(self.prior.log_density(np.array(a)))
-            a = best_shape(stats.wins, stats.exposure, self.rate, self.prior, a)
-        A, B = a + stats.wins, self.rate + stats.exposure
-        return value, self.pack(A, rescaled(A, B, a, self.rate), a)
+        q, a = self.unpack(x)
+        stats = self.rows.expect(q.weights())
+        value = stats.value - q.divergence(self.problem.prior(a))
+        if self.shape_prior is not None:
+            value += float(self.shape_prior.log_density(np.array(a)))
+            a = best_shape(stats.wins, stats.exposure, self.problem.rate, self.shape_prior, a)
+        prior = self.problem.prior(a)
+        return value, self.pack(prior.given(stats.wins, stats.exposure).rescaled(prior), a)
 
     def movement(self, ascent: Ascent) -> float:
-        """By how much the next step moves a normalised mean ⟨λ⟩/Σ⟨λ⟩, or ln a, at the most."""
-        (A, B, a), (A_next, B_next, a_next) = self.unpack(ascent.point), self.unpack(ascent.image)
-        mean, mean_next = A / B, A_next / B_next
-        change = np.abs(mean / mean.sum() - mean_next / mean_next.sum()).max()
-        return max(float(change), abs(float(np.log(a / a_next))))
+        """By how much the next step moves a normalised mean ⟨λ⟩/Σ⟨λ⟩, ln a or a scale that matters, at the most."""
+        (q, a), (q_next, a_next) = self.unpack(ascent.point), self.unpack(ascent.image)
+        mean, mean_next = q.mean(), q_next.mean()
+        change = float(np.abs(mean / mean.sum() - mean_next / mean_next.sum()).max())
+        if not q.scale_free:
+            return max(change, abs(float(np.log(mean_next.sum() / mean.sum()))))
+        return max(change, abs(float(np.log(a / a_next))))
 
 
 class Variational(BaseEstimator):
@@ -181,8 +170,8 @@ class Variational(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        A, B, a = bound.unpack(climb.point)
-        posterior = Gammas.sampled(A, np.broadcast_to(B, A.shape), self.draws, np.random.default_rng(problem.seed))
+        q, a = bound.unpack(climb.point)
+        posterior = approximation(q, self.draws, np.random.default_rng(problem.seed))
         return Fit(posterior, a, np.array(climb.trace), n_iter=n_passes)
 
     def _climb(self, bound: Bound, start: Array, tol: float) -> Ascent:

@@ -14,6 +14,7 @@ from plackett.directions.diagnostics import TOLERATED
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Variational
 from plackett.logit.posterior import LogitDraws
+from plackett.priors import GIG
 from plackett.summary import how, resolved, worth
 
 CITATION = """\
@@ -38,9 +39,12 @@ def model(classifier: Any) -> str:
             f"{classifier.n_features_in_} columns. {inference}"
         )
     p = classifier.weights_.shape[1]
+    size = f"A Plackett–Luce regression of {K} classes on {p} non-negative features."
+    if isinstance(classifier.prior, GIG):
+        return f"{size} The prior of the weights is {classifier.prior!r}. {inference}"
     learned = "learned from the data" if classifier.shape == "learn" else "fixed"
     return (
-        f"A Plackett–Luce regression of {K} classes on {p} non-negative features. The shape of the prior is "
+        f"{size} The shape of the prior is "
         f"a = {classifier.shape_:.3g} ({learned}); the smaller it is, the fewer weights matter. {inference}"
     )
 
