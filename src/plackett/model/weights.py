@@ -169,8 +169,8 @@ class GIG:
     >>> from plackett.priors import GIG
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = PlackettLuceClassifier("em", features="exp", prior=GIG(shape=-0.5, tail=0.01, rate=1.0)).fit(X, y)
-    >>> bool((clf.weights_ > 0).all()), bool(clf.score(X, y) > 0.9)
-    (True, True)
+    >>> bool((clf.weights_ > 0).all())
+    True
     """
 
     shape: Any
