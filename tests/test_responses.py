@@ -1,7 +1,9 @@
 """Responses: their laws, brute force, Geweke's test, and the compiled kernels against the readable ones."""
 
 import math
+import re
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,6 +163,18 @@ def test_times_of_unknown_order_are_precise_at_any_ratio_of_rates(ratio):
     assert value == pytest.approx(math.log(2.0) + 2 * math.log(r) - math.log(1 + r) - math.log(1 + 2 * r), abs=1e-10)
     assert last == pytest.approx(1 / (1 + r) + 1 / (1 + 2 * r), rel=1e-10)
     assert times[0] == pytest.approx(1 / (1 + 2 * r) + 0.5 / (1 + r), rel=1e-10)
+
+
+@pytest.mark.parametrize("size", [10, 40, 300])
+@pytest.mark.parametrize("rate", [1e-3, 0.3, 100.0])
+def test_unknown_order_of_many_equal_rates(size, rate):
+    """The k-th last of them to arrive is the first of k equal rates and the rest: V and M are sums over k."""
+    left = rate * np.arange(1, size + 1)
+    rates = np.append(np.full(size, rate), 1.0)
+    values, _, at_risk = block("unknown-order", "expect_block", rates, Outcomes.of([size + 1], [[size]]))
+    assert values[0] == pytest.approx(np.sum(np.log(left / (left + 1.0))), rel=1e-10)
+    assert at_risk[-1] == pytest.approx(np.sum(1 / (left + 1.0)), rel=1e-10)
+    assert rates @ at_risk == pytest.approx(size, rel=1e-10)  # as many arrivals as are expected
 
 
 def test_chances_of_all_sets_of_unknown_order_sum_to_one():
@@ -376,3 +390,23 @@ def test_what_is_no_outcome_is_refused():
         Ranking().check(Outcomes.of([3], [[2]]))
     with pytest.raises(ValueError, match="response must be one of .*'choice'.* got 'rank'"):
         make_response("rank")
+
+
+def test_the_response_of_the_documentation_keeps_the_law():
+    """The example of docs/extending.md: r s = n − ∂V/∂ln r, chances sum to one, and draws average to expectations."""
+    page = (Path(__file__).parent.parent / "docs" / "extending.md").read_text(encoding="utf-8")
+    names = {"np": np}
+    exec(re.search(r"^## A response.*?^```python\n(.*?)^```", page, re.S | re.M)[1], names)
+    response, rates = names["PickAny"](), some_rates(4)
+    value, arrivals, at_risk = response.expect(rates, [2])
+    for e in range(4):
+        up, down = (response.expect(rates * np.exp(h * (np.arange(4) == e)), [2])[0] for h in (1e-5, -1e-5))
+        assert rates[e] * at_risk[e] == pytest.approx(arrivals[e] - (up - down) / 2e-5, abs=1e-8)
+    drawn = np.array([response.sample(rates, [2], 3, stream_of(1, i))[2] for i in range(4000)])
+    assert (np.abs(drawn.mean(axis=0) - 3 * at_risk) <= 4.5 * drawn.std(axis=0) / np.sqrt(4000) + 1e-12).all()
+    sets = [list(each) for size in range(5) for each in combinations(range(4), size)]
+    chances = [
+        np.exp(response.expect(rates[each + [e for e in range(4) if e not in each]], [len(each)])[0]) for each in sets
+    ]
+    assert sum(chances) == pytest.approx(1.0)
+    assert np.isfinite(names["stats"].value)

@@ -28,12 +28,16 @@ from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
 from plackett.responses.draws import begin, exponential, gamma, mean_share, truncated, uniform
 from plackett.responses.ranking import forget, running_left
 
-# Trapezoids in x = ln t, where the integrand is analytic for |Im x| < π/2 and steps of h err by about exp(−π²/h).
-# Three nodes to a doubling of t, since F(2t) = F(t)(2 − F(t)) and, for G = 1 − F, G(2t) = G(t)² are nearly free. The
-# first is precise for small F, the second for small G.
-PHASES = 3
-NODE_STEP = math.log(2.0) / PHASES
+# Trapezoids in x = ln t. The integrand is analytic for |Im x| < π/2, so that steps of h err by about exp(−π²/h); at its
+# narrowest it is like a normal density of variance 1/size, where they err by exp(−2π²/(size h²)). Doublings of t are
+# nearly free: F(2t) = F(t)(2 − F(t)), precise for small F, and G(2t) = G(t)², G = 1 − F, precise for small G.
 NEGLIGIBLE = 32.0  # −ln of what is cut off at either end
+
+
+@jit
+def _nodes(size):
+    """Nodes to a doubling of t."""
+    return max(3, math.ceil(1.2 * math.sqrt(size)))
 
 
 @jit
@@ -63,8 +67,9 @@ def _expect(rates, low, high, q, room, times):
         value += math.log(F_end)
         unit[i], times[i] = 1.0 / F_end, 0.0
     mass = last = 0.0
-    for phase in range(PHASES):
-        t = begins * math.exp(phase * NODE_STEP)
+    nodes = _nodes(high - low)
+    for node in range(nodes):
+        t = begins * 2.0 ** (node / nodes)
         for i in range(low, high):
             F[i], G[i] = -math.expm1(-r[i] * t), math.exp(-r[i] * t)
         while t < ends:
@@ -86,7 +91,7 @@ def _expect(rates, low, high, q, room, times):
             t *= 2.0
     for i in range(low, high):
         times[i] /= mass * slow
-    return value + math.log(NODE_STEP * mass), last / mass / slow
+    return value + math.log(mass * math.log(2.0) / nodes), last / mass / slow
 
 
 @jit
@@ -212,11 +217,12 @@ def expect_bucket(rates: Array, q: float) -> tuple[float, Array, float]:
     """V, E[T_i] and E[M] of a bucket before a rest of rate q."""
     slow = q + rates.min()
     begins, ends = _ends(len(rates), (q + rates.max()) / slow)
-    t = np.exp(np.arange(np.log(begins), np.log(ends), NODE_STEP))
+    step = np.log(2.0) / _nodes(len(rates))
+    t = np.exp(np.arange(np.log(begins), np.log(ends), step))
     r = rates[:, None] / slow
     F, F_end = -np.expm1(-r * t), -np.expm1(-r * ends)
     h = r * np.exp(-r * t) / F
-    mass = NODE_STEP * t * np.exp(-q / slow * t) * np.prod(F / F_end, axis=0) * h.sum(axis=0)
+    mass = step * t * np.exp(-q / slow * t) * np.prod(F / F_end, axis=0) * h.sum(axis=0)
     is_last = h / h.sum(axis=0)
     inside = t * np.array(
         [[mean_share(*each) for each in zip(*row, strict=True)] for row in zip(r * t, F, strict=True)]
