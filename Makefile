@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-slow test-data browser lint format bench bench-prediction docs clean
 
 demo: $(READY)
-	$(BIN)/python -m plackett.demo
+	$(BIN)/python -m plackett.cli.demo
 
 test: browser
 	$(BIN)/python -m pytest -n 2

@@ -7,11 +7,11 @@ import numpy as np
 
 from benchmarks.data import sets
 from plackett import Gibbs
-from plackett.diagnostics import measures
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.base import Problem
 from plackett.inference.gibbs import WeightRun
+from plackett.posterior.diagnostics import measures
 
 GOALS = {"lenses": 20, "iris": 20, "wine": 15, "heart": 10, "pima": 5, "german": 2}
 SECONDS = {"german": 60}  # of one core in which target_ess=400 should be reached; 10 for the others

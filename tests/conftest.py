@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from plackett.features import ExpFeatures
-from plackett.interop import arviz_for
+from plackett.output.arviz import arviz_for
 
 with arviz_for("the test suite"):
     pass  # imported here first: its daily warning is dropped, and its stamp in the home folder has one writer

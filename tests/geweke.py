@@ -22,7 +22,7 @@ from plackett.inference.moves.memory import Past, remember, watch
 from plackett.inference.moves.rows import Columns, lay_out
 from plackett.inference.moves.schedule import iterations, run_move
 from plackett.inference.sweeps import SHAPE, Room, Target
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.simulate import prior_weights
 

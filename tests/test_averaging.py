@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from plackett import PlackettLuceClassifier, Variational, posterior
-from plackett.averaging import mean_shares
+from plackett import PlackettLuceClassifier, Variational
+from plackett.compute.pieces import ROWS, over_rows
 from plackett.directions import gates as gates_module
 from plackett.directions.gates import Gates
-from plackett.pieces import ROWS, over_rows
-from plackett.posterior import averaged, chunks, mean_probabilities, without_answer
+from plackett.posterior.averaging import mean_shares
+from plackett.posterior.weights import averaged, chunks, mean_probabilities, without_answer
 
 
 def plain(W, weights):
@@ -51,12 +51,12 @@ def test_many_predictions_are_those_of_few(monkeypatch, iris):
     X, y = iris
     clf = PlackettLuceClassifier(Variational(tol=1e-3, draws=300), shape=0.5, features="exp", random_state=0).fit(X, y)
     few = clf.predict_proba(X)
-    monkeypatch.setattr(posterior, "MANY", 0)
+    monkeypatch.setattr("plackett.posterior.weights.MANY", 0)
     np.testing.assert_allclose(clf.predict_proba(X), few, rtol=1e-12)
 
 
 def test_few_predictions_do_not_compile(monkeypatch):
-    monkeypatch.setattr("plackett.averaging.mean_shares", None)
+    monkeypatch.setattr("plackett.posterior.averaging.mean_shares", None)
     W, weights = problem(100, 50, 3, 4)
     np.testing.assert_allclose(mean_probabilities(W, weights), plain(W, weights), rtol=1e-12)
 

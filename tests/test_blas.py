@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, regularization_path
-from plackett.blas import one_blas_thread
+from plackett.compute.blas import one_blas_thread
 
 SHORT = {"draws": 8, "tune": 8, "chains": 2}
 

@@ -20,9 +20,9 @@ import typer
 from typer.testing import CliRunner
 
 from plackett import PlackettLuceClassifier, load
-from plackett.cli import app
-from plackett.console import OPTIONS, in_options
-from plackett.tablefile import read_table
+from plackett.cli.commands import app
+from plackett.cli.console import OPTIONS, in_options
+from plackett.data.tablefile import read_table
 
 FAST = ["--features", "exp", "--inference", "em", "--shape", "1"]
 RUNNER = CliRunner()

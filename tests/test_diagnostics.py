@@ -7,9 +7,9 @@ import pytest
 from arviz_stats.base import array_stats
 
 from plackett import Gibbs
-from plackett.diagnostics import Diagnostics, advice, measures
 from plackett.directions.diagnostics import DirectionDiagnostics
 from plackett.directions.diagnostics import advice as advice_on_directions
+from plackett.posterior.diagnostics import Diagnostics, advice, measures
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 

@@ -25,7 +25,7 @@ from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
 

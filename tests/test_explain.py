@@ -6,7 +6,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.explain import explain, win_probabilities
-from plackett.posterior import Point
+from plackett.posterior.weights import Point
 from plackett.simulate import race
 
 

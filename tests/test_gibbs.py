@@ -26,7 +26,7 @@ from plackett.inference.sweeps import (
     update,
 )
 from plackett.model.race import Weights
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 from plackett.priors import Gamma, LogUniform, as_prior, tabulate
 from plackett.simulate import prior_weights, race
 

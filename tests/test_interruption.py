@@ -29,7 +29,7 @@ def run(folder, moment, *arguments, **environment):
 @pytest.mark.parametrize(
     "moment, arguments",
     [
-        ("import plackett.cli", []),
+        ("import plackett.cli.commands", []),
         ("import sklearn", []),
         ("import numba", EXP),
         ("held-out rows", []),

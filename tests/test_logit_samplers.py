@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from plackett.diagnostics import plain_ess
 from plackett.logit import samplers
 from plackett.logit.conditionals import State, offset, update_coefficients
 from plackett.logit.samplers import advance, draw_latents, prepare, room, start
+from plackett.posterior.diagnostics import plain_ess
 
 SAMPLERS = sorted(samplers.SWEEPS)
 

@@ -7,12 +7,13 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, mapped
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
 from plackett.engines import base, make_engine
 from plackett.engines.base import canonical_order
+from plackett.features import mapped
+from plackett.features.mapped import MappedRows, transform
 from plackett.inference.checkpoint import fingerprint
 from plackett.inference.moves.rows import lay_out
-from plackett.mapped import MappedRows, transform
 
 X = np.random.default_rng(0).random((300, 4)) + 0.1
 CODES = np.random.default_rng(1).integers(0, 3, 300)

@@ -12,10 +12,10 @@ import pytest
 from sklearn.preprocessing import SplineTransformer
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, load
-from plackett.diagnostics import diagnose
 from plackett.features import ExpFeatures
-from plackett.modelfile import ModelFileError
-from plackett.posterior import Draws, normalised
+from plackett.output.modelfile import ModelFileError
+from plackett.posterior.diagnostics import diagnose
+from plackett.posterior.weights import Draws, normalised
 from plackett.priors import LogUniform
 
 OLD = Path(__file__).parent / "models"

@@ -36,7 +36,7 @@ from plackett.inference.moves.shape import redraw_inactive
 from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
 from plackett.inference.store import Portion, Store
 from plackett.inference.sweeps import State, Target
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.simulate import prior_weights
 

@@ -15,7 +15,7 @@ from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Varia
 from plackett.explain import win_probabilities
 from plackett.plots.prediction import poisson_binomial_interval
 from plackett.plots.style import DASHES, HATCHES, MARKERS, PALETTE, REST, chain_colour, colour, marker
-from plackett.posterior import Draws
+from plackett.posterior.weights import Draws
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -14,7 +14,7 @@ from plackett.inference import chains
 from plackett.inference.base import Problem
 from plackett.inference.store import Portion
 from plackett.inference.sweeps import Target
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 from plackett.priors import Gamma, LogUniform, tabulate
 from plackett.simulate import prior_weights, race
 

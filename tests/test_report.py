@@ -310,7 +310,7 @@ def test_a_failed_write_leaves_the_old_report(clf, iris, tmp_path, monkeypatch):
 def test_from_the_command_line(iris, tmp_path):
     from typer.testing import CliRunner
 
-    from plackett.cli import app
+    from plackett.cli.commands import app
 
     table = pd.concat([iris[0].assign(species=iris[1]), iris[2].assign(species=iris[3])])
     table.to_csv(tmp_path / "iris.csv", index=False)

@@ -9,9 +9,9 @@ from scipy.stats import norm, rankdata
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, load
 from plackett.directions.learning import LearnedDirections
-from plackett.directions.scores import MOST, knots_of, normal_scores
 from plackett.directions.stacking import choose_scale, folds_of
 from plackett.directions.task import make_task, with_scores
+from plackett.features.normal_scores import MOST, knots_of, normal_scores
 from plackett.inference.limits import Clock
 
 SHORT = Gibbs(draws=30, tune=60, chains=2)

@@ -2,9 +2,12 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+
+import numba
 
 WORD = "plackett: compiling the kernels; this happens once, later runs load them from the cache\n"
 MODELS = {
@@ -32,7 +35,7 @@ def test_import_loads_no_plotting_arviz_or_compiler():
 
 
 def test_demonstration_prints_its_tables():
-    out = subprocess.run([sys.executable, "-m", "plackett.demo"], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([sys.executable, "-m", "plackett.cli.demo"], capture_output=True, text=True, check=True).stdout
     for word in ("em", "variational", "gibbs", "log-loss", "Most relevant covariates", "petal"):
         assert word in out
 
@@ -96,10 +99,21 @@ def test_the_word_about_compiling_is_said_only_when_compiling(tmp_path):
     """A call that only takes long says nothing; nor does a kernel that is loaded."""
     code = (
         "import numpy as np, time\n"
-        "from plackett import compiled\n"
+        "from plackett.compute import compiled\n"
         "compiled.PATIENCE = 0.0\n"
         "from plackett.inference.sweeps import log_gamma\n"
         "log_gamma(0.5); time.sleep(0.2)\n"
     )
     assert WORD in python(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
+def test_a_cache_of_an_earlier_version_is_written_anew(tmp_path):
+    """Its files may name types of modules that are gone."""
+    code = "from plackett.directions import prior\nprint(prior.log_density.py_func.__name__)"
+    python(code, NUMBA_CACHE_DIR=str(tmp_path))
+    files = list(tmp_path.rglob("*.nbi"))
+    for file in files:
+        file.write_bytes(pickle.dumps(numba.__version__) + b"cplackett.gone\nEight\n.")
+    assert files
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout == "log_density\n"

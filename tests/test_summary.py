@@ -11,10 +11,10 @@ import sklearn
 from sklearn.base import clone
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
-from plackett.diagnostics import diagnose
-from plackett.posterior import Draws
-from plackett.progress import progress_bar
-from plackett.summary import resolved, verdict
+from plackett.output.progress import progress_bar
+from plackett.output.summary import resolved, verdict
+from plackett.posterior.diagnostics import diagnose
+from plackett.posterior.weights import Draws
 
 COLUMNS = ["class", "feature", "median", "5%", "95%", "active", "ess", "rhat"]
 

@@ -13,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 from plackett import PlackettLuceClassifier, SparseLogitClassifier, TableEncoder, Variational, load
-from plackett.cli import app
-from plackett.columns import TableWarning
+from plackett.cli.commands import app
+from plackett.data.columns import TableWarning
+from plackett.data.table import Table
 from plackett.explain import explain, win_probabilities
 from plackett.report import write_report
-from plackett.table import Table
 
 EM = PlackettLuceClassifier("em", shape=1, features="exp")
 
@@ -115,7 +115,7 @@ def known(request, tmp_path_factory):
     return load(folder / "m"), pd.read_csv(folder / "t.csv")
 
 
-@pytest.mark.filterwarnings("ignore:.*is missing in:plackett.columns.TableWarning")
+@pytest.mark.filterwarnings("ignore:.*is missing in:plackett.data.columns.TableWarning")
 def test_a_model_that_knows_its_table_takes_it(known):
     clf, frame = known
     X = clf.table_.covariates(frame)

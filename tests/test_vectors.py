@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from plackett import vectors as v
-from plackett.compiled import jit
+from plackett.compute import vectors as v
+from plackett.compute.compiled import jit
 
 
 @jit

@@ -22,7 +22,7 @@ from plackett.inference.em import TailedClimb
 from plackett.inference.sweeps import LOG_MASS, State, Target, make_room, sweeps, sweeps_of_any_engine, update
 from plackett.model.race import Weights
 from plackett.model.weights import GIG, Gam, log_mode
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.report.words import model as model_in_words
 from plackett.simulate import race

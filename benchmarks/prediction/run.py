@@ -9,7 +9,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from plackett.progress import progress_bar
+from plackett.output.progress import progress_bar
 
 RESULTS = Path(__file__).parents[1] / "results" / "prediction"
 ONE_THREAD = dict.fromkeys(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plackett.classifier import PlackettLuceClassifier
+    from plackett.data.table import TableEncoder
     from plackett.inference import EM, Gibbs, Variational
+    from plackett.inference.path import regularization_path
     from plackett.logit import SparseLogitClassifier
-    from plackett.modelfile import load
-    from plackett.path import regularization_path
-    from plackett.table import TableEncoder
+    from plackett.output.modelfile import load
 
 __all__ = [
     "EM",
@@ -31,10 +31,10 @@ _HOME = {
     "Gibbs": "inference",
     "PlackettLuceClassifier": "classifier",
     "SparseLogitClassifier": "logit",
-    "TableEncoder": "table",
+    "TableEncoder": "data.table",
     "Variational": "inference",
-    "load": "modelfile",
-    "regularization_path": "path",
+    "load": "output.modelfile",
+    "regularization_path": "inference.path",
 }
 _MODULES = ("datasets", "directions", "explain", "features", "plots", "priors", "report", "simulate")
 

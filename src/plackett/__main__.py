@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install for it."""
     try:
-        from plackett.cli import app
+        from plackett.cli.commands import app
 
         app(prog_name="plackett")
     except ModuleNotFoundError as missing:

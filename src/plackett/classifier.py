@@ -19,25 +19,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from plackett.blas import one_blas_thread
-from plackett.directions import LearnedDirections
-from plackett.directions.learning import SHAPE
-from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
-from plackett.directions.summary import components, portrait, relevance
-from plackett.directions.task import make_task
-from plackett.engines import Features, make_engine
-from plackett.entry import check_numbers, taken
-from plackett.features import ExpFeatures
-from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem
-from plackett.mapped import feature_names, fit_features, transform
-from plackett.model.race import Array
-from plackett.posterior import Point, chunks, mean_probabilities
-from plackett.priors import GIG
-from plackett.selection import cross_validated_losses
-from plackett.settings import check_all_read
-from plackett.summary import Summarised
-from plackett.validation import (
+from plackett.compute.blas import one_blas_thread
+from plackett.data.entry import check_numbers, taken
+from plackett.data.validation import (
     all_alike,
     check_whole,
     coded_groups,
@@ -46,6 +30,22 @@ from plackett.validation import (
     positive,
     row_weights,
 )
+from plackett.directions import LearnedDirections
+from plackett.directions.learning import SHAPE
+from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
+from plackett.directions.summary import components, portrait, relevance
+from plackett.directions.task import make_task
+from plackett.engines import Features, make_engine
+from plackett.features import ExpFeatures
+from plackett.features.mapped import feature_names, fit_features, transform
+from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.base import Fit, Problem
+from plackett.inference.folds import cross_validated_losses
+from plackett.model.race import Array
+from plackett.output.summary import Summarised
+from plackett.posterior.weights import Point, chunks, mean_probabilities
+from plackett.priors import GIG
+from plackett.settings import check_all_read
 from plackett.verbs import Verbs
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
@@ -309,7 +309,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         log_likelihood : bool
             Include the pointwise log-likelihood of the training rows, for LOO and the like.
         """
-        from plackett.interop import to_arviz
+        from plackett.output.arviz import to_arviz
 
         check_is_fitted(self)
         return to_arviz(self, log_likelihood=log_likelihood)

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from plackett.data.entry import taken
+from plackett.data.validation import check_prob
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.summary import explanation
-from plackett.entry import taken
 from plackett.inference import EM
 from plackett.model.race import Array
-from plackett.validation import check_prob
 
 if TYPE_CHECKING:
     import pandas as pd

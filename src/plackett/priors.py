@@ -12,9 +12,9 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.model.weights import GIG
-from plackett.validation import plain
 
 __all__ = ["GIG", "Density", "Gamma", "LogUniform", "ShapePrior"]
 

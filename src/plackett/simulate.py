@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from plackett.model.race import Array
 from plackett.model.weights import Gam
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 
 __all__ = ["prior_predictive", "prior_weights", "race"]
 

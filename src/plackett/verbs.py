@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.validation import check_prob
 from plackett.model.race import Array
-from plackett.posterior import averaged, equal_tailed
-from plackett.validation import check_prob
+from plackett.posterior.weights import averaged, equal_tailed
 
 
 class Verbs:
@@ -56,7 +56,7 @@ class Verbs:
 
     def save(self: Any, path: Any) -> None:
         """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
-        from plackett.modelfile import save
+        from plackett.output.modelfile import save
 
         check_is_fitted(self)
         save(self, path)

@@ -10,14 +10,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from plackett.directions.scores import normal_scores
+from plackett.compute.pieces import COLUMNS, over_rows
+from plackett.features.standardise import standardise
 from plackett.model.race import Array
-from plackett.pieces import COLUMNS, over_rows
 
 CHUNK = 1 << 18  # gates held at a time
 MANY = 1 << 22  # gates from which all cores make them
 FLOOR = 1e-12  # a shut gate, so that products of gates do not underflow
-FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
 
 
 class Gates(TransformerMixin, BaseEstimator):
@@ -123,13 +122,3 @@ def softmax(scores: Array, offsets: Array) -> Array:
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)
     return scores
-
-
-def standardise(
-    X: Array, mean: Array, scale: Array, rotation: Array | None = None, knots: Array | None = None
-) -> Array:
-    """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation; x first as scores."""
-    X = X if knots is None else normal_scores(X, knots)
-    with np.errstate(over="ignore"):
-        Z: Array = np.clip((X - mean) / scale, -FARTHEST, FARTHEST)
-    return Z if rotation is None else Z @ rotation

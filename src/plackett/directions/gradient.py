@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import CUBE, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, inner, record
+from plackett.compute.compiled import CUBE, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, inner, record
+from plackett.compute.vectors import WIDTH, exp, larger, load, log, multiply_add, spread, store, total
 from plackett.model.race import Array
-from plackett.vectors import WIDTH, exp, larger, load, log, multiply_add, spread, store, total
 
 LANES = 2 * WIDTH
 BLOCK = 8  # panels whose residuals are held until they are multiplied with the rows

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import inner, jit
+from plackett.compute.compiled import inner, jit
 from plackett.directions.prior import log_density
 from plackett.model.race import Array
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from plackett.data.validation import positive
 from plackett.directions.task import Task
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, check_count
-from plackett.validation import positive
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 LENGTH = {"draws": 250, "tune": 250}  # of a chain, where Gibbs leaves them open

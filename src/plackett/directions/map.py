@@ -25,10 +25,10 @@ from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
 from plackett.inference.em import EM
+from plackett.inference.folds import stratified_folds
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
-from plackett.progress import tracked
-from plackett.selection import stratified_folds
+from plackett.output.progress import tracked
 
 SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ, from weak to strong penalties
 FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation

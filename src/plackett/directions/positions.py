@@ -7,7 +7,7 @@ import numpy as np
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.prior import Prior, directions_of, log_weights_of, parts
 from plackett.model.race import Array
-from plackett.posterior import normalised
+from plackett.posterior.weights import normalised
 
 
 def unpacked(positions: Array, prior: Prior, d: int) -> DirectionDraws:

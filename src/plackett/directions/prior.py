@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import REAL, REALS, TABLE, WHOLES, apart, inner, record
+from plackett.compute.compiled import REAL, REALS, TABLE, WHOLES, apart, inner, record
 from plackett.directions.gradient import PANELS, ROOM, Panels, Room, log_likelihood, make_room
 from plackett.model.race import Array
 

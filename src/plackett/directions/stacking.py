@@ -31,10 +31,10 @@ from plackett.directions.posterior import DirectionPoint, probabilities, sharpen
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
+from plackett.inference.folds import stratified_folds
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
-from plackett.progress import progress_bar
-from plackett.selection import stratified_folds
+from plackett.output.progress import progress_bar
 
 CHAINS, TUNE, DRAWS = 2, 100, 60
 CLEARLY = 2.0  # standard errors

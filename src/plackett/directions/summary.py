@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.directions.gates import Gates, standardise
+from plackett.directions.gates import Gates
 from plackett.directions.posterior import DirectionDraws
 from plackett.directions.task import Task
+from plackett.features.standardise import standardise
 from plackett.model.race import Array
 
 READ = 200  # rows

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from plackett.directions.gates import standardise
-from plackett.directions.scores import knots_of, normal_scores
-from plackett.features import mean_and_scale
+from plackett.features.normal_scores import knots_of, normal_scores
+from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
 
 

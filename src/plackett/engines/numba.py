@@ -20,11 +20,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from plackett.compiled import inner, jit
+from plackett.compute.compiled import inner, jit
+from plackett.compute.pieces import cores
+from plackett.compute.vectors import (
+    WIDTH,
+    count_below,
+    load,
+    log,
+    multiply_add,
+    smaller,
+    smallest,
+    spread,
+    store,
+    total,
+)
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
-from plackett.pieces import cores
-from plackett.vectors import WIDTH, count_below, load, log, multiply_add, smaller, smallest, spread, store, total
 
 LANES = 64
 BLOCK = 64  # panels in a block: the unit of summation and of work for a thread

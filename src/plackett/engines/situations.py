@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
+from plackett.compute.pieces import cores
+from plackett.compute.vectors import dot
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, runs
 from plackett.model.race import Array, Stats, Weights, scaled
-from plackett.pieces import cores
 from plackett.responses.base import Outcomes, Response, Whole, checked
 from plackett.responses.draws import begin, mixed, share_out, stream_of
-from plackett.vectors import dot
 
 BLOCK = 4096  # entries in a block, where there are not more than
 BLOCKS = 64

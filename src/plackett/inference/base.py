@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.validation import plain
 from plackett.engines import Features, Rows
 from plackett.model.race import Array
 from plackett.model.weights import GIG, Gam, WeightPrior
-from plackett.posterior import Posterior
-from plackett.validation import plain
+from plackett.posterior.weights import Posterior
 
 
 @dataclass(frozen=True)

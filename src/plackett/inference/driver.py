@@ -15,7 +15,7 @@ from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
 from plackett.inference.limits import Clock, Interruption
 from plackett.inference.store import Portion, Store
 from plackett.model.race import Array
-from plackett.progress import progress_bar
+from plackett.output.progress import progress_bar
 
 if TYPE_CHECKING:
     from plackett.inference.gibbs import Gibbs

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from plackett.diagnostics import Diagnostics, advice, diagnose
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.driver import INTERRUPTED, Run
 from plackett.inference.limits import Clock
-from plackett.posterior import Draws
+from plackett.posterior.diagnostics import Diagnostics, advice, diagnose
+from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
 MOVES = ("auto", "exchange", "none")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.np.random.generator_core import next_uint64
 
-from plackett.compiled import REAL, REALS, TRUTH, inner, jit, record
+from plackett.compute.compiled import REAL, REALS, TRUTH, inner, jit, record
 from plackett.engines.numba import sample_blocks
 from plackett.model.gig import log_gig_draw
 from plackett.model.race import Array, Weights

@@ -17,7 +17,7 @@ from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.model.race import Array, Weights
 from plackett.model.weights import Gam, WeightPrior
-from plackett.posterior import approximation
+from plackett.posterior.weights import approximation
 from plackett.priors import ShapePrior, as_prior
 
 STARTS = (1.0, 0.02)  # of a, where it is learned

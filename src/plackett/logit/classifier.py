@@ -14,23 +14,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from plackett.blas import one_blas_thread
+from plackett.compute.blas import one_blas_thread
+from plackett.data.entry import check_numbers, taken
+from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
 from plackett.engines.base import canonical_order
-from plackett.entry import check_numbers, taken
-from plackett.features import mean_and_scale
+from plackett.features.standardise import FARTHEST, mean_and_scale
 from plackett.inference.base import check_count
 from plackett.logit.posterior import LogitDraws, advice, diagnose
 from plackett.logit.rounds import run_rounds
 from plackett.model.race import Array
-from plackett.progress import progress_bar
+from plackett.output.progress import progress_bar
+from plackett.output.summary import Summarised
 from plackett.settings import refuse
-from plackett.summary import Summarised
-from plackett.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
 from plackett.verbs import Verbs
 
 SAMPLERS = ("holmes-held", "polya-gamma")
 MOVES = ("all", "none")
-FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
 
 
 class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
@@ -182,7 +181,7 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         log_likelihood : bool
             Include the pointwise log-likelihood of the training rows, for LOO and the like.
         """
-        from plackett.interop import assemble
+        from plackett.output.arviz import assemble
 
         check_is_fitted(self)
         draws = self.posterior_

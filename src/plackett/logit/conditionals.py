@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 from plackett.logit.draws import draw_penalty, draw_penalty_collapsed, draw_variances
 from plackett.logit.gaussian import combine, draw_tall, draw_wide
 from plackett.model.race import Array

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 from plackett.model.race import Array
 
 PI2 = np.pi**2

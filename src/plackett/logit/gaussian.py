@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.compiled import jit
-from plackett.vectors import WIDTH, dot, load, multiply_add, spread, total
+from plackett.compute.compiled import jit
+from plackett.compute.vectors import WIDTH, dot, load, multiply_add, spread, total
 
 
 @jit

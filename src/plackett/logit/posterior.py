@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from plackett.diagnostics import measures, shortcomings
 from plackett.model.race import Array
-from plackett.posterior import CHUNK
+from plackett.posterior.diagnostics import measures, shortcomings
+from plackett.posterior.weights import CHUNK
 
 
 @dataclass(frozen=True)

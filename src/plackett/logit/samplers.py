@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 from plackett.logit.conditionals import (
     Model,
     State,

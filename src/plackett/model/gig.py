@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 
 WIDEST, NARROWEST = 0.25, 0.5  # step of the sums, and the same in standard deviations of a narrow peak
 NEGLIGIBLE = -42.0  # logarithm of what a sum can do without

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
+from plackett.data.validation import plain
 from plackett.model.race import Array, Weights
-from plackett.validation import plain
 
 
 class WeightPrior(Protocol):

@@ -10,12 +10,12 @@ import numpy as np
 
 from plackett.classifier import PlackettLuceClassifier
 from plackett.inference import Gibbs
+from plackett.inference.path import regularization_path
 from plackett.paper import drawing
 from plackett.paper.document import Column, Figure, Section, Table
 from plackett.paper.held_out import SEED
 from plackett.paper.plan import Plan
 from plackett.paper.runs import Results, Task
-from plackett.path import regularization_path
 
 TITLE = "Figure 2: regularisation paths"
 DATASETS = ("iris",)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett import __version__
-from plackett.progress import progress_bar
+from plackett.output.progress import progress_bar
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 

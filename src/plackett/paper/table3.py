@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from plackett.diagnostics import plain_ess
 from plackett.paper.document import Column, Section, Table, listed
 from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs, sparse_logit
@@ -16,6 +15,7 @@ from plackett.paper.plan import NAMES, Plan
 from plackett.paper.runs import Results, Task
 from plackett.paper.values import REPLICATIONS, SETS, TABLE3, Spread
 from plackett.paper.verdicts import AGREES, BETTER, BOUND, WORSE, difference, spread
+from plackett.posterior.diagnostics import plain_ess
 
 TITLE = "Table 3: efficiency"
 DATASETS = SETS

@@ -10,11 +10,11 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from plackett.directions.posterior import DirectionDraws
-from plackett.interop import arviz_1, arviz_for
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
+from plackett.output.arviz import arviz_1, arviz_for
 from plackett.plots.style import REST, axes, chain_colour, pair
-from plackett.posterior import Draws
+from plackett.posterior.weights import Draws
 
 LOWEST = -30.0  # ln of a weight that cannot matter
 BINS = 20  # of the ranks

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.output.summary import estimates
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair, wrapped
-from plackett.summary import estimates
 
 
 def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:

@@ -14,9 +14,9 @@ from scipy.signal import fftconvolve
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.plots.style import REST, axes, colour, dash, label, marker, of, wrapped
-from plackett.validation import check_prob
 
 POINTS = 1000  # rows drawn
 NEAR = 0.1  # probability that moves between classes where a slice still speaks for a row

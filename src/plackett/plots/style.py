@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plackett.data.validation import check_prob
 from plackett.model.race import Array
-from plackett.validation import check_prob
 
 PALETTE = (
     *("#4C6FD0", "#D55E00", "#009E73", "#CC79A7", "#A8452A", "#B5399A", "#8F00FF", "#FF14F5", "#AD8F52", "#CC1F52"),

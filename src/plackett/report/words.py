@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import plackett
-from plackett.diagnostics import shortcomings
 from plackett.directions.diagnostics import TOLERATED
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Variational
 from plackett.logit.posterior import LogitDraws
+from plackett.output.summary import how, resolved, worth
+from plackett.posterior.diagnostics import shortcomings
 from plackett.priors import GIG
-from plackett.summary import how, resolved, worth
 
 CITATION = """\
 C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.columns import as_frame
-from plackett.entry import taken
-from plackett.files import check_folder, whole_file
+from plackett.data.columns import as_frame
+from plackett.data.entry import taken
+from plackett.output.files import check_folder, whole_file
 from plackett.report import sections
 from plackett.report.markup import page, paragraph
 

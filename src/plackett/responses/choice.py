@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible
 from plackett.responses.draws import begin, gamma
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 from plackett.engines.base import MIX_1, MIX_2, STEP
 
 _STEP, _MIX_1, _MIX_2 = (np.uint64(c) for c in (STEP, MIX_1, MIX_2))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
 from plackett.responses.draws import begin, exponential, mean_share, truncated

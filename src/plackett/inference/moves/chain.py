@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plackett.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLE, WHOLES, apart, inner, jit, record
+from plackett.compute.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLE, WHOLES, apart, inner, jit, record
+from plackett.compute.vectors import WIDTH, count_below, load, spread, total
 from plackett.inference.moves.rows import (
     CANCELLED,
     COLUMNS,
@@ -33,7 +34,6 @@ from plackett.inference.moves.rows import (
 )
 from plackett.inference.sweeps import SHAPE, normalise
 from plackett.model.race import Array
-from plackett.vectors import WIDTH, count_below, load, spread, total
 
 
 class Chain(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import REALS, RNG, TABLE, WHOLE, WHOLES, apart, inner, jit, record
+from plackett.compute.compiled import REALS, RNG, TABLE, WHOLE, WHOLES, apart, inner, jit, record
 from plackett.inference.moves.chain import CHAIN, accept, evaluate_all, go_back, keep, log_likelihood, rescore
 from plackett.inference.moves.rows import COLUMNS, add, copy, fill, score
 from plackett.inference.sweeps import SHAPE, TARGET, log, log_gamma, log_gamma_draw, log_prior

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plackett.compiled import RNG, TRUTH, apart, inner, jit
+from plackett.compute.compiled import RNG, TRUTH, apart, inner, jit
 from plackett.inference.moves.chain import CHAIN, keep, metropolis, rescore, scale_peak
 from plackett.inference.moves.rows import COLUMNS
 from plackett.inference.moves.weights import pick

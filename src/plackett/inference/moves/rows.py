@@ -12,10 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compiled import NOTHING, REAL, REALS, TABLE, WHOLES, apart, inner, jit, record
-from plackett.engines.base import Features, runs
-from plackett.model.race import Array
-from plackett.vectors import (
+from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, WHOLES, apart, inner, jit, record
+from plackett.compute.vectors import (
     LN2,
     WIDTH,
     count_below,
@@ -31,6 +29,8 @@ from plackett.vectors import (
     store,
     total,
 )
+from plackett.engines.base import Features, runs
+from plackett.model.race import Array
 
 PAD = 8
 RUN = 2048  # terms before a logarithm: the product of their mantissas stays below 2^256 in each lane

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plackett.compiled import inner, jit
+from plackett.compute.compiled import inner, jit
 from plackett.inference.moves.chain import refresh
 from plackett.inference.moves.leap import leap
 from plackett.inference.moves.memory import Past

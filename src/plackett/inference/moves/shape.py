@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plackett.compiled import REAL, RNG, TABLE, TRUTH, apart, inner
+from plackett.compute.compiled import REAL, RNG, TABLE, TRUTH, apart, inner
 from plackett.inference.moves.chain import (
     CHAIN,
     accept,

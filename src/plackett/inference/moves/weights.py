@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from plackett.compiled import RNG, TRUTH, WHOLE, apart, inner, jit
+from plackett.compute.compiled import RNG, TRUTH, WHOLE, apart, inner, jit
+from plackett.compute.vectors import WIDTH, load, spread, store, total
 from plackett.inference.moves.chain import CHAIN, add_up, keep, mass_of, metropolis, negligible, rescore
 from plackett.inference.moves.rows import COLUMNS, copy, least, rise, score, shift, sum_log
 from plackett.inference.sweeps import SHAPE
-from plackett.vectors import WIDTH, load, spread, store, total
 
 UNIFORM, NEAR, FLIP, FLIP_NEAR = range(4)  # where an exchange finds its partner
 

@@ -27,7 +27,7 @@ def scores(probability: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -
     Examples
     --------
     >>> import numpy as np
-    >>> from plackett.scores import scores
+    >>> from plackett.output.scores import scores
     >>> scores(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array(["a", "a"]), np.array(["a", "b"])).error
     0.5
     """

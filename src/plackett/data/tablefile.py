@@ -11,8 +11,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plackett.columns import TableError, TableWarning, is_text, listed
-from plackett.files import whole_file
+from plackett.data.columns import TableError, TableWarning, is_text, listed
+from plackett.output.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ def read_table(source: str, sep: str | None = None, decimal: str | None = None) 
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from plackett.tablefile import read_table
+    >>> from plackett.data.tablefile import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "a.csv")
     ...     _ = path.write_text("age\tpay\n31\t1,5\n\t2,25\n")
@@ -163,7 +163,7 @@ def separator(text: str, name: str = "the table") -> str:
 
     Examples
     --------
-    >>> from plackett.tablefile import separator
+    >>> from plackett.data.tablefile import separator
     >>> separator("age;pay, net\n31;2000\n"), separator("age,note\n31,a;b\n")
     (';', ',')
     """

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from plackett.blas import one_blas_thread
+from plackett.compute.blas import one_blas_thread
 from plackett.model.race import Array
 
 ROWS, COLUMNS = 256, 256  # of a tile of a matrix product: half a megabyte

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plackett.console import INTERRUPTED, Commands, check_output, note
+from plackett.cli.console import INTERRUPTED, Commands, check_output, note
 from plackett.paper.command import register as register_reproduce
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plackett.table import Table
+    from plackett.data.table import Table
 
 app = typer.Typer(
     cls=Commands,
@@ -98,10 +98,10 @@ def fit(
     import numpy as np
 
     from plackett.classifier import PlackettLuceClassifier
-    from plackett.modelfile import save
-    from plackett.summary import describe
-    from plackett.table import Table, labelled, labels, row_marks, stratified
-    from plackett.tablefile import read_table
+    from plackett.data.table import Table, labelled, labels, row_marks, stratified
+    from plackett.data.tablefile import read_table
+    from plackett.output.modelfile import save
+    from plackett.output.summary import describe
 
     check_output(out, force)
     settings = {
@@ -161,9 +161,9 @@ def predict(
     import numpy as np
     import pandas as pd
 
-    from plackett.columns import check_column, listed
-    from plackett.table import labels
-    from plackett.tablefile import check_suffix, read_table, write_table
+    from plackett.data.columns import check_column, listed
+    from plackett.data.table import labels
+    from plackett.data.tablefile import check_suffix, read_table, write_table
 
     check_output(out, force)
     check_suffix(out)
@@ -207,10 +207,10 @@ def report(
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
     import pandas as pd
 
-    from plackett.columns import TableWarning
+    from plackett.data.columns import TableWarning
+    from plackett.data.table import labelled, labels
+    from plackett.data.tablefile import read_table
     from plackett.report import write_report
-    from plackett.table import labelled, labels
-    from plackett.tablefile import read_table
 
     check_output(out, force)
     clf = _load(model, data)
@@ -242,8 +242,8 @@ def show(
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from plackett.summary import TEXT, cells, largest, listed
-    from plackett.tablefile import check_suffix, write_table
+    from plackett.data.tablefile import check_suffix, write_table
+    from plackett.output.summary import TEXT, cells, largest, listed
 
     if out is not None:
         check_output(out, force)
@@ -290,7 +290,7 @@ def _shape(text: str) -> float | str:
 
 
 def _read_model(path: str) -> Any:
-    from plackett.modelfile import load
+    from plackett.output.modelfile import load
 
     return load(io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path)
 
@@ -307,7 +307,7 @@ def _load(model: str, data: str) -> Any:
 
 def _origin(table: Table) -> str:
     """What a model was fitted to, in a line."""
-    from plackett.columns import listed
+    from plackett.data.columns import listed
 
     counts = listed(f"{label} {n}" for label, n in table.counts.items())
     held = f"; {table.test:.0%} of each class held out" if table.test else ""
@@ -317,7 +317,7 @@ def _origin(table: Table) -> str:
 
 def _scores(clf: Any, X: pd.DataFrame, y: Any) -> str:
     """Error, log-loss and Brier score, beside those of always giving the shares of the training rows."""
-    from plackett.scores import Scores, scores, scores_of_shares
+    from plackett.output.scores import Scores, scores, scores_of_shares
 
     def words(found: Scores) -> str:
         return f"error {found.error:.3f}, log-loss {found.log_loss:.3f}, Brier {found.brier:.3f}"

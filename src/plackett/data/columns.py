@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from plackett.data.validation import plain
 from plackett.model.race import Array
-from plackett.validation import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,7 @@ def as_frame(table: Any) -> pd.DataFrame:
     Examples
     --------
     >>> import polars as pl
-    >>> from plackett.columns import as_frame
+    >>> from plackett.data.columns import as_frame
     >>> as_frame(pl.DataFrame({"age": [31, None], "home": ["town", "farm"]}))["age"].isna().tolist()
     [False, True]
     """

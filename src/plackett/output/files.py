@@ -35,7 +35,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from plackett.files import whole_file
+    >>> from plackett.output.files import whole_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     target = Path(folder, "a.txt")
     ...     with whole_file(target) as stream:

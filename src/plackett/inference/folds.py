@@ -12,11 +12,11 @@ from sklearn.utils import _safe_indexing
 
 from plackett.engines import Engine, Features
 from plackett.engines.base import canonical_order
+from plackett.features.mapped import fit_features, transform
 from plackett.inference.em import EM
-from plackett.mapped import fit_features, transform
 from plackett.model.race import Array
-from plackett.posterior import mean_probabilities
-from plackett.progress import tracked
+from plackett.output.progress import tracked
+from plackett.posterior.weights import mean_probabilities
 
 
 def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
-from plackett.posterior import CHUNK, Draws, chunks
+from plackett.posterior.weights import CHUNK, Draws, chunks
 
 
 @contextmanager

@@ -1,14 +1,13 @@
-"""Non-negative feature maps W = 𝒦(X) (section 2) and the checks that any map must pass."""
+"""The paper's non-negative features, W = 𝒦(X) of section 2."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import (
     _check_feature_names_in,
@@ -17,15 +16,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from plackett.data.validation import plain
+from plackett.features.checks import FLOOR
+from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
-from plackett.validation import plain
-
-__all__ = ["ExpFeatures"]
-
-FLOOR = {
-    np.dtype(np.float64): -460.0,
-    np.dtype(np.float32): -69.0,
-}  # ln of the smallest entry of a scaled row
 
 
 class ExpFeatures(TransformerMixin, BaseEstimator):
@@ -93,10 +87,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         """Scaled rows of W, the largest entry of each 1."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        Z = X - self.mean_
-        with np.errstate(over="ignore"):
-            Z /= self.scale_
-        np.clip(Z, -1e100, 1e100, out=Z)
+        Z = standardise(X, self.mean_, self.scale_)
         terms, dtype = self._terms(), np.dtype(self.dtype)
         exponents = np.empty((len(X), len(terms)))
         for column, (scale, plus, minus) in enumerate(terms):
@@ -141,33 +132,6 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         return tags
 
 
-def mean_and_scale(X: Array, weight: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column, infinite for a constant one.
-
-    Sums are taken in an order of the values: nothing depends on how the rows came.
-    """
-    mean, scale = np.empty(X.shape[1]), np.full(X.shape[1], np.inf)
-    for j in range(X.shape[1]):
-        x, share = _ordered(X[:, j], weight / weight.sum())
-        mean[j] = (x * share).sum()
-        largest = max(-x[0], x[-1])
-        x -= mean[j]
-        size = max(-x[0], x[-1])
-        if size > 1e-12 * largest:
-            x /= size
-            x, share = _ordered(np.square(x, out=x), share, kind="stable")  # it falls, then rises: a merge sort sees it
-            scale[j] = size * np.sqrt((x * share).sum())
-    return mean, scale
-
-
-def _ordered(x: Array, share: Array, kind: Literal["quicksort", "stable"] = "quicksort") -> tuple[Array, Array]:
-    """Rising values, and the share of each."""
-    if np.ptp(share) == 0:
-        return np.sort(x, kind=kind), share
-    order = np.lexsort((share, x))
-    return x[order], share[order]
-
-
 def _sum(Z: Array, columns: tuple[int, ...]) -> Array | float:
     """The sum of at most two columns."""
     total: Array | float = sum((Z[:, j] for j in columns), start=0.0)
@@ -186,37 +150,3 @@ def _formula(names: Any, scale: float, plus: tuple[int, ...], minus: tuple[int, 
         inner = " + ".join(str(names[j]) for j in plus + minus)
     sign = "-" if minus and not plus else ""
     return f"exp({sign}{factor}({inner}))" if sign or factor else f"exp({inner})"
-
-
-def check_features(
-    W: Any, names: Callable[[], Any], places: npt.NDArray[np.intp] | None = None
-) -> npt.NDArray[np.floating]:
-    """The output of a feature map as an array (n, p), or an error that names the row and column at fault.
-
-    The names of the columns are asked for when they are needed; the places are those of the rows, if not 0 to n − 1.
-    """
-    if hasattr(W, "to_numpy"):
-        W = W.to_numpy()
-    W = np.asarray(W.toarray() if sparse.issparse(W) else W)
-    if W.dtype not in FLOOR:
-        W = W.astype(np.float64)
-    if W.ndim != 2 or W.shape[1] == 0:
-        raise ValueError(f"the features must be a table with at least one column, got shape {W.shape} instead.")
-    row = range(len(W)) if places is None else places
-    for bad, what in ((~np.isfinite(W), "not finite"), (W < 0, "negative")):
-        if bad.any():
-            i, j = np.argwhere(bad)[0]
-            known = names()
-            name = known[j] if known is not None and len(known) == W.shape[1] else j
-            raise ValueError(
-                f"features must be non-negative and finite; row {row[i]}, column {j} ({name}) is {what}: {W[i, j]}. "
-                "Use a map with non-negative output, such as ExpFeatures or MinMaxScaler(clip=True)."
-            )
-    largest = W.max(axis=1)
-    if (largest == 0).any():
-        i = int(np.argmin(largest))
-        raise ValueError(
-            f"row {row[i]} of the features is zero in every column, so no class can win its race. Add a constant "
-            "column, or a feature that covers this row."
-        )
-    return np.ascontiguousarray(W / largest[:, None])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.validation import plain
+from plackett.data.validation import plain
 
 NUMBERS = "biuf"  # kinds of arrays
 SHOWN = 8  # columns that an error tells of

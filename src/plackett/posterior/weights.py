@@ -150,7 +150,7 @@ def mean_probabilities(features: Features, weights: Array) -> Array:
     """Predictions averaged over draws (section 4.2), (n, K)."""
     if features.shape[0] * weights.shape[0] * weights.shape[1] < MANY:
         return averaged(chunks(features, weights))
-    from plackett.averaging import mean_shares
+    from plackett.posterior.averaging import mean_shares
 
     return mean_shares(features, weights, without_answer(weights))
 

@@ -23,7 +23,7 @@ from sklearn.utils import Bunch
 __all__ = ["load", "names"]
 
 FOLDER = "PLACKETT_DATA"
-PACKAGED = Path(__file__).with_name("data")
+PACKAGED = Path(__file__).parent
 Found = tuple[Any, npt.NDArray[Any], str]  # covariates, labels, source in words
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from plackett.files import check_folder
+from plackett.output.files import check_folder
 
 MISTAKE, INTERRUPTED = 1, 130
 OPTIONS = (  # settings of the library that the command line has under the same name
@@ -67,7 +67,7 @@ def in_options(text: str) -> str:
 
     Examples
     --------
-    >>> from plackett.console import in_options
+    >>> from plackett.cli.console import in_options
     >>> in_options("Try Gibbs(draws=4000, target_ess=400), or features='exp'")
     'Try --draws 4000 --target-ess 400, or --features exp'
     >>> in_options("Raise Gibbs(max_draws=...).")

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from plackett.diagnostics import measures, shortcomings
+from plackett.data.validation import check_prob
 from plackett.directions.learning import LENGTH
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
-from plackett.posterior import Point
+from plackett.posterior.diagnostics import measures, shortcomings
+from plackett.posterior.weights import Point
 from plackett.priors import GIG
-from plackett.validation import check_prob
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +223,7 @@ def verdict(classifier: Any) -> str:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from plackett import PlackettLuceClassifier
-    >>> from plackett.summary import verdict
+    >>> from plackett.output.summary import verdict
     >>> verdict(PlackettLuceClassifier("em", shape=0.5, features="exp").fit(*load_iris(return_X_y=True)))
     'EM: 3 of 27 weights are not zero; one estimate without uncertainty'
     """

@@ -19,7 +19,7 @@ def plain(value: Any) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from plackett.validation import plain
+    >>> from plackett.data.validation import plain
     >>> plain(np.int64(0)), plain(np.str_("a")), plain([np.float64(0.5)])
     ('0', "'a'", '[0.5]')
     """

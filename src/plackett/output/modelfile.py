@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.classifier import PlackettLuceClassifier
-from plackett.columns import Category, Number
-from plackett.diagnostics import Diagnostics
+from plackett.data.columns import Category, Number
+from plackett.data.table import Table
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.diagnostics import DirectionDiagnostics
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.directions.summary import Portrait
 from plackett.features import ExpFeatures
-from plackett.files import whole_file
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
 from plackett.logit.posterior import LogitDiagnostics, LogitDraws, Measures
-from plackett.posterior import Draws, Gammas, GIGs, Point
+from plackett.output.files import whole_file
+from plackett.posterior.diagnostics import Diagnostics
+from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
-from plackett.table import Table
 
 FORMAT = "plackett-model"
 VERSION = 1

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
-from plackett.blas import one_blas_thread
 from plackett.classifier import PlackettLuceClassifier
+from plackett.compute.blas import one_blas_thread
+from plackett.data.validation import plain
 from plackett.engines import make_engine
 from plackett.inference import EM
 from plackett.model.race import Array
-from plackett.validation import plain
 
 STATISTICS = ("mode", "mean", "median")
 

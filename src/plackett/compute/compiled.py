@@ -25,9 +25,9 @@ WHOLES, WHOLE_TABLE = (types.Array(WHOLE, dimensions, "C") for dimensions in (1,
 def _sources() -> str:
     """A digest of every module with kernels: a cached kernel holds copies of what it calls in other modules."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
         text = path.read_bytes()
-        if b"plackett.compiled" in text or b"plackett.vectors" in text:
+        if b"plackett.compute.compiled" in text or b"plackett.compute.vectors" in text:
             digest.update(text)
     return digest.hexdigest()
 
@@ -40,15 +40,24 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
 
     Arithmetic is strict: sums are taken as they are written and nothing is fused, so that a kernel rounds the same
     whatever it is compiled into, and a seed gives the same draws. Loops over rows that must be fast are written with
-    `plackett.vectors`. A cached kernel is compiled anew when any kernel of the package has been edited.
+    `plackett.compute.vectors`. A cached kernel is compiled anew when any kernel of the package has been edited.
     """
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
         kernel.enable_caching()
-        kernel._cache._cache_file._source_stamp = SOURCES
+        held = kernel._cache._cache_file
+        held._source_stamp, held._load_index = SOURCES, functools.partial(_index, held._load_index)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
         pass
     return kernel
+
+
+def _index(load: Callable[[], Any]) -> Any:
+    """The kernels in a cache file; none where an earlier version wrote it, with types from modules that are gone."""
+    try:
+        return load()
+    except (AttributeError, ImportError):
+        return {}
 
 
 def inner(function: Callable[..., Any]) -> Any:

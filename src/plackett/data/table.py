@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.columns import (
+from plackett.data.columns import (
     MANY,
     Category,
     Number,
@@ -28,7 +28,7 @@ from plackett.columns import (
     tell_of_missing,
     texts,
 )
-from plackett.validation import plain
+from plackett.data.validation import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from plackett.table import TableEncoder
+    >>> from plackett.data.table import TableEncoder
     >>> frame = pd.DataFrame({"age": [31, 27, 54], "home": ["town", "farm", "town"]})
     >>> encoder = TableEncoder().fit(frame)
     >>> encoder.transform(frame[["home", "age"]]).to_numpy().tolist()
@@ -146,7 +146,7 @@ class Table:
         Examples
         --------
         >>> import pandas as pd
-        >>> from plackett.table import Table
+        >>> from plackett.data.table import Table
         >>> frame = pd.DataFrame({"age": [31, 27, 54], "home": ["town", "farm", "town"], "y": ["no", "yes", "no"]})
         >>> table = Table.learn(pd.concat([frame] * 10), "y")
         >>> table.covariates(frame[["home", "age"]]).columns.tolist()

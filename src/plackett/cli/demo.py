@@ -1,4 +1,4 @@
-"""`python -m plackett.demo`: Iris with both kinds of features and all inferences, in a minute."""
+"""`python -m plackett.cli.demo`: Iris with both kinds of features and all inferences, in a minute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from plackett.classifier import PlackettLuceClassifier
-from plackett.summary import cells, largest
+from plackett.output.summary import cells, largest
 
 FITS = (("learned", "gibbs"), ("learned", "em"), ("exp", "em"), ("exp", "variational"), ("exp", "gibbs"))
 

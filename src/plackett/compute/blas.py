@@ -26,7 +26,7 @@ def one_blas_thread() -> Iterator[None]:
     Examples
     --------
     >>> from threadpoolctl import threadpool_info
-    >>> from plackett.blas import one_blas_thread
+    >>> from plackett.compute.blas import one_blas_thread
     >>> with one_blas_thread():
     ...     {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
     {1}

@@ -18,7 +18,7 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
-from plackett.compiled import inner
+from plackett.compute.compiled import inner
 
 WIDTH = 8
 DOUBLE, LONG, INT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)

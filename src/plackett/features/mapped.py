@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from plackett.engines.base import RUN, Features
-from plackett.features import check_features
+from plackett.features.checks import check_features
 from plackett.model.race import Array
 
 WHOLE = 1 << 21  # entries of W that are made at once, in one call of the map

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from plackett.engines import Features
 from plackett.model.race import Array
-from plackett.posterior import Draws, chunks
+from plackett.posterior.weights import Draws, chunks
 
 PROBED = 20  # rows whose probabilities are diagnosed
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.compiled import jit
+from plackett.compute.compiled import jit
+from plackett.compute.pieces import COLUMNS, over_rows
+from plackett.compute.vectors import dot
 from plackett.engines.base import Features, runs
 from plackett.model.race import Array
-from plackett.pieces import COLUMNS, over_rows
-from plackett.vectors import dot
 
 
 def mean_shares(features: Features, weights: Array, silent: Array) -> Array:

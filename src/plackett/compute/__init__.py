@@ -1,0 +1,1 @@
+"""What the mathematics runs on: compiled kernels, vectors of eight, one BLAS thread, rows shared out to cores."""

@@ -1,0 +1,1 @@
+"""What enters a model: tables, their columns and files, and the checks at the boundary."""

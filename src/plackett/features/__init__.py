@@ -1,0 +1,5 @@
+"""Non-negative feature maps."""
+
+from plackett.features.exp import ExpFeatures
+
+__all__ = ["ExpFeatures"]

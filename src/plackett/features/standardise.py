@@ -1,0 +1,51 @@
+"""Columns of mean 0 and variance 1, whatever their size and the order of the rows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from plackett.features.normal_scores import normal_scores
+from plackett.model.race import Array
+
+FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
+
+
+def mean_and_scale(X: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column, infinite for a constant one.
+
+    Sums are taken in an order of the values: nothing depends on how the rows came.
+    """
+    mean, scale = np.empty(X.shape[1]), np.full(X.shape[1], np.inf)
+    for j in range(X.shape[1]):
+        x, share = _ordered(X[:, j], weight / weight.sum())
+        mean[j] = (x * share).sum()
+        largest = max(-x[0], x[-1])
+        x -= mean[j]
+        size = max(-x[0], x[-1])
+        if size > 1e-12 * largest:
+            x /= size
+            x, share = _ordered(np.square(x, out=x), share, kind="stable")  # it falls, then rises: a merge sort sees it
+            scale[j] = size * np.sqrt((x * share).sum())
+    return mean, scale
+
+
+def _ordered(x: Array, share: Array, kind: Literal["quicksort", "stable"] = "quicksort") -> tuple[Array, Array]:
+    """Rising values, and the share of each."""
+    if np.ptp(share) == 0:
+        return np.sort(x, kind=kind), share
+    order = np.lexsort((share, x))
+    return x[order], share[order]
+
+
+def standardise(
+    X: Array, mean: Array, scale: Array, rotation: Array | None = None, knots: Array | None = None
+) -> Array:
+    """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation; x first as scores."""
+    X = X if knots is None else normal_scores(X, knots)
+    Z: Array = X - mean
+    with np.errstate(over="ignore"):
+        Z /= scale
+    np.clip(Z, -FARTHEST, FARTHEST, out=Z)
+    return Z if rotation is None else Z @ rotation

@@ -1,0 +1,5 @@
+"""What a fit leaves behind, and how far it is to be trusted."""
+
+from plackett.posterior.weights import Draws, Gammas, GIGs, Point
+
+__all__ = ["Draws", "GIGs", "Gammas", "Point"]
