@@ -12,16 +12,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from directions_em import em_objective, em_step
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
-from plackett.directions import LearnedDirections, reference, stacking
-from plackett.directions import gradient as compiled
+from plackett.directions import LearnedDirections, stacking
+from plackett.directions import walk as compiled
+from plackett.directions.density import density_of, log_density, make_density
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import sharpened
-from plackett.directions.prior import inverse_weights, log_density, log_weights_of, make_target, size
+from plackett.directions.prior import inverse_weights, log_weights_of, size
+from plackett.directions.sampler import HamiltonianSampler, Walker
 from plackett.directions.stacking import best_mixture
 from plackett.directions.task import make_task, principal_axes
+from plackett.engines import exponential
+from plackett.engines.exponential import ExponentialRows
+from plackett.engines.numpy import NumpyDirections
 from plackett.explain import explain
 from plackett.features import ExpFeatures
+from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
@@ -37,19 +44,73 @@ def problem(n=50, d=5, K=3, M=6, seed=0):
 
 
 def compiled_likelihood(X, codes, weight, beta, log_weights):
-    K, M = log_weights.shape
-    room = compiled.make_room(M, X.shape[1], K)
-    votes, totals = np.empty((K, M)), np.empty(M)
-    panels = compiled.pack(X, codes, weight)
-    value = compiled.log_likelihood(panels, beta, log_weights, votes, totals, room)
-    return value, room.directions, room.wins - room.gates * votes
+    found = ExponentialRows(X, codes, weight).gradient(beta, log_weights)
+    return found.value, found.directions, found.log_weights
 
 
 @pytest.mark.parametrize(("n", "d", "K", "M"), [(50, 5, 3, 6), (100, 1, 2, 2), (70, 8, 5, 3)])
 def test_compiled_pass_equals_reference(n, d, K, M):
-    args = problem(n, d, K, M)
-    for got, expected in zip(compiled_likelihood(*args), reference.log_likelihood(*args), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+    *rows, beta, log_weights = problem(n, d, K, M)
+    expected = NumpyDirections(*rows).gradient(beta, log_weights)
+    for got, name in zip(compiled_likelihood(*rows, beta, log_weights), vars(expected), strict=True):
+        np.testing.assert_allclose(got, getattr(expected, name), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("large", [0, 1 << 40])
+def test_blocks_and_threads_leave_the_pass_of_a_chain(monkeypatch, large):
+    """Blocks are added in one order, whether a compiled chain goes through them or threads share them out."""
+    monkeypatch.setattr(exponential, "LARGE", large)
+    n = 3 * 16 * exponential.BLOCK // 2
+    X, codes, weight, beta, log_weights = problem(n, 2, 3, 4)
+    rows = ExponentialRows(X, codes, weight)
+    assert len(rows.blocks) > 1 and rows.large(4) == (large == 0)
+    found = rows.gradient(beta, log_weights)
+    scratch = exponential.make_scratch(4, 2, 3)
+    assert found.value == exponential.log_likelihood(rows.packed, beta, log_weights, scratch)
+    np.testing.assert_array_equal(found.directions, scratch.directions)
+    np.testing.assert_array_equal(found.log_weights, scratch.log_weights)
+    expected = NumpyDirections(X, codes, weight).gradient(beta, log_weights)
+    np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-9, atol=1e-9)
+
+
+def test_a_walk_around_any_engine_is_the_compiled_walk():
+    """To the last bit around the same pass; around the reference as long as rounding has not grown."""
+    X, codes, weight, *_ = problem()
+    prior = LearnedDirections(components=2).prior(3, 0.02)
+    found = []
+    for density in (
+        None,
+        density_of(ExponentialRows(X, codes, weight), prior, 5),
+        density_of(NumpyDirections(X, codes, weight), prior, 5),
+    ):
+        rng, walk = np.random.default_rng(3), hmc.begin(np.zeros(size(prior, 5)))
+        draws, values = np.empty((30, size(prior, 5))), np.empty(30)
+        how = (walk, rng, hmc.windows(30), 10, True, draws, values)
+        if density is None:
+            compiled.walk_on(make_density(ExponentialRows(X, codes, weight).packed, prior), *how)
+        else:
+            hmc.walk_on(density, *how)
+        found.append((draws, values))
+    np.testing.assert_array_equal(found[1][0], found[0][0])
+    np.testing.assert_array_equal(found[1][1], found[0][1])
+    np.testing.assert_allclose(found[2][0][:5], found[0][0][:5], rtol=1e-8, atol=1e-8)
+
+
+def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkeypatch):
+    X, codes, weight, *_ = problem(n=3 * 16 * exponential.BLOCK // 2, d=2)
+    task = make_task(X, codes, weight, np.random.SeedSequence(0))
+    prior = LearnedDirections(components=1).prior(3, 0.02)
+    found = []
+    for large in (0, 1 << 40):
+        monkeypatch.setattr(exponential, "LARGE", large)
+        runner = HamiltonianSampler(task, prior, 0, 4)
+        assert runner.compiled == (large > 0)
+        chain = Walker(hmc.begin(np.zeros(size(prior, 2))), np.random.default_rng(5))
+        draws = np.empty((3, 1, size(prior, 2)))
+        runner.advance(chain, True, draws, np.empty(3), np.empty(3))
+        found.append(draws)
+    assert np.ptp(found[0]) > 0
+    np.testing.assert_array_equal(*found)
 
 
 def test_far_scores_stay_finite():
@@ -62,7 +123,7 @@ def test_gradient_of_the_posterior_by_finite_differences():
     X, codes, weight, *_ = problem()
     task = make_task(X, codes, weight, np.random.SeedSequence(0))
     prior = LearnedDirections(components=2).prior(3, 0.02)
-    target = make_target(compiled.pack(task.Z, task.codes, task.weight), prior)
+    target = make_density(exponential.pack(task.Z, task.codes, task.weight), prior)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     gradient, other = np.empty_like(q), np.empty_like(q)
     log_density(q, gradient, target)
@@ -81,13 +142,13 @@ def test_weights_and_their_coordinates_are_inverse():
 def test_positions_are_unpacked_as_the_density_sees_them():
     X, codes, weight, *_ = problem()
     prior = LearnedDirections(components=2).prior(3, 0.02)
-    target = make_target(compiled.pack(X, codes, weight), prior)
+    target = make_density(exponential.pack(X, codes, weight), prior)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     log_density(q, np.empty_like(q), target)
     draws = unpacked(q[None, None], prior, 5)
-    np.testing.assert_allclose(target.beta, draws.directions[0, 0], rtol=1e-14)
-    np.testing.assert_allclose(normalised(target.log_weights), draws.log_weights[0, 0], rtol=1e-13)
-    np.testing.assert_allclose(target.scale, draws.scales[0, 0], rtol=1e-14)
+    np.testing.assert_allclose(target.place.beta, draws.directions[0, 0], rtol=1e-14)
+    np.testing.assert_allclose(normalised(target.place.log_weights), draws.log_weights[0, 0], rtol=1e-13)
+    np.testing.assert_allclose(target.place.scale, draws.scales[0, 0], rtol=1e-14)
 
 
 def test_one_component_for_each_class_is_multinomial_logit(iris):
@@ -119,12 +180,12 @@ def test_em_with_poisson_steps_never_falls_and_ends_where_the_gradient_is_zero()
     X, codes, weight, beta, log_weights = problem(n=60, d=2, K=3, M=4, seed=2)
     values = []
     for _ in range(300):
-        values.append(reference.em_objective(X, codes, weight, beta, log_weights, 1.0, 1.0))
-        beta, log_weights = reference.em_step(X, codes, weight, beta, log_weights, 1.0, 1.0)
+        values.append(em_objective(X, codes, weight, beta, log_weights, 1.0, 1.0))
+        beta, log_weights = em_step(X, codes, weight, beta, log_weights, 1.0, 1.0)
     assert np.diff(values).min() > -1e-10
-    _, to_beta, to_weights = reference.log_likelihood(X, codes, weight, beta, log_weights)
-    np.testing.assert_allclose(to_beta - beta, 0, atol=1e-3)
-    np.testing.assert_allclose(to_weights + 1.0 - np.exp(log_weights), 0, atol=1e-3)
+    found = NumpyDirections(X, codes, weight).gradient(beta, log_weights)
+    np.testing.assert_allclose(found.directions - beta, 0, atol=1e-3)
+    np.testing.assert_allclose(found.log_weights + 1.0 - np.exp(log_weights), 0, atol=1e-3)
 
 
 @pytest.mark.parametrize("inference", ["em", SHORT])
@@ -374,6 +435,6 @@ def test_target_ess_goes_on_until_it_gives_up(iris):
 def test_a_pass_reads_each_row_once():
     for n in (320, 3200):
         X, codes, *_ = problem(n=n, K=4)
-        panels = compiled.pack(X, codes, None)
+        panels = exponential.pack(X, codes, None)
         assert panels.weight.sum() == n
-        assert len(panels.label) < n / compiled.LANES + 4
+        assert len(panels.label) < n / exponential.LANES + 4

@@ -8,11 +8,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.directions import LearnedDirections
-from plackett.directions.gradient import pack
-from plackett.directions.hmc import MEAN_STEP, advance, begin, windows
+from plackett.directions.density import make_density
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import probabilities
-from plackett.directions.prior import inverse_weights, make_target, parts, size
+from plackett.directions.prior import inverse_weights, parts, size
+from plackett.directions.walk import walk_on
+from plackett.engines.exponential import pack
+from plackett.inference.hmc import MEAN_STEP, begin, windows
 
 K, M, D, N = 3, 6, 2, 8
 X = np.random.default_rng(0).normal(size=(N, D))
@@ -49,7 +51,7 @@ def alternating(prior, n, seed=1, reorder=slice(None)):
     for i in range(n):
         p = probabilities(unpacked(walk.position[None, None], PRIOR, D), X)[0, 0]
         codes = (p.cumsum(axis=1) < rng.uniform(size=(N, 1))).sum(axis=1).clip(max=K - 1)
-        advance(walk, rng, make_target(pack(X, codes[reorder], None), prior), windows(0), 12, False, draws, values)
+        walk_on(make_density(pack(X, codes[reorder], None), prior), walk, rng, windows(0), 12, False, draws, values)
         out[i] = draws[0]
     return out
 

@@ -110,7 +110,7 @@ def test_the_word_about_compiling_is_said_only_when_compiling(tmp_path):
 
 def test_a_cache_of_an_earlier_version_is_written_anew(tmp_path):
     """Its files may name types of modules that are gone."""
-    code = "from plackett.directions import prior\nprint(prior.log_density.py_func.__name__)"
+    code = "from plackett.directions import density\nprint(density.log_density.py_func.__name__)"
     python(code, NUMBA_CACHE_DIR=str(tmp_path))
     files = list(tmp_path.rglob("*.nbi"))
     for file in files:

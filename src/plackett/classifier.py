@@ -76,7 +76,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
         own, in which case ``shape`` and ``rate`` here stay as they are.
     engine : {"auto", "numba", "numpy"}
-        Where the passes over the rows of fixed features run; directions are learned by compiled code.
+        Where the passes over the rows run: compiled on all cores, or in plain NumPy, the readable reference.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rows. EM starts
         at a fixed point and draws nothing.
@@ -245,7 +245,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     ) -> Fit:
         """Weights and directions together; the gates of the draws become the feature map."""
         all_alike(X)
-        task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes))
+        task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), self.engine)
         fit, task = features.learn(inference, task, SHAPE if shape is None else shape)
         draws: DirectionDraws = fit.posterior  # type: ignore[assignment]
         gates = draws.gates(task.mean, task.scale, task.rotation, task.knots).fit(X)

@@ -37,8 +37,6 @@ def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> No
     why = f"learned directions have a prior of their own, of directions and weights together. {leave}"
     refuse(model, ("prior",), why)
     refuse(model, ("rate",), f"the scale of the weights cancels in the votes of learned directions. {leave}")
-    if model.engine == "numpy":
-        raise ValueError(f"engine='numpy' cannot be had: directions are learned by compiled code alone. {leave}")
     if isinstance(inference, Gibbs):
         why = f"it is a setting of the sampler for fixed features, and this is features='learned'. {leave}"
         refuse(inference, ("moves", "shape_prior", "move_budget"), why)

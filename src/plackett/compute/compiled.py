@@ -70,7 +70,7 @@ def inner(function: Callable[..., Any]) -> Any:
 
 def record(kind: Any, *fields: Any) -> Any:
     """The compiled type of a NamedTuple whose fields have these types."""
-    return types.NamedTuple(fields, kind)
+    return types.BaseTuple.from_types(fields, kind)
 
 
 def apart(returned: Any, *arguments: Any, allocates: bool = False) -> Callable[..., Any]:

@@ -17,10 +17,10 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import PredefinedSplit, check_cv
 
-from plackett.directions.gradient import pack
+from plackett.directions.density import density_of
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionPoint, probabilities
-from plackett.directions.prior import Prior, Target, inverse_weights, log_density, make_target, parts
+from plackett.directions.prior import Prior, inverse_weights, parts
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
@@ -37,20 +37,22 @@ SHUT = -50.0  # ln λ of a weight that is left out
 Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
 
-def ascend(target: Target, position: Array, scale: float, max_iter: int, tol: float) -> tuple[Array, list[float], bool]:
+def ascend(
+    task: Task, prior: Prior, density: Any, position: Array, scale: float, max_iter: int, tol: float
+) -> tuple[Array, list[float], bool]:
     """The mode at a given σ from a position, the objective of each iteration, and whether it converged."""
-    d = target.beta.shape[1]
+    d = task.Z.shape[1]
     free = len(position) - d - 2
     position = position.copy()
     position[free:] = 0.0
     position[-2:] = np.log(scale)
-    held = pure_votes(position, target.prior, d)
+    held = pure_votes(position, prior, d)
     gradient, trace = np.empty_like(position), []
-    n = target.panels.weight.sum()
+    n = task.weight.sum()
 
     def objective(x: Array) -> tuple[float, Array]:
         position[:free] = x
-        value = log_density(position, gradient, target)
+        value = density(position, gradient)
         gradient[held] = 0.0
         return -value / n, -gradient[:free] / n
 
@@ -79,11 +81,11 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
 
 def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
     """Modes at the scales of the path."""
-    target = make_target(pack(task.Z, task.codes, task.weight), prior)
+    density = density_of(task.prepared(), prior, task.Z.shape[1])
     position = start(task, prior, np.random.default_rng(0))
     climbs = []
     for scale in SCALES:
-        climbs.append(ascend(target, position, scale, max_iter, tol))
+        climbs.append(ascend(task, prior, density, position, scale, max_iter, tol))
         position = climbs[-1][0]
     return climbs
 

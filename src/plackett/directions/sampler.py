@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from plackett.compute.pieces import cores
+from plackett.directions.density import density_of, make_density
 from plackett.directions.diagnostics import DirectionDiagnostics, advice, diagnose
-from plackett.directions.gradient import Panels, pack
-from plackett.directions.hmc import Walk, advance, begin, windows
 from plackett.directions.learning import LENGTH
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionDraws
-from plackett.directions.prior import Prior, make_target, size
+from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
 from plackett.directions.task import Task
+from plackett.directions.walk import walk_on as compiled_walk
 from plackett.inference.base import Fit
 from plackett.inference.driver import INTERRUPTED, Run
 from plackett.inference.gibbs import Gibbs
+from plackett.inference.hmc import Walk, begin, walk_on, windows
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
 from plackett.model.race import Array
@@ -40,17 +42,21 @@ class Walker:
 class HamiltonianSampler:
     """Advances walkers on the posterior of the directions."""
 
-    def __init__(self, panels: Panels, prior: Prior, tune: int, longest: int):
-        from plackett.engines.numba import cores
+    def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
+        from plackett.engines.exponential import ExponentialRows
 
-        self.panels, self.prior, self.longest = panels, prior, longest
-        self.ends = windows(tune)
-        self.workers = cores()
+        self.rows, self.prior, self.longest = task.prepared(), prior, longest
+        self.n_columns, self.ends = task.Z.shape[1], windows(tune)
+        self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
+        self.workers = cores() if self.compiled else 1
 
     def advance(self, chain: Walker, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
         """Fill `draws` (n, 1, D) with positions and `values` with log-densities."""
-        target = make_target(self.panels, self.prior)
-        advance(chain.state, chain.rng, target, self.ends, self.longest, tuning, draws[:, 0], values)
+        how = chain.state, chain.rng, self.ends, self.longest, tuning, draws[:, 0], values
+        if self.compiled:
+            compiled_walk(make_density(self.rows.packed, self.prior), *how)  # type: ignore[attr-defined]
+        else:
+            walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
         shapes[:] = np.nan
 
     def adapt(self, chains: list[Walker], seen: Portion, done: float) -> None:
@@ -60,7 +66,7 @@ class HamiltonianSampler:
 def load_kernels(task: Task, prior: Prior) -> None:
     """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
     D = size(prior, task.Z.shape[1])
-    runner = HamiltonianSampler(pack(task.Z, task.codes, task.weight), prior, 0, 1)
+    runner = HamiltonianSampler(task, prior, 0, 1)
     walker = Walker(begin(np.zeros(D)), np.random.default_rng(0))
     runner.advance(walker, False, np.empty((0, 1, D)), np.empty(0), np.empty(0))
 
@@ -70,7 +76,7 @@ class DirectionRun(Run):
 
     def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock):
         self.task, self.prior = task, prior
-        runner = HamiltonianSampler(pack(task.Z, task.codes, task.weight), prior, settings.tune, longest)
+        runner = HamiltonianSampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         chains = [Walker(begin(start(task, prior, rng)), rng) for rng in generators]
         identity = (task.Z, task.codes, task.weight, *prior, longest)

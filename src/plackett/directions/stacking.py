@@ -23,8 +23,6 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 from sklearn.model_selection import StratifiedGroupKFold
 
-from plackett.directions.gradient import pack
-from plackett.directions.hmc import begin
 from plackett.directions.map import SCALES, best_choice, held_out_modes, path, point
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import DirectionPoint, probabilities, sharpened
@@ -32,6 +30,7 @@ from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
 from plackett.inference.folds import stratified_folds
+from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
@@ -66,7 +65,7 @@ def held_out_averages(
     def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
         task, seen, left = tasks[which], fold != f, fold == f
         part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
-        runner = HamiltonianSampler(pack(part.Z, part.codes, part.weight), prior, tune, longest)
+        runner = HamiltonianSampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
         chain = Walker(begin(start(part, prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from plackett.engines import make_engine
+from plackett.engines.base import DirectionRows
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
@@ -31,11 +33,16 @@ class Task:
     seeded: bool = True  # whether the user chose the seed
     knots: Array | None = None  # of normal scores, if z is made from those
     groups: npt.NDArray[np.intp] | None = None  # rows of one group are held out together
+    engine: str = "auto"
 
     @property
     def n_classes(self) -> int:
         """K."""
         return int(self.codes.max()) + 1
+
+    def prepared(self) -> DirectionRows:
+        """The rows as the engine holds them, ready for passes."""
+        return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight)
 
 
 def make_task(
@@ -46,6 +53,7 @@ def make_task(
     progress: bool = False,
     seeded: bool = True,
     groups: npt.NDArray[np.intp] | None = None,
+    engine: str = "auto",
 ) -> Task:
     """Merge equal rows (of one group) and standardise."""
     grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
@@ -58,7 +66,7 @@ def make_task(
     if rotation is not None:
         Z = Z @ rotation
     kept, labels = None if groups is None else found[:, -1].astype(np.intp), found[:, 0].astype(np.intp)
-    return Task(Z, labels, merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept)
+    return Task(Z, labels, merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept, engine=engine)
 
 
 def with_scores(task: Task) -> Task:

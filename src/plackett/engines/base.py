@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plackett.model.race import Array, Stats, Weights
+from plackett.model.race import Array, Slopes, Stats, Weights
 
 ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine"}
 RUN = 4096  # rows of W looked at together
@@ -57,8 +57,16 @@ class Rows(Protocol):
         ...
 
 
+class DirectionRows(Protocol):
+    """Covariates as an engine holds them, whose features exp(x·β) are made as a pass goes."""
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
+        ...
+
+
 class Engine(Protocol):
-    """Makes rows out of features."""
+    """Makes rows out of features, and out of covariates."""
 
     def prepare(
         self,
@@ -68,6 +76,10 @@ class Engine(Protocol):
         n_classes: int,
     ) -> Rows:
         """Sort, pack and keep the rows."""
+        ...
+
+    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> DirectionRows:
+        """Pack and keep rows of covariates, in the order in which they come within a class."""
         ...
 
 

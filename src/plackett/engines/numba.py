@@ -334,3 +334,9 @@ class NumbaEngine:
         """Pack the rows, in canonical order."""
         order, _ = canonical_order(features, codes)
         return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
+
+    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> Any:
+        """Pack covariates, for features that are made as a pass goes."""
+        from plackett.engines.exponential import ExponentialRows
+
+        return ExponentialRows(X, codes, weight)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, uniforms
-from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 
 
 @dataclass
@@ -58,6 +59,31 @@ class NumpyRows:
         return np.broadcast_to(time @ self.features, (self.n_classes, self.n_features))
 
 
+@dataclass
+class NumpyDirections:
+    """Covariates X (n, d), Y (n,) and the weight of each row."""
+
+    X: Array
+    codes: npt.NDArray[np.intp]
+    weight: Array
+
+    def shares_and_gates(self, beta: Array, log_weights: Array) -> tuple[Array, Array, Array]:
+        """ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} (n, M), π_ij ∝ e^{x_i·β_j} Λ_j (n, M), and the log-likelihood of each row."""
+        score = self.X @ beta.T
+        own, all_ = score + log_weights[self.codes], score + logsumexp(log_weights, axis=0)
+        mine, total = logsumexp(own, axis=1, keepdims=True), logsumexp(all_, axis=1, keepdims=True)
+        return np.exp(own - mine), np.exp(all_ - total), (mine - total)[:, 0]
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """Xᵀw(ρ − π) in β, wins − Σ_i w_i π_ij λ_kj/Λ_j in ln λ."""
+        rho, pi, value = self.shares_and_gates(beta, log_weights)
+        votes = np.exp(log_weights - logsumexp(log_weights, axis=0))
+        wins = np.zeros_like(log_weights)
+        np.add.at(wins, self.codes, self.weight[:, None] * rho)
+        slope = ((rho - pi) * self.weight[:, None]).T @ self.X
+        return Slopes(float(self.weight @ value), slope, wins - self.weight @ pi * votes)
+
+
 class NumpyEngine:
     """Plain NumPy, one thread of Python."""
 
@@ -72,3 +98,7 @@ class NumpyEngine:
         order, _ = canonical_order(features, codes)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
         return NumpyRows(features[order], codes[order], weight, n_classes, order)
+
+    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> NumpyDirections:
+        """Keep the rows as they come."""
+        return NumpyDirections(X, codes, weight)

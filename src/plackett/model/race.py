@@ -64,6 +64,35 @@ class Stats:
         return Stats(self.wins + other.wins, self.exposure + other.exposure, self.value + other.value)
 
 
+@dataclass(frozen=True)
+class Slopes:
+    """The log-likelihood of features exp(x·β), and its gradient; they add over rows.
+
+    Attributes
+    ----------
+    value : float
+        ln p(Y|β, λ).
+    directions : (M, d) array
+        The gradient in β.
+    log_weights : (K, M) array
+        The gradient in ln λ.
+    """
+
+    value: float
+    directions: Array
+    log_weights: Array
+
+    @classmethod
+    def none(cls, n_components: int, n_columns: int, n_classes: int) -> Slopes:
+        """Of no rows at all."""
+        return cls(0.0, np.zeros((n_components, n_columns)), np.zeros((n_classes, n_components)))
+
+    def __add__(self, other: Slopes) -> Slopes:
+        return Slopes(
+            self.value + other.value, self.directions + other.directions, self.log_weights + other.log_weights
+        )
+
+
 def scaled(log_weights: Array) -> tuple[Array, Array]:
     """Exponentials of the rows, each scaled to a largest entry of 1, and the logarithms of the scales.
 

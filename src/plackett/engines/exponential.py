@@ -1,4 +1,4 @@
-"""The log-likelihood of learned directions and its gradient, in one compiled pass over the rows.
+"""The block exp(x·β): features made as a pass goes, for classes, and the gradient of the log-likelihood.
 
 ln p(Y|β, λ) = Σ_i w_i [ln Σ_j e^{x_i·β_j} λ_{y_i j} − ln Σ_j e^{x_i·β_j} Λ_j], Λ_j = Σ_k λ_kj. With the shares
 ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} of the label and the gates π_ij ∝ e^{x_i·β_j} Λ_j of the row, the gradient is
@@ -6,26 +6,32 @@ Xᵀw(ρ − π) in β, and wins − exposure∘λ in ln λ: wins_kj = Σ_{y_i=k
 
 Rows are sorted by class, eight to a vector, two vectors to a panel. Both matrix products keep a tile of their result in
 registers: four components by two vectors of rows for x·β, four components by two columns for Xᵀw(ρ − π). Sums are
-taken in one order, whatever the number of threads: chains run side by side, the rows of one chain do not.
+taken in fixed blocks of rows: chains run side by side, or share the blocks of one chain out to threads, with the same
+results.
 """
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compute.compiled import CUBE, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, inner, record
+from plackett.compute.compiled import CUBE, NOTHING, REAL, REALS, TABLE, WHOLE, WHOLE_TABLE, apart, inner, record
+from plackett.compute.pieces import cores
 from plackett.compute.vectors import WIDTH, exp, larger, load, log, multiply_add, spread, store, total
-from plackett.model.race import Array
+from plackett.model.race import Array, Slopes
 
 LANES = 2 * WIDTH
-BLOCK = 8  # panels whose residuals are held until they are multiplied with the rows
+TILE = 8  # panels whose residuals are held until they are multiplied with the rows
+BLOCK = 1024  # panels whose sums are taken together
+LARGE = 1 << 22  # products of a score, over all rows, from which the cores share the rows of one chain
 LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row, that is told from others
 
 
-class Panels(NamedTuple):
+class Covariates(NamedTuple):
     """The packed rows; a class is padded to whole vectors with rows of weight zero, columns to an even number."""
 
     values: Array  # (panel, column, lane)
@@ -34,25 +40,26 @@ class Panels(NamedTuple):
     n_columns: int  # without padding
 
 
-class Room(NamedTuple):
-    """Scratch of a pass, and where it leaves the gradient; components are padded to a multiple of four."""
+class Scratch(NamedTuple):
+    """What a pass works with, and where it leaves the gradient; components are padded to a multiple of four."""
 
     beta: Array  # (component, column)
-    residual: Array  # (BLOCK, component, lane): scores, then w(ρ − π)
+    residual: Array  # (TILE, component, lane): scores, then w(ρ − π)
     share: Array  # (component, WIDTH)
     product_lanes: Array  # (component, column, WIDTH)
     win_lanes: Array  # (K, M, WIDTH)
     gate_lanes: Array  # (M, WIDTH)
     directions: Array  # (M, d): the gradient in β
-    wins: Array  # (K, M)
-    gates: Array  # (M,): Σ_i w_i π_ij
+    log_weights: Array  # (K, M): the gradient in ln λ
+    votes: Array  # (K, M): λ_kj/Λ_j
+    log_total: Array  # (M,): ln Λ_j
 
 
-PANELS = record(Panels, CUBE, TABLE, WHOLE_TABLE, WHOLE)
-ROOM = record(Room, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, TABLE, REALS)
+COVARIATES = record(Covariates, CUBE, TABLE, WHOLE_TABLE, WHOLE)
+SCRATCH = record(Scratch, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, TABLE, TABLE, REALS)
 
 
-def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None) -> Panels:
+def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None) -> Covariates:
     """Rows of each class in the order in which they come, in panels."""
     n, d = X.shape
     size = np.bincount(codes)
@@ -69,21 +76,22 @@ def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None) -> Panels:
     weights[place] = 1.0 if weight is None else weight
     values = np.ascontiguousarray(values.reshape(n_panels, LANES, -1).transpose(0, 2, 1))
     labels = np.concatenate([label, label[-1:]])[: 2 * n_panels].reshape(n_panels, 2).astype(np.int64)
-    return Panels(values, weights.reshape(n_panels, LANES), labels, d)
+    return Covariates(values, weights.reshape(n_panels, LANES), labels, d)
 
 
-def make_room(n_components: int, n_columns: int, n_classes: int) -> Room:
+def make_scratch(n_components: int, n_columns: int, n_classes: int) -> Scratch:
     """Scratch for one chain."""
     M, K = n_components, n_classes
     components, columns = -(-M // 4) * 4, n_columns + n_columns % 2
-    return Room(
+    return Scratch(
         np.zeros((components, columns)),
-        np.zeros((BLOCK, components, LANES)),
+        np.zeros((TILE, components, LANES)),
         np.empty((components, WIDTH)),
         np.empty((components, columns, WIDTH)),
         np.empty((K, M, WIDTH)),
         np.empty((M, WIDTH)),
         np.empty((M, n_columns)),
+        np.empty((K, M)),
         np.empty((K, M)),
         np.empty(M),
     )
@@ -172,12 +180,9 @@ def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gat
     return weight * log(own / gates)
 
 
-@apart(REAL, PANELS, TABLE, TABLE, TABLE, REALS, ROOM)
-def log_likelihood(panels, beta, log_weights, votes, log_total, room):
-    """ln p(Y|β, λ); its gradient is left in `room`: directions, and wins − gates∘λ/Λ in ln λ.
-
-    `votes` (K, M) and `log_total` (M,) are filled with λ_kj/Λ_j and ln Λ_j.
-    """
+@apart(NOTHING, TABLE, TABLE, SCRATCH)
+def begin_pass(beta, log_weights, scratch):
+    """Take in β, λ_kj/Λ_j and ln Λ_j, and begin the gradient at 0."""
     (K, M), d = log_weights.shape, beta.shape[1]
     for j in range(M):
         peak = -np.inf
@@ -185,36 +190,88 @@ def log_likelihood(panels, beta, log_weights, votes, log_total, room):
             peak = max(peak, log_weights[k, j])
         whole = 0.0
         for k in range(K):
-            votes[k, j] = np.exp(max(log_weights[k, j] - peak, -100.0))
-            whole += votes[k, j]
+            scratch.votes[k, j] = np.exp(max(log_weights[k, j] - peak, -100.0))
+            whole += scratch.votes[k, j]
         for k in range(K):
-            votes[k, j] /= whole
-            for r in range(WIDTH):
-                room.win_lanes[k, j, r] = 0.0
-        log_total[j] = peak + np.log(whole)
+            scratch.votes[k, j] /= whole
+            scratch.log_weights[k, j] = 0.0
+        scratch.log_total[j] = peak + np.log(whole)
         for f in range(d):
-            room.beta[j, f] = beta[j, f]
-        for r in range(WIDTH):
-            room.gate_lanes[j, r] = 0.0
-    for at in range(0, room.product_lanes.size, WIDTH):
-        store(room.product_lanes, at, spread(0.0))
+            scratch.beta[j, f] = beta[j, f]
+            scratch.directions[j, f] = 0.0
+
+
+@inner
+def clear(lanes):
+    """Set all lanes to 0."""
+    for at in range(0, lanes.size, WIDTH):
+        store(lanes, at, spread(0.0))
+
+
+@apart(REAL, COVARIATES, WHOLE, WHOLE, SCRATCH)
+def add_block(packed, first, last, scratch):
+    """ln p(Y|β, λ) of the panels first ≤ q < last; their part of the gradient is added to what the scratch has."""
+    (K, M), d = scratch.votes.shape, scratch.directions.shape[1]
+    clear(scratch.win_lanes)
+    clear(scratch.gate_lanes)
+    clear(scratch.product_lanes)
     value = spread(0.0)
-    n_panels = len(panels.label)
-    for first in range(0, n_panels, BLOCK):
-        last = min(first + BLOCK, n_panels)
-        for q in range(first, last):
-            score = room.residual[q - first]
-            scores_of(panels.values[q], room.beta, score)
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        for q in range(begin, end):
+            score = scratch.residual[q - begin]
+            scores_of(packed.values[q], scratch.beta, score)
             for half in range(2):
-                k, weight = panels.label[q, half], load(panels.weight[q], WIDTH * half)
+                k, weight = packed.label[q, half], load(packed.weight[q], WIDTH * half)
                 value = value + gates_and_shares(
-                    score, WIDTH * half, room.share, log_total, votes[k], weight, room.win_lanes[k], room.gate_lanes
-                )
-        add_products(panels.values, room.residual, first, last, room.product_lanes)
+                    score, WIDTH * half, scratch.share, scratch.log_total, scratch.votes[k], weight,
+                    scratch.win_lanes[k], scratch.gate_lanes,
+                )  # fmt: skip
+        add_products(packed.values, scratch.residual, begin, end, scratch.product_lanes)
     for j in range(M):
-        room.gates[j] = total(load(room.gate_lanes, WIDTH * j))
+        gates = total(load(scratch.gate_lanes, WIDTH * j))
         for k in range(K):
-            room.wins[k, j] = total(load(room.win_lanes, WIDTH * (k * M + j)))
+            wins = total(load(scratch.win_lanes, WIDTH * (k * M + j)))
+            scratch.log_weights[k, j] += wins - gates * scratch.votes[k, j]
         for f in range(d):
-            room.directions[j, f] = total(load(room.product_lanes, WIDTH * (j * room.beta.shape[1] + f)))
+            at = WIDTH * (j * scratch.beta.shape[1] + f)
+            scratch.directions[j, f] += total(load(scratch.product_lanes, at))
     return total(value)
+
+
+@apart(REAL, COVARIATES, TABLE, TABLE, SCRATCH)
+def log_likelihood(packed, beta, log_weights, scratch):
+    """ln p(Y|β, λ); its gradient is left in the scratch."""
+    begin_pass(beta, log_weights, scratch)
+    value = 0.0
+    for first in range(0, len(packed.label), BLOCK):
+        value += add_block(packed, first, min(first + BLOCK, len(packed.label)), scratch)
+    return value
+
+
+class ExponentialRows:
+    """Packed covariates with their pass; the blocks of large data are shared out to threads."""
+
+    def __init__(self, X: Array, codes: npt.NDArray[np.intp], weight: Array | None):
+        self.packed = pack(X, codes, weight)
+        n_panels = len(self.packed.label)
+        self.blocks = list(itertools.pairwise([*range(0, n_panels, BLOCK), n_panels]))
+
+    def large(self, n_components: int) -> bool:
+        """Whether a pass is worth sharing out."""
+        return len(self.blocks) > 1 and self.packed.values.size * n_components >= LARGE
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """ln p(Y|β, λ) and its gradient."""
+        (K, M), d = log_weights.shape, beta.shape[1]
+
+        def of_block(block: tuple[int, int]) -> Slopes:
+            scratch = make_scratch(M, d, K)
+            begin_pass(beta, log_weights, scratch)
+            value = add_block(self.packed, *block, scratch)
+            return Slopes(value, scratch.directions, scratch.log_weights)
+
+        if not self.large(M):
+            return sum(map(of_block, self.blocks), Slopes.none(M, d, K))
+        with ThreadPoolExecutor(cores()) as pool:
+            return sum(pool.map(of_block, self.blocks), Slopes.none(M, d, K))

@@ -1,4 +1,4 @@
-"""The readable reference: the likelihood and its gradient in NumPy, and EM with Poisson M-steps.
+"""EM of learned directions with Poisson M-steps: another way up the same likelihood.
 
 Given the shares ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} and z_i = 1/Σ_j e^{x_i·β_j} Λ_j, the expected complete log-likelihood
 falls into M concave weighted Poisson regressions, Σ_i w_i [ρ_ij x_i·β_j − z_i e^{x_i·β_j} Λ_j], and λ is in closed
@@ -11,28 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from plackett.engines.numpy import NumpyDirections
 from plackett.model.race import Array
-
-
-def shares_and_gates(
-    X: Array, codes: npt.NDArray[np.intp], beta: Array, log_weights: Array
-) -> tuple[Array, Array, Array]:
-    """ρ (n, M), π (n, M) and the log-likelihood of each row."""
-    score = X @ beta.T
-    own, all_ = score + log_weights[codes], score + logsumexp(log_weights, axis=0)
-    mine, total = logsumexp(own, axis=1, keepdims=True), logsumexp(all_, axis=1, keepdims=True)
-    return np.exp(own - mine), np.exp(all_ - total), (mine - total)[:, 0]
-
-
-def log_likelihood(
-    X: Array, codes: npt.NDArray[np.intp], weight: Array, beta: Array, log_weights: Array
-) -> tuple[float, Array, Array]:
-    """ln p(Y|β, λ) and its gradients in β (M, d) and ln λ (K, M)."""
-    rho, pi, value = shares_and_gates(X, codes, beta, log_weights)
-    votes = np.exp(log_weights - logsumexp(log_weights, axis=0))
-    wins = np.zeros_like(log_weights)
-    np.add.at(wins, codes, weight[:, None] * rho)
-    return float(weight @ value), ((rho - pi) * weight[:, None]).T @ X, wins - weight @ pi * votes
 
 
 def em_step(
@@ -50,7 +30,7 @@ def em_step(
     The M-step in λ given β is λ_kj = (wins_kj + a)/(exposure_j + b), with exposure_j = Σ_i w_i z_i e^{x_i·β_j}; that in
     β_j given Λ_j is one Newton step of a Poisson regression, halved until it gains.
     """
-    rho, pi, _ = shares_and_gates(X, codes, beta, log_weights)
+    rho, pi, _ = NumpyDirections(X, codes, weight).shares_and_gates(beta, log_weights)
     totals = logsumexp(log_weights, axis=0)
     exposure_of = weight[:, None] * pi / np.exp(X @ beta.T + totals)  # w_i z_i
     wins = np.zeros_like(log_weights)
@@ -90,5 +70,5 @@ def em_objective(
     rate: float = 1.0,
 ) -> float:
     """What EM climbs: log-likelihood, −½ precision |β|², and Gam(shape, rate) in ln λ."""
-    value = log_likelihood(X, codes, weight, beta, log_weights)[0]
+    value = NumpyDirections(X, codes, weight).gradient(beta, log_weights).value
     return float(value - 0.5 * precision * (beta**2).sum() + (shape * log_weights - rate * np.exp(log_weights)).sum())

@@ -1,0 +1,176 @@
+"""Hamiltonian Monte Carlo with trajectories of random length, on any density.
+
+While tuning, the step follows an acceptance of 0.8 by dual averaging (Hoffman & Gelman 2014), and the diagonal of the
+inverse mass is the variance of each window of iterations in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.compute.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLES, apart, record
+from plackett.model.race import Array
+
+INVERSE_MASS, MEAN, SQUARES = range(3)  # rows of Walk.variance
+STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, NUMBERS = range(8)
+ACCEPTANCE, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75
+ASSUMED, DOUBTED = 0.1, 5.0  # the variance assumed at the start, and the draws it counts for
+FIRST_STEP = 0.2
+TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
+
+
+class Walk(NamedTuple):
+    """Where a chain stands and what it has adapted."""
+
+    position: Array  # (D,)
+    variance: Array  # (3, D): inverse mass; mean and sum of squares of the window
+    numbers: Array  # ln of the step and of its mean; anchor, error and count of dual averaging; iterations; window's
+
+
+class Flight(NamedTuple):
+    """Scratch of a trajectory."""
+
+    momentum: Array  # (D,)
+    gradient: Array
+    old: Array  # where it began
+    old_gradient: Array
+
+
+WALK, FLIGHT = record(Walk, REALS, TABLE, REALS), record(Flight, REALS, REALS, REALS, REALS)
+
+
+def make_flight(size: int) -> Flight:
+    """Scratch for one chain."""
+    return Flight(*np.empty((4, size)))
+
+
+def begin(position: Array) -> Walk:
+    """A chain before its first iteration."""
+    variance = np.zeros((3, len(position)))
+    variance[0] = ASSUMED
+    numbers = np.zeros(NUMBERS)
+    numbers[[STEP, MEAN_STEP, ANCHOR]] = np.log(FIRST_STEP)
+    return Walk(position, variance, numbers)
+
+
+def windows(tune: int) -> npt.NDArray[np.int64]:
+    """Iterations at which the mass is renewed: each window twice the last, and a tenth left for the step."""
+    ends, end, width = [], 0, max(10, tune // 8)
+    while end < tune - tune // 10:
+        end += width
+        width *= 2
+        if end + width > tune - tune // 10:
+            end = tune - tune // 10
+        ends.append(end)
+    return np.array(ends, dtype=np.int64)
+
+
+@apart(NOTHING, WALK, REAL, WHOLES)
+def adapt(walk, accepted, ends):
+    """One step of dual averaging and of the running variances; a new mass where a window ends."""
+    numbers, q, variance = walk.numbers, walk.position, walk.variance
+    numbers[COUNT] += 1
+    weight = 1 / (numbers[COUNT] + DELAY)
+    numbers[ERROR] += weight * (ACCEPTANCE - accepted - numbers[ERROR])
+    numbers[STEP] = numbers[ANCHOR] - np.sqrt(numbers[COUNT]) / GAIN * numbers[ERROR]
+    numbers[MEAN_STEP] += numbers[COUNT] ** -DECAY * (numbers[STEP] - numbers[MEAN_STEP])
+    numbers[DONE] += 1
+    numbers[SEEN] += 1
+    n = numbers[SEEN]
+    for i in range(len(q)):
+        change = q[i] - variance[MEAN, i]
+        variance[MEAN, i] += change / n
+        variance[SQUARES, i] += change * (q[i] - variance[MEAN, i])
+    for end in ends:
+        if numbers[DONE] == end:
+            for i in range(len(q)):
+                variance[INVERSE_MASS, i] = (variance[SQUARES, i] + DOUBTED * ASSUMED) / (n - 1 + DOUBTED)
+                variance[MEAN, i], variance[SQUARES, i] = 0.0, 0.0
+            numbers[SEEN], numbers[COUNT], numbers[ERROR] = 0.0, 0.0, 0.0
+            numbers[STEP] = numbers[MEAN_STEP]
+            numbers[ANCHOR] = numbers[MEAN_STEP] + np.log(2.0)
+
+
+@apart(REAL, WALK, TRUTH)
+def step_of(walk, tuning):
+    """The step of a trajectory: the last while tuning, then the mean."""
+    return np.exp(walk.numbers[STEP] if tuning else walk.numbers[MEAN_STEP])
+
+
+@apart(REAL, WALK, FLIGHT, REAL, RNG)
+def launch(walk, flight, value, rng):
+    """Draw a momentum and remember the place; the energy there."""
+    q, inverse_mass, energy = walk.position, walk.variance[INVERSE_MASS], -value
+    for i in range(len(q)):
+        flight.old[i], flight.old_gradient[i] = q[i], flight.gradient[i]
+        z = rng.standard_normal()
+        flight.momentum[i] = z / np.sqrt(inverse_mass[i])
+        energy += 0.5 * z * z
+    return energy
+
+
+@apart(NOTHING, WALK, FLIGHT, REAL)
+def leap(walk, flight, step):
+    """Half a push, and a step."""
+    q, p, inverse_mass = walk.position, flight.momentum, walk.variance[INVERSE_MASS]
+    for i in range(len(q)):
+        p[i] += 0.5 * step * flight.gradient[i]
+        q[i] += step * inverse_mass[i] * p[i]
+
+
+@apart(NOTHING, FLIGHT, REAL)
+def push(flight, step):
+    """The other half."""
+    for i in range(len(flight.momentum)):
+        flight.momentum[i] += 0.5 * step * flight.gradient[i]
+
+
+@apart(TRUTH, WALK, FLIGHT, REAL, REAL, RNG, WHOLES, TRUTH)
+def land(walk, flight, energy, value, rng, ends, tuning):
+    """Accept the place that was reached, or go back."""
+    q, p, inverse_mass = walk.position, flight.momentum, walk.variance[INVERSE_MASS]
+    energy += value
+    for i in range(len(q)):
+        energy -= 0.5 * p[i] * p[i] * inverse_mass[i]
+    accepted = np.exp(min(energy, 0.0)) if energy > -TOO_FAR else 0.0
+    stays = rng.random() < accepted
+    if not stays:
+        for i in range(len(q)):
+            q[i], flight.gradient[i] = flight.old[i], flight.old_gradient[i]
+    if tuning:
+        adapt(walk, accepted, ends)
+    return stays
+
+
+def walk_on(
+    density: Callable[[Array, Array], float],
+    walk: Walk,
+    rng: np.random.Generator,
+    ends: npt.NDArray[np.int64],
+    longest: int,
+    tuning: bool,
+    draws: Array,
+    values: Array,
+) -> None:
+    """So many iterations as `draws` (n, D) has room for; `values` (n,) gets the log-density of each.
+
+    `density` fills the gradient of a position and returns the log-density. Each trajectory has up to `longest` steps.
+    """
+    flight = make_flight(len(walk.position))
+    value = density(walk.position, flight.gradient)
+    for t in range(len(draws)):
+        step, old_value = step_of(walk, tuning), value
+        energy = launch(walk, flight, value, rng)
+        for _ in range(1 + int(rng.random() * longest)):
+            leap(walk, flight, step)
+            value = density(walk.position, flight.gradient)
+            if not value > old_value - TOO_FAR:
+                break
+            push(flight, step)
+        if not land(walk, flight, energy, value, rng, ends, tuning):
+            value = old_value
+        values[t], draws[t] = value, walk.position
