@@ -9,7 +9,8 @@ from scipy.special import digamma
 
 from conftest import small_problem
 from plackett.engines import make_engine
-from plackett.engines.situations import SituationRows, Situations, class_situations, prepare_situations
+from plackett.engines.compiled_situations import CompiledSituations
+from plackett.engines.situations import Situations, class_situations, prepare_situations
 from plackett.model.race import Weights
 from plackett.responses import Choice, Outcomes, Ranking, make_response
 
@@ -204,7 +205,7 @@ def test_order_of_situations_and_within_buckets_changes_nothing(name, engine):
 
 def test_number_of_threads_changes_nothing():
     rows, weights = prepared("unknown-order", T=8000, n_groups=8)
-    assert isinstance(rows, SituationRows) and len(rows.cuts) > 5
+    assert isinstance(rows, CompiledSituations) and len(rows.cuts) > 5
     results = []
     for n_threads in (1, 2, 7):
         rows.set_threads(n_threads)

@@ -6,32 +6,29 @@ alternative, or the person). With the arrivals n_e and times at risk s_e that th
 
     wins n_gj = Σ_e n_e W_ej U_gj / W_e·U_g  (or multinomial draws),    exposure s_gj = Σ_e s_e W_ej.
 
-`SituationRows` is compiled; `NumpySituations` is the reference. Sums are taken in fixed blocks of situations in
-canonical order and random numbers belong to the situation, so that results depend neither on threads nor on the order
-that came.
+Where W = exp(x·β) is made as a pass goes, the log-likelihood has the slope n_e − r_e s_e in ln r_e. With the shares
+ρ_ej = e^{x_e·β_j} λ_gj / r_e its gradient is Σ_e (n_e − r_e s_e) ρ_ej x_e in β_j, and in ln λ_gj the same without x_e,
+over the entries of g.
+
+`NumpySituations` is the reference, `compiled_situations.py` has the fast one. Sums are taken in fixed blocks of
+situations in canonical order and random numbers belong to the situation, so that results depend neither on threads nor
+on the order that came.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
-from plackett.compute.compiled import jit
-from plackett.compute.pieces import cores
-from plackett.compute.vectors import dot
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, runs
-from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Outcomes, Response, Whole, checked
-from plackett.responses.draws import begin, mixed, share_out, stream_of
+from plackett.responses.draws import mixed, share_out, stream_of
 
-BLOCK = 4096  # entries in a block, where there are not more than
-BLOCKS = 64
-ROOM = 1 << 22  # numbers that the wins of all blocks may take up
 FAINT, TINY = -600.0, 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
 
@@ -188,125 +185,28 @@ class NumpySituations:
         """The log-likelihood: Σ count · ln Pr(outcome)."""
         return self._total(self.values(weights)[self.order])
 
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
+        (start, bucket_start, sizes, count), group, x = self.outcomes, self.group, self.features[self.row]
+        log_share = x @ beta.T + log_weights[group]
+        log_rate = logsumexp(log_share, axis=1)
+        values, slope = np.empty(self.n_rows), np.empty(len(group))
+        for t, (low, high) in enumerate(itertools.pairwise(start)):
+            rates = self._relative(log_rate[low:high])
+            values[t], n, s = self.response.expect(rates, sizes[bucket_start[t] : bucket_start[t + 1]])
+            slope[low:high] = count[t] * (n - rates * s)
+        pull = slope[:, None] * np.exp(log_share - log_rate[:, None])
+        to_weights = np.zeros_like(log_weights)
+        np.add.at(to_weights, group, pull)
+        return Slopes(self._total(values), pull.T @ x, to_weights)
 
-@jit
-def _dots(W, situations, first, last, weights, out):
-    """W_e·λ_g of the entries of situations first ≤ t < last."""
-    base = situations.outcomes.start[first]
-    for e in range(base, situations.outcomes.start[last]):
-        out[e - base] = dot(W[situations.row[e]], weights[situations.group[e]])
-
-
-@jit
-def _rates(situations, first, last, waited, factor, rates):
-    """r_e, none of those that are positive below 1e-280."""
-    base = situations.outcomes.start[first]
-    for e in range(base, situations.outcomes.start[last]):
-        rate = waited[e - base]
-        rates[e - base] = max(rate * factor[situations.group[e]], TINY) if rate > 0.0 else 0.0
-
-
-@jit
-def _add_gain(situations, first, last, arrivals, arrived, own_scale, waited, rival_scale, values):
-    """Add Σ ln(W_e·U_g) − ln(W_e·V_g) of those who arrived to V of the rival weights."""
-    start = situations.outcomes.start
-    for t in range(first, last):
-        for e in range(start[t], start[t + 1]):
-            i, g = e - start[first], situations.group[e]
-            if arrivals[i] > 0.0:
-                values[t] += math.log(arrived[i]) - math.log(waited[i]) + own_scale[g] - rival_scale[g]
+    def _relative(self, log_rates: Array) -> Array:
+        """The rates of a situation, up to a common factor where that may be, none of them 0."""
+        top = 0.0 if self.response.absolute else log_rates.max()
+        return np.exp(np.maximum(log_rates - top, FAINT))
 
 
-@jit
-def _scatter(W, situations, first, last, arrivals, arrived, at_risk, wins, exposure):
-    """Add c n_e W_ej / W_e·U_g to the wins, still to be multiplied by U_gj, and c s_e W_ej to the exposure."""
-    start = situations.outcomes.start
-    for t in range(first, last):
-        count = situations.outcomes.counts[t]
-        for e in range(start[t], start[t + 1]):
-            i, g, r = e - start[first], situations.group[e], situations.row[e]
-            time = count * at_risk[i]
-            for j in range(W.shape[1]):
-                exposure[g, j] += time * W[r, j]
-            if arrivals[i] > 0.0 and arrived[i] > 0.0:
-                claim = count * arrivals[i] / arrived[i]
-                for j in range(W.shape[1]):
-                    wins[g, j] += claim * W[r, j]
-
-
-@jit
-def _scatter_draws(W, situations, first, last, key, arrivals, own, arrived, at_risk, wins, exposure):
-    """Add draws of the winning features, equation (11), to the wins, and s_e W_ej to the exposure."""
-    start, stream = situations.outcomes.start, np.empty(1, dtype=np.uint64)
-    for e in range(start[first], start[last]):
-        i, g, r = e - start[first], situations.group[e], situations.row[e]
-        for j in range(W.shape[1]):
-            exposure[g, j] += at_risk[i] * W[r, j]
-        if arrivals[i] > 0.0 and arrived[i] > 0.0:
-            begin(stream, key ^ KEY_OF_WINS, e)
-            share_out(arrivals[i], W[r], own[g], arrived[i], stream, wins[g])
-
-
-class SituationRows(NumpySituations):
-    """The same passes compiled, blocks shared out to threads."""
-
-    def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
-        super().__init__(features, situations, response, n_groups)
-        self.situations = Situations(self.outcomes, self.group, self.row)
-        entries = len(self.group)
-        n_blocks = max(1, min(entries // BLOCK, BLOCKS, ROOM // (n_groups * self.n_features)))
-        cuts = np.searchsorted(self.outcomes.start, np.linspace(0, entries, n_blocks + 1).astype(np.int64))
-        self.cuts = np.unique(cuts).tolist()
-        self.set_threads(cores() if len(self.cuts) > 2 else 1)
-
-    def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
-
-    def _pass(self, weights: Weights, key: int | None, scatter: bool = True) -> tuple[Array, Array, Array]:
-        rival, rival_scale, factor, top = self._factors(weights)
-        same = weights.log_own is weights.log_rival
-        own, own_scale = (rival, rival_scale) if same else scaled(weights.log_own)
-        shape = (len(self.cuts) - 1, *own.shape) if scatter else (0, *own.shape)
-        values, wins, exposure = np.empty(self.n_rows), np.zeros(shape), np.zeros(shape)
-
-        def work(block: int) -> None:
-            first, last = self.cuts[block], self.cuts[block + 1]
-            size = self.outcomes.start[last] - self.outcomes.start[first]
-            waited, rates, arrivals, at_risk = np.empty((4, size))
-            place = (self.situations, first, last)
-            _dots(self.features, *place, rival, waited)
-            _rates(*place, waited, factor, rates)
-            if key is None:
-                self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
-            else:
-                seed = np.uint64(key)
-                self.response.sample_block(self.outcomes, first, last, rates, seed, arrivals, at_risk, values)
-            arrived = waited
-            if not same:
-                arrived = np.empty(size)
-                _dots(self.features, *place, own, arrived)
-                _add_gain(*place, arrivals, arrived, own_scale, waited, rival_scale, values)
-            if not scatter:
-                return
-            if key is None:
-                _scatter(self.features, *place, arrivals, arrived, at_risk, wins[block], exposure[block])
-            else:
-                found = wins[block], exposure[block]
-                _scatter_draws(self.features, *place, seed, arrivals, own, arrived, at_risk, *found)
-
-        list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
-        factor_of_wins = own if key is None else 1.0
-        return values, wins.sum(axis=0) * factor_of_wins, np.exp(-top) * exposure.sum(axis=0)
-
-    def values(self, weights: Weights) -> Array:
-        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
-        values = np.empty(self.n_rows)
-        values[self.order] = self._pass(weights, None, scatter=False)[0]
-        return values
-
-
-ROWS: dict[str, Any] = {"numpy": NumpySituations, "numba": SituationRows, "auto": SituationRows}
+ENGINES = ("auto", "numba", "numpy")
 
 
 def prepare_situations(
@@ -317,7 +217,8 @@ def prepare_situations(
     Parameters
     ----------
     features : (rows, p)
-        W, not negative. A factor common to all entries of a situation changes nothing but in race ties.
+        W, not negative. A factor common to all entries of a situation changes nothing but in race ties. For `gradient`
+        the covariates x, of any sign.
     situations : Situations
         Outcomes, and the group and the row of W of each entry.
     response : Response
@@ -339,10 +240,13 @@ def prepare_situations(
     >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(stats.value, 6)
     (array([2., 0., 1.]), array([1.167, 1.167, 0.667]), -2.890372)
     """
-    if engine not in ROWS:
-        raise ValueError(f"engine must be one of {sorted(ROWS)}, got {engine!r} instead.")
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {list(ENGINES)}, got {engine!r} instead.")
     for name, numbers, bound in (("group", situations.group, n_groups), ("row", situations.row, features.shape[0])):
         if len(numbers) != situations.outcomes.start[-1] or numbers.min() < 0 or numbers.max() >= bound:
             raise ValueError(f"{name} must have a number from 0 to {bound - 1} for each entry.")
-    rows: NumpySituations = ROWS[engine](features, situations, response, n_groups)
-    return rows
+    if engine == "numpy":
+        return NumpySituations(features, situations, response, n_groups)
+    from plackett.engines.compiled_situations import CompiledSituations
+
+    return CompiledSituations(features, situations, response, n_groups)

@@ -1,0 +1,202 @@
+"""Passes over situations, compiled: rates, response and scatter of blocks that threads share.
+
+What each is, `plackett.engines.situations` says, which has the same in NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from plackett.compute.blas import one_blas_thread
+from plackett.compute.compiled import jit
+from plackett.compute.pieces import cores
+from plackett.compute.vectors import dot
+from plackett.engines.base import Features
+from plackett.engines.situations import FAINT, KEY_OF_WINS, TINY, NumpySituations, Situations
+from plackett.model.race import Array, Slopes, Weights, scaled
+from plackett.responses.base import Response
+from plackett.responses.draws import begin, share_out
+
+BLOCK = 4096  # entries in a block, where there are not more than
+BLOCKS = 64
+ROOM = 1 << 22  # numbers that the wins of all blocks may take up
+
+
+@jit
+def _dots(W, situations, first, last, weights, out):
+    """W_e·λ_g of the entries of situations first ≤ t < last."""
+    base = situations.outcomes.start[first]
+    for e in range(base, situations.outcomes.start[last]):
+        out[e - base] = dot(W[situations.row[e]], weights[situations.group[e]])
+
+
+@jit
+def _rates(situations, first, last, waited, factor, rates):
+    """r_e, none of those that are positive below 1e-280."""
+    base = situations.outcomes.start[first]
+    for e in range(base, situations.outcomes.start[last]):
+        rate = waited[e - base]
+        rates[e - base] = max(rate * factor[situations.group[e]], TINY) if rate > 0.0 else 0.0
+
+
+@jit
+def _add_gain(situations, first, last, arrivals, arrived, own_scale, waited, rival_scale, values):
+    """Add Σ ln(W_e·U_g) − ln(W_e·V_g) of those who arrived to V of the rival weights."""
+    start = situations.outcomes.start
+    for t in range(first, last):
+        for e in range(start[t], start[t + 1]):
+            i, g = e - start[first], situations.group[e]
+            if arrivals[i] > 0.0:
+                values[t] += math.log(arrived[i]) - math.log(waited[i]) + own_scale[g] - rival_scale[g]
+
+
+@jit
+def _scatter(W, situations, first, last, arrivals, arrived, at_risk, wins, exposure):
+    """Add c n_e W_ej / W_e·U_g to the wins, still to be multiplied by U_gj, and c s_e W_ej to the exposure."""
+    start = situations.outcomes.start
+    for t in range(first, last):
+        count = situations.outcomes.counts[t]
+        for e in range(start[t], start[t + 1]):
+            i, g, r = e - start[first], situations.group[e], situations.row[e]
+            time = count * at_risk[i]
+            for j in range(W.shape[1]):
+                exposure[g, j] += time * W[r, j]
+            if arrivals[i] > 0.0 and arrived[i] > 0.0:
+                claim = count * arrivals[i] / arrived[i]
+                for j in range(W.shape[1]):
+                    wins[g, j] += claim * W[r, j]
+
+
+@jit
+def _scatter_draws(W, situations, first, last, key, arrivals, own, arrived, at_risk, wins, exposure):
+    """Add draws of the winning features, equation (11), to the wins, and s_e W_ej to the exposure."""
+    start, stream = situations.outcomes.start, np.empty(1, dtype=np.uint64)
+    for e in range(start[first], start[last]):
+        i, g, r = e - start[first], situations.group[e], situations.row[e]
+        for j in range(W.shape[1]):
+            exposure[g, j] += at_risk[i] * W[r, j]
+        if arrivals[i] > 0.0 and arrived[i] > 0.0:
+            begin(stream, key ^ KEY_OF_WINS, e)
+            share_out(arrivals[i], W[r], own[g], arrived[i], stream, wins[g])
+
+
+@jit
+def _exponential_rates(score, place, situations, first, last, log_weights, absolute, share, rates):
+    """ρ_ej, and r_e relative to the largest of its situation unless rates are absolute; x_e·β in score[place]."""
+    start, M = situations.outcomes.start, score.shape[1]
+    base = start[first]
+    for t in range(first, last):
+        top = 0.0 if absolute else -np.inf
+        for e in range(start[t], start[t + 1]):
+            i, peak, whole = e - base, -np.inf, 0.0
+            for j in range(M):
+                share[i, j] = score[place[i], j] + log_weights[situations.group[e], j]
+                peak = max(peak, share[i, j])
+            for j in range(M):
+                share[i, j] = math.exp(share[i, j] - peak)
+                whole += share[i, j]
+            for j in range(M):
+                share[i, j] /= whole
+            rates[i] = peak + math.log(whole)
+            if not absolute:
+                top = max(top, rates[i])
+        for e in range(start[t], start[t + 1]):
+            rates[e - base] = math.exp(max(rates[e - base] - top, FAINT))
+
+
+@jit
+def _pull(place, situations, first, last, arrivals, rates, at_risk, share, pull, to_weights):
+    """Add c (n_e − r_e s_e) ρ_ej to the pull on the row of x, and to the gradient in ln λ."""
+    start, M = situations.outcomes.start, share.shape[1]
+    for t in range(first, last):
+        count = situations.outcomes.counts[t]
+        for e in range(start[t], start[t + 1]):
+            i, g = e - start[first], situations.group[e]
+            slope = count * (arrivals[i] - rates[i] * at_risk[i])
+            for j in range(M):
+                pull[place[i], j] += slope * share[i, j]
+                to_weights[g, j] += slope * share[i, j]
+
+
+class CompiledSituations(NumpySituations):
+    """The same passes compiled, blocks shared out to threads."""
+
+    def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
+        super().__init__(features, situations, response, n_groups)
+        self.situations = Situations(self.outcomes, self.group, self.row)
+        entries = len(self.group)
+        n_blocks = max(1, min(entries // BLOCK, BLOCKS, ROOM // (n_groups * self.n_features)))
+        cuts = np.searchsorted(self.outcomes.start, np.linspace(0, entries, n_blocks + 1).astype(np.int64))
+        self.cuts = np.unique(cuts).tolist()
+        self.set_threads(cores() if len(self.cuts) > 2 else 1)
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def _pass(self, weights: Weights, key: int | None, scatter: bool = True) -> tuple[Array, Array, Array]:
+        rival, rival_scale, factor, top = self._factors(weights)
+        same = weights.log_own is weights.log_rival
+        own, own_scale = (rival, rival_scale) if same else scaled(weights.log_own)
+        shape = (len(self.cuts) - 1, *own.shape) if scatter else (0, *own.shape)
+        values, wins, exposure = np.empty(self.n_rows), np.zeros(shape), np.zeros(shape)
+
+        def work(block: int) -> None:
+            first, last = self.cuts[block], self.cuts[block + 1]
+            size = self.outcomes.start[last] - self.outcomes.start[first]
+            waited, rates, arrivals, at_risk = np.empty((4, size))
+            place = (self.situations, first, last)
+            _dots(self.features, *place, rival, waited)
+            _rates(*place, waited, factor, rates)
+            if key is None:
+                self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
+            else:
+                seed = np.uint64(key)
+                self.response.sample_block(self.outcomes, first, last, rates, seed, arrivals, at_risk, values)
+            arrived = waited
+            if not same:
+                arrived = np.empty(size)
+                _dots(self.features, *place, own, arrived)
+                _add_gain(*place, arrivals, arrived, own_scale, waited, rival_scale, values)
+            if not scatter:
+                return
+            if key is None:
+                _scatter(self.features, *place, arrivals, arrived, at_risk, wins[block], exposure[block])
+            else:
+                found = wins[block], exposure[block]
+                _scatter_draws(self.features, *place, seed, arrivals, own, arrived, at_risk, *found)
+
+        list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
+        factor_of_wins = own if key is None else 1.0
+        return values, wins.sum(axis=0) * factor_of_wins, np.exp(-top) * exposure.sum(axis=0)
+
+    def values(self, weights: Weights) -> Array:
+        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
+        values = np.empty(self.n_rows)
+        values[self.order] = self._pass(weights, None, scatter=False)[0]
+        return values
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
+        (K, M), d = log_weights.shape, beta.shape[1]
+        values = np.empty(self.n_rows)
+
+        def work(block: int) -> Slopes:
+            first, last = self.cuts[block], self.cuts[block + 1]
+            low, high = self.outcomes.start[[first, last]]
+            used, place = np.unique(self.row[low:high], return_inverse=True)
+            x, rates, arrivals, at_risk = self.features[used], *np.empty((3, high - low))
+            share, pull, to_weights = np.empty((high - low, M)), np.zeros((len(used), M)), np.zeros((K, M))
+            where = (place, self.situations, first, last)
+            _exponential_rates(x @ beta.T, *where, log_weights, self.response.absolute, share, rates)
+            self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
+            _pull(*where, arrivals, rates, at_risk, share, pull, to_weights)
+            return Slopes(0.0, pull.T @ x, to_weights)
+
+        with one_blas_thread():
+            parts = list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
+        found = sum(parts, Slopes.none(M, d, K))
+        return Slopes(self._total(values), found.directions, found.log_weights)

@@ -1,0 +1,92 @@
+"""Features exp(x·β) made as a pass over situations goes: the gradient of every response."""
+
+import numpy as np
+import pytest
+
+from plackett.engines import make_engine
+from plackett.engines.situations import class_situations, prepare_situations
+from plackett.model.race import Weights
+from plackett.responses import Choice, make_response
+from test_situations import ENGINES, OWN, RESPONSES, SHARED, problem
+
+M, D = 4, 3
+
+
+def directions(name, kind, engine="numba", **settings):
+    """Covariates of any sign in the rows of random situations, β and ln λ."""
+    features, situations, theta = problem(name, kind, **settings)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(len(features), D))
+    rows = prepare_situations(X, situations, make_response(name), len(theta), engine)
+    return rows, X, situations, rng.normal(size=(M, D)), rng.normal(size=(len(theta), M))
+
+
+@pytest.mark.parametrize("kind", [SHARED, OWN])
+@pytest.mark.parametrize("name", RESPONSES)
+def test_the_value_is_that_of_made_features(name, kind):
+    rows, X, situations, beta, log_weights = directions(name, kind)
+    made = prepare_situations(np.exp(X @ beta.T), situations, make_response(name), len(log_weights))
+    assert rows.gradient(beta, log_weights).value == pytest.approx(made.value(Weights.point(log_weights)), rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", [SHARED, OWN])
+@pytest.mark.parametrize("name", RESPONSES)
+def test_gradient_by_finite_differences(name, kind):
+    rows, _, _, beta, log_weights = directions(name, kind, T=25)
+    found = rows.gradient(beta, log_weights)
+    for slope, which in ((found.directions, 0), (found.log_weights, 1)):
+        for place in np.ndindex(*slope.shape):
+            sides = []
+            for h in (1e-5, -1e-5):
+                at = [beta.copy(), log_weights.copy()]
+                at[which][place] += h
+                sides.append(rows.gradient(*at).value)
+            assert slope[place] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [SHARED, OWN])
+@pytest.mark.parametrize("name", RESPONSES)
+def test_compiled_equals_reference(name, kind):
+    found = []
+    for engine in ENGINES:
+        rows, _, _, beta, log_weights = directions(name, kind, engine)
+        for cuts in ([0, 60], [0, 1, 17, 30, 60]):
+            rows.cuts = cuts
+            found.append(rows.gradient(beta, log_weights))
+    for other in found[1:]:
+        assert other.value == pytest.approx(found[0].value, rel=1e-12)
+        np.testing.assert_allclose(other.directions, found[0].directions, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(other.log_weights, found[0].log_weights, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_classes_equal_the_fast_path(engine):
+    rng = np.random.default_rng(0)
+    X, codes, weight = rng.normal(size=(90, D)), rng.integers(3, size=90), rng.gamma(1, size=90)
+    beta, log_weights = rng.normal(size=(M, D)), rng.normal(size=(3, M))
+    general = prepare_situations(X, class_situations(codes, 3, weight), Choice(), 3, engine).gradient(beta, log_weights)
+    fast = make_engine(engine).prepare_directions(X, codes, weight).gradient(beta, log_weights)
+    assert general.value == pytest.approx(fast.value, rel=1e-12)
+    np.testing.assert_allclose(general.directions, fast.directions, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(general.log_weights, fast.log_weights, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["choice", "ranking", "unknown-order"])
+def test_far_scores_stay_finite(name, engine):
+    rows, _, _, beta, log_weights = directions(name, OWN, engine)
+    found = rows.gradient(1e3 * beta, log_weights)
+    assert np.isfinite(found.value) and np.isfinite(found.directions).all() and np.isfinite(found.log_weights).all()
+
+
+def test_number_of_threads_changes_nothing():
+    rows, _, _, beta, log_weights = directions("ranking", OWN, T=8000)
+    found = []
+    for n_threads in (1, 2, 7):
+        rows.set_threads(n_threads)
+        found.append(rows.gradient(beta, log_weights))
+    assert len(rows.cuts) > 3
+    for other in found[1:]:
+        assert other.value == found[0].value
+        np.testing.assert_array_equal(other.directions, found[0].directions)
+        np.testing.assert_array_equal(other.log_weights, found[0].log_weights)
