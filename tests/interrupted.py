@@ -40,7 +40,7 @@ def arrange(moment):
     if moment == "compiling":
         before(importlib.import_module("numba.core.dispatcher").Dispatcher, "compile", delay=0.5)
     elif moment == "held-out rows":
-        before(importlib.import_module("plackett.directions.sampler").HamiltonianSampler, "advance", when=30)
+        before(importlib.import_module("plackett.directions.walker").HamiltonianSampler, "advance", when=30)
     elif moment == "held-out modes":
         before(importlib.import_module("plackett.directions.map"), "ascend", when=5)
     elif moment == "tuning":

@@ -267,6 +267,9 @@ def test_bad_data(change, message):
         ({"draws": 0}, "draws must be a whole number of at least 1, got 0"),
         ({"tune": -1}, "tune must be a whole number of at least 0"),
         ({"chains": 1.5}, "chains must be a whole number"),
+        ({"target_ess": -1}, "target_ess must be a non-negative number"),
+        ({"max_draws": 0, "target_ess": 9}, "max_draws must be a whole number of at least 1"),
+        ({"max_seconds": "long"}, "max_seconds must be a non-negative number"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -294,7 +297,8 @@ def test_covariates_too_large_without_standardisation():
 
 
 def test_poor_mixing_is_reported(wine):
-    with pytest.warns(UserWarning, match="R-hat.*Try draws=240 or sampler='polya-gamma' or a fixed penalty"):
+    advised = r"R-hat.*Try SparseLogitClassifier\(draws=240\), or .*, or sampler='polya-gamma', or a fixed penalty"
+    with pytest.warns(UserWarning, match=advised):
         SparseLogitClassifier(draws=60, tune=10, random_state=0).fit(*wine)
 
 

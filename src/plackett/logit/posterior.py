@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import measures, shortcomings
+from plackett.posterior.diagnostics import measures
 from plackett.posterior.weights import CHUNK
 
 
@@ -115,21 +115,3 @@ def diagnose(draws: LogitDraws) -> LogitDiagnostics | None:
         return None
     parts = (draws.coef, draws.intercept, np.log(draws.penalty))
     return LogitDiagnostics(*(Measures(*measures(part)) for part in parts))
-
-
-def advice(found: LogitDiagnostics | None, n_draws: int, learned: bool, sampler: str) -> str | None:
-    """A sentence for the user when the run is not good enough: what is wrong, and what to do."""
-    if found is None:
-        return f"{n_draws} draws a chain are too few to check convergence; use draws=1000 or more."
-    wrong = shortcomings(found)
-    if wrong is None:
-        return None
-    remedies = [f"draws={4 * n_draws}"]
-    if sampler == "holmes-held":
-        remedies.append("sampler='polya-gamma'")
-    if learned:
-        remedies.append("a fixed penalty such as penalty=1.0 (where classes are separable a learned one mixes slowly)")
-    return (
-        f"{wrong}. Coefficients and intervals may be off; average predictions are usually less affected. "
-        f"Try {' or '.join(remedies)}."
-    )

@@ -179,27 +179,31 @@ def shortcomings(found: Verdict, wanted: float = 400) -> str | None:
     return " and ".join(problems) or None
 
 
-def advice(found: Diagnostics | None, settings: Any, end: str | None) -> str | None:
+def advice(found: Verdict | None, settings: Any, end: str | None, other: str = "") -> str | None:
     """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do.
 
     Parameters
     ----------
     found : Diagnostics or None
         None where there are too few draws to tell.
-    settings : Gibbs
+    settings : Gibbs or classifier
         Those of the run, complete.
     end : str or None
         The limit that ended the run before there was enough, if one did.
+    other : str
+        What may help besides a longer run.
     """
     if found is None:
         return f"fewer than 4 draws a chain are too few to check convergence. Try {more(settings, end, 1000)}."
     wrong = shortcomings(found, 400 if settings.target_ess is None else settings.target_ess)
     if wrong is None:
         return None
-    goes_on = ", or Gibbs(target_ess=400), which goes on until they are good enough"
+    longer = more(settings, end)
+    if settings.target_ess is None and end is None:
+        longer += f", or {type(settings).__name__}(target_ess=400), which goes on until they are good enough"
     return (
-        f"{wrong}. Weights and intervals may be off; average predictions are usually less affected. "
-        f"Try {more(settings, end)}{goes_on if settings.target_ess is None and end is None else ''}."
+        f"{wrong}. Estimates and intervals may be off; average predictions are usually less affected. "
+        f"Try {longer}{other}."
     )
 
 
@@ -207,4 +211,5 @@ def more(settings: Any, end: str | None, at_least: int = 0) -> str:
     """Four times what the run was given of that which ended it: time, iterations up to a target, or draws."""
     name = end or ("draws" if settings.target_ess is None else "max_draws")
     value = 4 * getattr(settings, name)
-    return f"Gibbs({name}={f'{value:g}' if name == 'max_seconds' else max(value, at_least)})"
+    number = f"{value:g}" if name == "max_seconds" else max(value, at_least)
+    return f"{type(settings).__name__}({name}={number})"
