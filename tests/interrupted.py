@@ -48,7 +48,7 @@ def arrange(moment):
     elif moment == "drawing":
         before(importlib.import_module("plackett.inference.store").Store, "halve")
     elif moment == "diagnosing":
-        before(importlib.import_module("plackett.inference.gibbs"), "diagnose")
+        before(importlib.import_module("plackett.inference.gibbs"), "diagnose_weights")
     elif moment == "writing":
         before(os, "fsync")
 

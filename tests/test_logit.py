@@ -1,11 +1,9 @@
-"""SparseLogitClassifier: agreement with NUTS, scikit-learn manners, clear errors, files, interruption."""
+"""SparseLogitClassifier: agreement with NUTS, scikit-learn manners, clear errors, files; its runs are elsewhere."""
 
-import _thread
 import functools
 import itertools
 import pickle
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -305,24 +303,3 @@ def test_poor_mixing_is_reported(wine):
 def test_progress_is_shown(capsys, quiet):
     SparseLogitClassifier(progress=True, **SHORT).fit(X, y)
     assert "holmes-held, 2 chains" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_interruption_keeps_the_draws(sampler):
-    model = SparseLogitClassifier(sampler, tune=10, chains=2, random_state=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        whole = clone(model).set_params(draws=20).fit(X, y)
-        threading.Timer(1.0, _thread.interrupt_main).start()
-        clf = clone(model).set_params(draws=1_000_000).fit(X, y)
-    assert any("interrupted" in str(w.message) and "were kept" in str(w.message) for w in caught)
-    kept = clf.posterior_.penalty.shape[1]
-    assert 20 < kept < 1_000_000
-    np.testing.assert_array_equal(clf.posterior_.coef[:, :20], whole.posterior_.coef)
-    assert clf.predict_proba(X).shape == (30, 3)
-
-
-def test_interruption_while_tuning_raises():
-    threading.Timer(0.5, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
-        SparseLogitClassifier(tune=10_000_000, random_state=0).fit(X, y)

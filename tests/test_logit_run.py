@@ -155,6 +155,7 @@ def test_interruption_and_a_new_fit(tmp_path, short_rounds, monkeypatch, sampler
             part = SparseLogitClassifier(sampler, **SMALL, checkpoint=path).fit(X, y)
     kept = part.trace_.shape[1]
     assert 0 < kept < SMALL["draws"] and part.n_iter_ == SMALL["tune"] + kept
+    assert part.predict_proba(X).shape == (40, 3)
     np.testing.assert_array_equal(part.posterior_.coef, whole.posterior_.coef[:, :kept])
     assert_same(whole, fit(path, sampler=sampler))
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from plackett.directions.diagnostics import DirectionDiagnostics, advice, diagnose
 from plackett.directions.gradient import pack
 from plackett.directions.hmc import begin
 from plackett.directions.learning import LENGTH
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionDraws
+from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
@@ -21,6 +20,7 @@ from plackett.inference.base import Fit
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
+from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
 
 
 class DirectionRun(Run):
@@ -39,13 +39,9 @@ class DirectionRun(Run):
         """The draws so far."""
         return unpacked(self.draws()["position"], self.prior, self.task.Z.shape[1])
 
-    def measure(self) -> DirectionDiagnostics | None:
-        """R-hat and ESS of predictive probabilities of the draws so far."""
-        return diagnose(self.posterior(), self.task.Z)
-
-    def advice(self, end: str | None) -> str | None:
-        """On predictions, since nothing else is asked of the chains."""
-        return advice(self.diagnose(), self.settings, end)
+    def measure(self) -> Diagnostics | None:
+        """R-hat and ESS of predictive probabilities: components have no identity across chains."""
+        return diagnose(probability=probabilities(self.posterior(), self.task.Z[probed(len(self.task.Z))]))
 
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:

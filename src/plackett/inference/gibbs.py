@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from plackett.inference.base import Fit, Problem, check_run, check_tolerance
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, diagnose
+from plackett.posterior.diagnostics import Diagnostics, diagnose_weights
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
@@ -147,4 +147,4 @@ class WeightRun(Run):
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
         draws = self.draws()
-        return diagnose(Draws(draws["log_weights"], draws["shape"]), self.learned, self.problem.features)
+        return diagnose_weights(Draws(draws["log_weights"], draws["shape"]), self.learned, self.problem.features)

@@ -84,7 +84,7 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         The θ that was used, or its estimate (geometric mean over the draws).
     trace_ : (chain, draw) array
         Log-likelihood.
-    diagnostics_ : LogitDiagnostics
+    diagnostics_ : Diagnostics
         R-hat and effective sample sizes of `.coef`, `.intercept` and `.penalty`.
     mean_, scale_ : (d,) arrays
         What the columns were standardised with; the scale of a constant column is infinite.

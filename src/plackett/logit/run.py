@@ -10,9 +10,9 @@ import numpy.typing as npt
 from plackett.engines.base import canonical_order
 from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.limits import Clock
-from plackett.logit.posterior import LogitDiagnostics, LogitDraws, diagnose
+from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import advice
+from plackett.posterior.diagnostics import Diagnostics, advice, diagnose
 
 if TYPE_CHECKING:
     from plackett.logit.classifier import SparseLogitClassifier
@@ -54,9 +54,10 @@ class LogitRun(Run):
         draws = self.draws()
         return LogitDraws.from_standardised(draws["beta"], draws["theta"], self.mean, self.scale)
 
-    def measure(self) -> LogitDiagnostics | None:
+    def measure(self) -> Diagnostics | None:
         """R-hat and ESS of coefficients, intercepts and ln θ of the draws so far."""
-        return diagnose(self.posterior())
+        draws = self.posterior()
+        return diagnose(coef=draws.coef, intercept=draws.intercept, penalty=np.log(draws.penalty))
 
     def advice(self, end: str | None) -> str | None:
         """With what else may help."""
