@@ -11,6 +11,7 @@ from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.base import Problem
 from plackett.inference.gibbs import WeightRun
+from plackett.inference.store import empty
 from plackett.posterior.diagnostics import measures
 
 GOALS = {"lenses": 20, "iris": 20, "wine": 15, "heart": 10, "pima": 5, "german": 2}
@@ -46,9 +47,9 @@ def iteration_seconds(finished, n=500):
     times = np.empty((15, len(finished)))
     for row in times:
         for place, run in enumerate(finished):
-            out = np.empty((n, *run.store.kept.log_weights.shape[2:])), np.empty(n), np.empty(n)
+            out = {name: array[0] for name, array in empty(run.shapes, 1, n).items()}
             began = time.thread_time()
-            run.runner.advance(run.chains[0], False, *out)
+            run.runner.advance(run.chains[0], False, **out)
             row[place] = (time.thread_time() - began) / n
     return np.median(times, axis=0)
 

@@ -17,8 +17,8 @@ from numba import njit, typeof, types
 from plackett.engines import make_engine
 from plackett.engines.numba import Panels
 from plackett.features import ExpFeatures
-from plackett.inference.moves.chain import Chain, make_chain, refresh
-from plackett.inference.moves.memory import Past, remember, watch
+from plackett.inference.moves.chain import CachedChain, make_chain, refresh
+from plackett.inference.moves.memory import Laws, counted_sweeps, remember
 from plackett.inference.moves.rows import Columns, lay_out
 from plackett.inference.moves.schedule import iterations, run_move
 from plackett.inference.sweeps import SHAPE, Room, Target
@@ -41,10 +41,10 @@ class Setting(NamedTuple):
     lower: float
     upper: float
     target: Target
-    past: Past
+    laws: Laws
 
 
-def past_of(W, n_classes, mirror, learn, lower, upper, seed=5):
+def laws_of(W, n_classes, mirror, learn, lower, upper, seed=5):
     """Laws for leaps from prior draws and unrelated labels: any will do, as long as they stay the same."""
     rng = np.random.default_rng(seed)
     codes = np.arange(len(W)) % n_classes
@@ -52,11 +52,11 @@ def past_of(W, n_classes, mirror, learn, lower, upper, seed=5):
     p = W.shape[1]
     shapes = np.exp(rng.uniform(np.log(lower), np.log(upper), (2, 12)))
     theta = np.array([[normalised(prior_weights(n_classes, p, a, rng=rng)) for a in row] for row in shapes])
-    seen = watch(panels, theta, shapes, seed=1)
+    sweeps = counted_sweeps(panels, theta, shapes, seed=1)
     pair = np.array([0, mirror[0]])
     blocks = [np.sort(pair), np.setdiff1d(np.arange(p), pair)]
-    whole = remember(seen, n_classes, [np.arange(p)], np.ones(1), learn)
-    return Past(whole, remember(seen, n_classes, blocks, np.array([1.0, 2.0]), learn))
+    whole = remember(sweeps, n_classes, [np.arange(p)], np.ones(1), learn)
+    return Laws(whole, remember(sweeps, n_classes, blocks, np.array([1.0, 2.0]), learn))
 
 
 def setting(n_classes, shape, n=7, d=2, rate=1.0, seed=3):
@@ -67,22 +67,22 @@ def setting(n_classes, shape, n=7, d=2, rate=1.0, seed=3):
     W = maker.transform(np.random.default_rng(seed).normal(size=(n, d)))
     columns = lay_out(W, np.arange(n) % n_classes, n_classes, maker.mirrors_)
     table = tabulate(LogUniform(*shape) if learn else LogUniform())
-    past = past_of(W, n_classes, maker.mirrors_, learn, lower, upper)
-    return Setting(W, columns, n_classes, lower, upper, Target(rate, learn, *table), past)
+    laws = laws_of(W, n_classes, maker.mirrors_, learn, lower, upper)
+    return Setting(W, columns, n_classes, lower, upper, Target(rate, learn, *table), laws)
 
 
 _example = setting(2, 0.3)
 MATRIX, VECTOR, INTEGERS, BLOCK = types.float64[:, ::1], types.float64[::1], types.int64[::1], types.float64[:, :, ::1]
 COLUMNS, CHAIN = typeof(_example.columns), typeof(make_chain(np.zeros((2, 5)), np.zeros(4), _example.columns))
-RNG, TARGET, PAST = typeof(np.random.default_rng(0)), typeof(_example.target), typeof(_example.past)
+RNG, TARGET, LAWS = typeof(np.random.default_rng(0)), typeof(_example.target), typeof(_example.laws)
 PANELS = types.NamedTuple((BLOCK, *[INTEGERS] * 4, MATRIX), Panels)
 ROOM = types.NamedTuple((*[MATRIX] * 5, VECTOR), Room)
-MODEL = (RNG, MATRIX, COLUMNS, TARGET, PAST, types.float64, types.float64)
+MODEL = (RNG, MATRIX, COLUMNS, TARGET, LAWS, types.float64, types.float64)
 OUT = (BLOCK, VECTOR, types.int64[:, ::1])
-STEP = types.FunctionType(types.int64(COLUMNS, CHAIN, RNG, TARGET, PAST, types.int64, types.int64))
+STEP = types.FunctionType(types.int64(COLUMNS, CHAIN, RNG, TARGET, LAWS, types.int64, types.int64))
 ITERATIONS = types.FunctionType(
     types.void(
-        PANELS, COLUMNS, CHAIN, RNG, TARGET, VECTOR, PAST, ROOM, VECTOR, VECTOR, types.boolean, BLOCK, VECTOR, VECTOR
+        PANELS, COLUMNS, CHAIN, RNG, TARGET, VECTOR, LAWS, ROOM, VECTOR, VECTOR, types.boolean, BLOCK, VECTOR, VECTOR
     )
 )
 
@@ -200,7 +200,7 @@ def columns_of(W, y, n_classes, fixed):
 @compiled
 def chain_of(theta, numbers, N):
     K, p = theta.shape
-    return Chain(
+    return CachedChain(
         theta, np.empty((K, p)), numbers, np.empty(1), np.empty((K, N)), np.empty(N), np.empty(K + 1), np.empty(K),
         np.empty((K, N)), np.empty(N), np.empty(K + 1), np.empty((K, p)), np.empty((K, p)), np.empty(K * p),
         np.empty((K + 1, N)),
@@ -245,7 +245,7 @@ def from_the_model(rng, W, lower, upper, thetas, shapes, codes):
 
 
 @njit([(STEP, *[types.int64] * 3, *MODEL, *OUT)], cache=True)
-def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, past, lower, upper, thetas, shapes, codes):
+def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, laws, lower, upper, thetas, shapes, codes):
     """New data, now and then a plain sweep, and the move so many times; returns the part of runs that moved."""
     K, p = thetas.shape[1:]
     theta, y, numbers = np.empty((K, p)), np.empty(W.shape[0], dtype=np.int64), np.zeros(4)
@@ -259,14 +259,14 @@ def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, past, lo
         chain = chain_of(theta, numbers, columns.start[K])
         refresh(columns, chain)
         for _ in range(repeats):
-            moved += step(columns, chain, rng, target, past, move, 1)
+            moved += step(columns, chain, rng, target, laws, move, 1)
         normalise(theta)
         thetas[t], shapes[t], codes[t] = theta, numbers[SHAPE], y
     return moved / (shapes.size * repeats)
 
 
 @njit([(ITERATIONS, *MODEL, VECTOR, *OUT)], cache=True)
-def from_iterations(iterations, rng, W, fixed, target, past, lower, upper, plan, thetas, shapes, codes):
+def from_iterations(iterations, rng, W, fixed, target, laws, lower, upper, plan, thetas, shapes, codes):
     """New data and one whole iteration of the sampler."""
     K, p = thetas.shape[1:]
     theta, y, numbers = np.empty((K, p)), np.empty(W.shape[0], dtype=np.int64), np.zeros(4)
@@ -278,7 +278,7 @@ def from_iterations(iterations, rng, W, fixed, target, past, lower, upper, plan,
         columns = columns_of(W, y, K, fixed)
         chain = chain_of(theta, numbers, columns.start[K])
         panels, room = panels_of(W, y, K)
-        iterations(panels, columns, chain, rng, target, plan, past, room, runs, gains, False, draw, shape, value)
+        iterations(panels, columns, chain, rng, target, plan, laws, room, runs, gains, False, draw, shape, value)
         thetas[t], shapes[t], codes[t] = theta, numbers[SHAPE], y
 
 
@@ -331,7 +331,7 @@ def geweke_move(K, shape, move, step=run_move, n=20_000, repeats=15, plain_every
     """|z| of every statistic for one move (an index into `schedule.NAMES`), and the part of its runs that moved."""
     s, direct = direct_draws(K, shape)
     out, rng = room_for(n, s), np.random.default_rng([seed, move])
-    model = (rng, s.features, s.columns, s.target, s.past, s.lower, s.upper)
+    model = (rng, s.features, s.columns, s.target, s.laws, s.lower, s.upper)
     rate = from_moves(step, move, repeats, plain_every, *model, *out)
     return compare(direct, statistics(s.features, *out)), rate
 
@@ -340,7 +340,7 @@ def geweke_iterations(K, shape, plan, n=20_000, seed=0):
     """|z| of every statistic for the whole iteration under a plan."""
     s, direct = direct_draws(K, shape)
     out, rng = room_for(n, s), np.random.default_rng(seed)
-    model = (rng, s.features, s.columns, s.target, s.past, s.lower, s.upper)
+    model = (rng, s.features, s.columns, s.target, s.laws, s.lower, s.upper)
     from_iterations(iterations, *model, np.asarray(plan), *out)
     return compare(direct, statistics(s.features, *out))
 

@@ -40,7 +40,7 @@ def arrange(moment):
     if moment == "compiling":
         before(importlib.import_module("numba.core.dispatcher").Dispatcher, "compile", delay=0.5)
     elif moment == "held-out rows":
-        before(importlib.import_module("plackett.directions.sampler").HamiltonianSampler, "advance", when=30)
+        before(importlib.import_module("plackett.directions.walk").HamiltonianSampler, "advance", when=30)
     elif moment == "held-out modes":
         before(importlib.import_module("plackett.directions.map"), "ascend", when=5)
     elif moment == "tuning":
@@ -48,7 +48,7 @@ def arrange(moment):
     elif moment == "drawing":
         before(importlib.import_module("plackett.inference.store").Store, "halve")
     elif moment == "diagnosing":
-        before(importlib.import_module("plackett.inference.gibbs"), "diagnose")
+        before(importlib.import_module("plackett.inference.gibbs"), "diagnose_weights")
     elif moment == "writing":
         before(os, "fsync")
 

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 from sklearn.datasets import load_iris
 
-from plackett import Gibbs, PlackettLuceClassifier
+from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier
 from plackett.inference import driver
 
 X, Y = load_iris(return_X_y=True)
@@ -23,12 +23,13 @@ X, Y = load_iris(return_X_y=True)
 def fit(settings, path=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if "sampler" in settings:
+            return SparseLogitClassifier(**settings, checkpoint=path, random_state=3).fit(X, Y)
         return PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), random_state=3, features="exp").fit(X, Y)
 
 
 def save(clf, path):
-    posterior = clf.posterior_
-    np.savez(path, log_weights=posterior.log_weights, shape=posterior.shape, trace=clf.trace_, n_iter=clf.n_iter_)
+    np.savez(path, **vars(clf.posterior_), trace=clf.trace_, n_iter=clf.n_iter_)
 
 
 def begin(settings, checkpoint, result):
@@ -56,7 +57,7 @@ def main(job):
     fit(settings | {"draws": 4, "tune": 1, "target_ess": None})  # loads the compiled kernels
     whole = fit(settings)
     save(whole, job["whole"])
-    share = whole.posterior_.log_weights.nbytes / job["kills"]  # the file holds these bytes and more
+    share = next(iter(vars(whole.posterior_).values())).nbytes / job["kills"]  # the file holds these bytes and more
     rng = np.random.default_rng(job["seed"])
     sizes = []
     for growth in rng.uniform(0, 1.6 * share, size=job["kills"]):

@@ -1,5 +1,6 @@
 """Our R-hat and effective sample sizes are ArviZ's."""
 
+import pickle
 import re
 
 import numpy as np
@@ -7,9 +8,7 @@ import pytest
 from arviz_stats.base import array_stats
 
 from plackett import Gibbs
-from plackett.directions.diagnostics import DirectionDiagnostics
-from plackett.directions.diagnostics import advice as advice_on_directions
-from plackett.posterior.diagnostics import Diagnostics, advice, measures
+from plackett.posterior.diagnostics import Diagnostics, Measures, advice, diagnose, measures, stored_diagnostics
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 
@@ -42,23 +41,58 @@ def test_a_constant_has_no_rhat_and_counts_as_independent():
     assert np.isnan(rhat[0]) and bulk[0] == 100 and tail[0] == 100
 
 
-BAD = Diagnostics(*[np.array(x) for x in (1.5, 20.0, 20.0)], 1.5, 20.0, 20.0, *[np.array(x) for x in (1.5, 20.0, 20.0)])
-APART = DirectionDiagnostics(*[np.array([x]) for x in (2.0, 5.0, 5.0)], monte_carlo_error=0.1)
+BAD = Diagnostics(dict.fromkeys(("weights", "shape", "probability"), Measures(*np.array([1.5, 20.0, 20.0]))), 0.1)
+APART = Diagnostics({"probability": Measures(*np.array([[2.0], [5.0], [5.0]]))}, monte_carlo_error=0.1)
 
 
 @pytest.mark.parametrize("chains, draws", [(4, 250), (8, 250), (16, 1000)])
-@pytest.mark.parametrize("judge, found", [(advice, BAD), (advice_on_directions, APART)], ids=["weights", "directions"])
+@pytest.mark.parametrize("found", [BAD, APART], ids=["weights", "directions"])
 @pytest.mark.parametrize(
     "limits, end", [({}, None), ({"target_ess": 400.0}, None), ({"max_seconds": 2.5}, "max_seconds")]
 )
-def test_advice_is_new(judge, found, chains, draws, limits, end):
+def test_advice_is_new(found, chains, draws, limits, end):
     """Whatever it names is more than the run had."""
     settings = Gibbs(draws=draws, tune=100, chains=chains, **limits)
-    for word in (judge(found, settings, end), judge(None, settings, end)):
+    for word in (advice(found, settings, end), advice(None, settings, end)):
         advised = re.findall(r"Gibbs\((\w+)=([^)]*)\)", word)
         assert advised
         for name, value in advised:
             before = getattr(settings, name)
             assert before is None or float(value) >= 2 * before
     if end is not None:
-        assert f"Gibbs({end}=10)" in judge(found, settings, end)
+        assert f"Gibbs({end}=10)" in advice(found, settings, end)
+
+
+def test_groups_are_found_by_the_names_of_their_measures():
+    rng = np.random.default_rng(0)
+    draws = {"weights": rng.normal(size=(4, 50, 2, 3)), "probability": rng.uniform(size=(4, 50, 5, 2))}
+    found = diagnose(**draws, shape=None)
+    for group, prefix in (("weights", ""), ("probability", "probability_")):
+        for name, measured in zip(("rhat", "ess_bulk", "ess_tail"), measures(draws[group]), strict=True):
+            np.testing.assert_array_equal(getattr(found, prefix + name), measured)
+            np.testing.assert_array_equal(getattr(getattr(found, group), name), measured)
+    assert np.isnan(found.shape_rhat) and not found.predictive
+    assert found.worst_rhat == max(found.rhat.max(), found.probability_rhat.max())
+    sizes = [*measures(draws["weights"])[1:], *measures(draws["probability"])[1:]]
+    assert found.smallest_ess == min(size.min() for size in sizes)
+    averages = draws["probability"].mean(axis=1)
+    assert found.monte_carlo_error == pytest.approx(np.sqrt(averages.var(axis=0, ddof=1).mean() / 4))
+    same = pickle.loads(pickle.dumps(found))
+    assert same.smallest_ess == found.smallest_ess and repr(same) == repr(found)
+    with pytest.raises(AttributeError, match="no 'penalty' among weights, probability, shape"):
+        found.penalty  # noqa: B018
+    assert not hasattr(diagnose(probability=draws["probability"]), "rhat")
+    assert diagnose(probability=draws["probability"][:, :3]) is None
+
+
+def test_records_of_the_first_files_are_understood():
+    one = Measures(*np.array([1.1, 20.0, 30.0]))
+    by_name = {"rhat": one.rhat, "ess_bulk": one.ess_bulk, "ess_tail": one.ess_tail}
+    of = {group: {f"{group}_{name}": value for name, value in by_name.items()} for group in ("shape", "probability")}
+    assert stored_diagnostics(**by_name, **of["shape"], **of["probability"]).groups == dict.fromkeys(
+        ("weights", "shape", "probability"), one
+    )
+    directions = stored_diagnostics(**of["probability"], monte_carlo_error=0.2)
+    assert directions == Diagnostics({"probability": one}, 0.2) and directions.predictive
+    assert stored_diagnostics(coef=one, intercept=one, penalty=one).penalty == one
+    assert stored_diagnostics(groups={"coef": one}, monte_carlo_error=0.0) == Diagnostics({"coef": one}, 0.0)

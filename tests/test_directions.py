@@ -20,9 +20,9 @@ from plackett.directions.density import density_of, log_density, make_density
 from plackett.directions.positions import unpacked
 from plackett.directions.posterior import sharpened
 from plackett.directions.prior import inverse_weights, log_weights_of, size
-from plackett.directions.sampler import HamiltonianSampler, Walker
 from plackett.directions.stacking import best_mixture
 from plackett.directions.task import make_task, principal_axes
+from plackett.directions.walk import HamiltonianSampler
 from plackett.engines import exponential
 from plackett.engines.exponential import ExponentialRows
 from plackett.engines.numpy import NumpyDirections
@@ -30,7 +30,7 @@ from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
-from plackett.inference.driver import Run
+from plackett.inference.driver import Chain, Run
 from plackett.inference.limits import Clock
 from plackett.posterior.weights import normalised
 
@@ -105,9 +105,9 @@ def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkey
         monkeypatch.setattr(exponential, "LARGE", large)
         runner = HamiltonianSampler(task, prior, 0, 4)
         assert runner.compiled == (large > 0)
-        chain = Walker(hmc.begin(np.zeros(size(prior, 2))), np.random.default_rng(5))
-        draws = np.empty((3, 1, size(prior, 2)))
-        runner.advance(chain, True, draws, np.empty(3), np.empty(3))
+        chain = Chain(hmc.begin(np.zeros(size(prior, 2))), np.random.default_rng(5))
+        draws = np.empty((3, size(prior, 2)))
+        runner.advance(chain, True, draws, np.empty(3))
         found.append(draws)
     assert np.ptp(found[0]) > 0
     np.testing.assert_array_equal(*found)

@@ -6,7 +6,7 @@ from numba import njit
 from scipy.integrate import quad
 from scipy.special import gammaln
 
-from geweke import double, geweke_move, past_of
+from geweke import double, geweke_move, laws_of
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import Gibbs
@@ -14,7 +14,7 @@ from plackett.inference.base import Problem
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.leap import law_constants, leap, log_mixture, propose, total_weights
-from plackett.inference.moves.memory import Seen, learn, log_laws, nothing, remember, slow_blocks, tables
+from plackett.inference.moves.memory import Sweeps, learn, log_laws, nothing, remember, slow_blocks, tables
 from plackett.inference.moves.rows import lay_out
 from plackett.inference.moves.schedule import LEAP, PART
 from plackett.inference.sweeps import log_gamma
@@ -35,19 +35,19 @@ def some_laws(n_classes, p, S=6, seed=0):
     M = n_classes * p
     wins = rng.poisson(0.6, (S, M)) * 1.0
     log_exposure = np.tile(rng.normal(size=(S, p)), n_classes)
-    seen = Seen(rng.normal(size=(S, M)), rng.normal(-1, 0.5, S), wins, log_exposure, np.arange(S) % 2)
-    return seen, np.where(wins > 0, 0.2 + wins / 2, 0.0)
+    sweeps = Sweeps(rng.normal(size=(S, M)), rng.normal(-1, 0.5, S), wins, log_exposure, np.arange(S) % 2)
+    return sweeps, np.where(wins > 0, 0.2 + wins / 2, 0.0)
 
 
 @pytest.mark.parametrize("shape", [0.3, 2.0])
 def test_a_law_of_all_weights_is_a_density(shape):
     """Of ln λ_1 − ln λ_2, with two classes and one feature."""
-    seen, kappa = some_laws(2, 1)
+    sweeps, kappa = some_laws(2, 1)
     kappa[0] = 0.0
 
     def height(x, s):
         point = np.array([[x, 0.0]])
-        return np.exp(log_laws(seen, kappa, 0.0, np.ones(2), point, np.array([np.log(shape)]))[0, s])
+        return np.exp(log_laws(sweeps, kappa, 0.0, np.ones(2), point, np.array([np.log(shape)]))[0, s])
 
     for s in range(len(kappa)):
         assert quad(height, -80, 80, args=(s,), limit=400, points=[0.0])[0] == pytest.approx(1, rel=1e-6)
@@ -55,12 +55,12 @@ def test_a_law_of_all_weights_is_a_density(shape):
 
 def test_a_law_of_a_part_is_a_density_given_the_others():
     """Of the one weight of a block, with one class and three features."""
-    seen, kappa = some_laws(1, 3)
+    sweeps, kappa = some_laws(1, 3)
     block, rest = np.array([0.0, 1.0, 0.0]), np.array([0.4, -1.1])
 
     def height(x, s):
         point = np.array([[rest[0], x, rest[1]]])
-        return np.exp(log_laws(seen, kappa, 0.0, block, point, np.array([np.log(0.7)]))[0, s])
+        return np.exp(log_laws(sweeps, kappa, 0.0, block, point, np.array([np.log(0.7)]))[0, s])
 
     for s in range(len(kappa)):
         assert quad(height, -80, 80, args=(s,), limit=400, points=[0.0])[0] == pytest.approx(1, rel=1e-6)
@@ -70,9 +70,9 @@ def test_a_law_of_a_part_is_a_density_given_the_others():
 @pytest.mark.parametrize("spread", [0.0, 0.7])
 def test_compiled_laws_equal_their_definition(features, spread):
     K, p = 3, 4
-    seen, kappa = some_laws(K, p)
+    sweeps, kappa = some_laws(K, p)
     features = np.array(features)
-    memory = tables(seen, kappa, spread, K, [np.array([0, 2]), features], np.array([1.0, 3.0]))
+    memory = tables(sweeps, kappa, spread, K, [np.array([0, 2]), features], np.array([1.0, 3.0]))
     block = np.tile(np.isin(np.arange(p), features), K) * 1.0
     S, rng = len(kappa), np.random.default_rng(1)
     inside, outside, constant, total, rest, room = (np.empty(m) for m in (p, p, S, S, S, S))
@@ -82,7 +82,7 @@ def test_compiled_laws_equal_their_definition(features, spread):
         total_weights(np.exp(theta), features, inside, outside)
         law_constants(memory, 1, outside, a, constant, total, rest)
         compiled = log_mixture(memory, features, theta, inside, a, constant, total, rest, room)
-        values = log_laws(seen, kappa, spread, block, theta.reshape(1, -1), np.array([np.log(a)]))
+        values = log_laws(sweeps, kappa, spread, block, theta.reshape(1, -1), np.array([np.log(a)]))
         exact = np.logaddexp.reduce(values[0]) - a * (theta.ravel() * block).sum()
         found.append(compiled - exact)
     np.testing.assert_allclose(found, 0.0, atol=1e-7)
@@ -90,13 +90,13 @@ def test_compiled_laws_equal_their_definition(features, spread):
 
 def test_what_is_proposed_follows_the_laws():
     """Means of ln λ of the block given the others, by quadrature and by proposals."""
-    seen, kappa = some_laws(1, 3)
-    memory = tables(seen, kappa, 0.0, 1, [np.array([1])], np.ones(1))
+    sweeps, kappa = some_laws(1, 3)
+    memory = tables(sweeps, kappa, 0.0, 1, [np.array([1])], np.ones(1))
     rest, a, features = np.array([0.4, -1.1]), 0.7, np.array([1])
 
     def moment(x):
         point = np.array([[rest[0], x, rest[1]]])
-        values = log_laws(seen, kappa, 0.0, np.array([0.0, 1.0, 0.0]), point, np.array([np.log(a)]))
+        values = log_laws(sweeps, kappa, 0.0, np.array([0.0, 1.0, 0.0]), point, np.array([np.log(a)]))
         return x * np.exp(values[0]).mean()
 
     exact = quad(moment, -80, 60, limit=400, points=[0.0])[0]
@@ -113,8 +113,8 @@ def test_what_is_proposed_follows_the_laws():
 def as_step(function):
     """A double as the harness calls it."""
     return njit(
-        lambda columns, chain, rng, target, past, move, tries: function(
-            columns, chain, rng, target, past.whole if move == LEAP else past.parts, tries
+        lambda columns, chain, rng, target, laws, move, tries: function(
+            columns, chain, rng, target, laws.whole if move == LEAP else laws.parts, tries
         )
     )
 
@@ -153,8 +153,8 @@ def two_modes(R=48, seed=0):
 
 def test_blocks_hold_what_changes_slowly_and_together():
     theta, mirror = two_modes()
-    seen = Seen(theta.reshape(-1, 30), np.zeros(96), np.ones((96, 30)), np.zeros((96, 30)), np.repeat([0, 1], 48))
-    blocks, chance = slow_blocks(seen, 2, mirror, 15)
+    sweeps = Sweeps(theta.reshape(-1, 30), np.zeros(96), np.ones((96, 30)), np.zeros((96, 30)), np.repeat([0, 1], 48))
+    blocks, chance = slow_blocks(sweeps, 2, mirror, 15)
     assert len(blocks) == 3 * 8
     for v in range(3):
         np.testing.assert_array_equal(blocks[8 + v], [0, 1, 2, 7, 8, 9])
@@ -172,8 +172,8 @@ def test_laws_are_wider_where_chains_disagree():
     other = normalised(np.log(rng.standard_gamma(apart + 0.1))[:, None])[:, 0]
     found = []
     for theta, n in ((same, wins), (other, apart)):
-        seen = Seen(theta, np.full(40, np.log(0.1)), n, np.zeros((40, 6)), np.repeat([0, 1], 20))
-        memory = remember(seen, 2, [np.arange(3)], np.ones(1), False)
+        sweeps = Sweeps(theta, np.full(40, np.log(0.1)), n, np.zeros((40, 6)), np.repeat([0, 1], 20))
+        memory = remember(sweeps, 2, [np.arange(3)], np.ones(1), False)
         found.append(memory.kappa.max())
     assert found[0] > 2 * found[1]
 
@@ -188,8 +188,8 @@ def test_wins_by_chance_are_left_out_of_the_laws():
     alive = []
     for n in (strays, wins):
         theta = normalised(log_gamma_draws(rng, n + 0.02)[:, None])[:, 0]
-        seen = Seen(theta, np.full(40, np.log(0.02)), strays, np.zeros((40, 12)), np.repeat([0, 1], 20))
-        alive.append(remember(seen, 2, [np.arange(6)], np.ones(1), False).taken.sum(axis=0))
+        sweeps = Sweeps(theta, np.full(40, np.log(0.02)), strays, np.zeros((40, 12)), np.repeat([0, 1], 20))
+        alive.append(remember(sweeps, 2, [np.arange(6)], np.ones(1), False).taken.sum(axis=0))
     assert (alive[0] == 4).all() and (alive[1] == 3).all()
 
 
@@ -241,6 +241,6 @@ def test_too_many_weights_or_too_few_states_teach_nothing():
 
 def test_laws_for_the_harness_are_of_all_and_of_parts():
     W = ExpFeatures().fit_transform(np.random.default_rng(0).normal(size=(9, 2)))
-    past = past_of(W, 2, np.array([2, 3, 0, 1, 4]), True, 0.1, 1.0)
-    np.testing.assert_array_equal(past.whole.feature, np.arange(5))
-    np.testing.assert_array_equal(past.parts.feature, [0, 2, 1, 3, 4])
+    laws = laws_of(W, 2, np.array([2, 3, 0, 1, 4]), True, 0.1, 1.0)
+    np.testing.assert_array_equal(laws.whole.feature, np.arange(5))
+    np.testing.assert_array_equal(laws.parts.feature, [0, 2, 1, 3, 4])

@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 
-from plackett.logit import samplers
-from plackett.logit.conditionals import State, offset, update_coefficients
-from plackett.logit.samplers import advance, draw_latents, prepare, room, start
+from plackett.logit.conditionals import LogitState, offset, update_coefficients
+from plackett.logit.samplers import SWEEPS, draw_latents, prepare, start
 from plackett.posterior.diagnostics import plain_ess
 
-SAMPLERS = sorted(samplers.SWEEPS)
+SAMPLERS = sorted(SWEEPS)
+
+
+def room(model, n):
+    """For draws of β, θ and the log-likelihood."""
+    return np.empty((n, model.n_classes - 1, model.X.shape[1])), np.empty(n), np.empty(n)
+
+
+def sweep(sampler, model, state, rng):
+    SWEEPS[sampler](model, state, rng, *room(model, 1))
 
 
 def small_model(**options):
@@ -22,11 +30,11 @@ def test_many_short_calls_equal_one_long_call(sampler, extra_moves):
     model = small_model(extra_moves=extra_moves)
     whole, parts = room(model, 12), room(model, 12)
     rng = np.random.default_rng(13)
-    advance(sampler, model, start(model, rng), rng, 12, whole)
+    SWEEPS[sampler](model, start(model, rng), rng, *whole)
     rng = np.random.default_rng(13)
     state = start(model, rng)
     for first, last in [(0, 1), (1, 5), (5, 12)]:
-        advance(sampler, model, state, rng, last - first, parts.window(first, last))
+        SWEEPS[sampler](model, state, rng, *(array[first:last] for array in parts))
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(state.eta[:-1], state.beta @ model.Xt, atol=1e-10)
@@ -38,7 +46,7 @@ def test_a_chain_that_is_lost_stops_instead_of_looping():
     state = start(model, np.random.default_rng(0))
     state.eta[0, 0] = np.nan
     with pytest.raises(ValueError, match="singular"):
-        advance("holmes-held", model, state, np.random.default_rng(0), 1)
+        sweep("holmes-held", model, state, np.random.default_rng(0))
 
 
 def geweke_model(n_classes, n_columns=2, **options):
@@ -103,7 +111,7 @@ CASES = {
 def test_geweke_joint_distribution(sampler, case):
     options, flags = CASES[case]
     model = geweke_model(**options)._replace(**flags)
-    assert geweke(model, lambda *given: advance(sampler, *given, 1)) < 4.5
+    assert geweke(model, lambda *given: sweep(sampler, *given)) < 4.5
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -111,7 +119,7 @@ def test_geweke_notices_the_printed_shape_of_the_penalty(sampler):
     """Equation (20) as printed, Kp + c, is the corrected one with p more in c."""
 
     def wrong(model, state, rng):
-        advance(sampler, model._replace(shape=model.shape + model.X.shape[1] - 1), state, rng, 1)
+        sweep(sampler, model._replace(shape=model.shape + model.X.shape[1] - 1), state, rng)
 
     assert geweke(geweke_model(3), wrong) > 8
 
@@ -120,7 +128,7 @@ def test_geweke_notices_the_printed_law_of_the_variances():
     """Appendix A as printed: 1/τ ~ iGauss(θ/|β|, θ²)."""
 
     def wrong(model, state, rng):
-        advance("holmes-held", model, state, rng, 1)
+        sweep("holmes-held", model, state, rng)
         theta = state.theta[0]
         state.tau[:, 1:] = 1.0 / rng.wald(theta / np.abs(state.beta[:, 1:]), theta**2)
 
@@ -135,7 +143,7 @@ def test_a_sweep_from_the_prior_notices_a_forgotten_offset(with_offset):
     beta, tau, theta = draw_prior(model, rng, size)
     before = beta.copy()
     for t in range(size):
-        state = State(beta[t], tau[t], theta[t : t + 1], np.vstack([beta[t] @ model.Xt, np.zeros(6)]))
+        state = LogitState(beta[t], tau[t], theta[t : t + 1], np.vstack([beta[t] @ model.Xt, np.zeros(6)]))
         model.y[:] = draw_labels(state.eta, rng)
         for k in range(2):
             offset(state.eta, k, offsets)

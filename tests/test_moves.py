@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 from conftest import small_problem
-from geweke import double, geweke_iterations, geweke_move, past_of
+from geweke import double, geweke_iterations, geweke_move, laws_of
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
@@ -34,7 +34,7 @@ from plackett.inference.moves.schedule import (
 )
 from plackett.inference.moves.shape import redraw_inactive
 from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
-from plackett.inference.store import Portion, Store
+from plackett.inference.store import Store, empty
 from plackett.inference.sweeps import State, Target
 from plackett.posterior.weights import normalised
 from plackett.priors import LogUniform, tabulate
@@ -64,10 +64,10 @@ def test_the_whole_iteration_passes_gewekes_test(K, shape, n):
 def as_step(function, kind=None):
     """A double as the harness calls it."""
     if kind is not None:
-        return njit(lambda columns, chain, rng, target, past, move, tries: int(function(columns, chain, rng, kind)))
+        return njit(lambda columns, chain, rng, target, laws, move, tries: int(function(columns, chain, rng, kind)))
     if function.py_func.__code__.co_argcount == 4:
-        return njit(lambda columns, chain, rng, target, past, move, tries: int(function(columns, chain, rng, target)))
-    return njit(lambda columns, chain, rng, target, past, move, tries: int(function(columns, chain, rng)))
+        return njit(lambda columns, chain, rng, target, laws, move, tries: int(function(columns, chain, rng, target)))
+    return njit(lambda columns, chain, rng, target, laws, move, tries: int(function(columns, chain, rng)))
 
 
 def without_jacobian():
@@ -181,10 +181,10 @@ def test_caches_equal_what_the_weights_say_after_any_moves(shape, n_classes):
     for seed in range(6):
         columns, chain = laid_out(shape, seed, n_classes=n_classes)
         W = columns.W[:, exact_caches(columns, chain)[0]].T
-        past = past_of(W, n_classes, columns.mirror, True, 0.3 * shape, 3 * shape)
+        laws = laws_of(W, n_classes, columns.mirror, True, 0.3 * shape, 3 * shape)
         for _ in range(100):
             move = int(rng.integers(len(NAMES)))
-            moved[move] += run_move(columns, chain, rng, target, past, move, 2)
+            moved[move] += run_move(columns, chain, rng, target, laws, move, 2)
             check_caches(columns, chain)
     assert (moved > 0).all()
 
@@ -245,52 +245,54 @@ def test_partner_kernel(iris, wine):
 def test_what_is_kept_does_not_depend_on_the_portions(seed):
     rng = np.random.default_rng(seed)
     capacity, total = int(rng.integers(2, 40)), int(rng.integers(1, 400))
-    everything = Portion(rng.normal(size=(2, total, 3, 4)), rng.normal(size=(2, total)), rng.normal(size=(2, total)))
-    store = Store(2, capacity, (3, 4))
+    shapes = {"log_weights": (3, 4), "shape": (), "value": ()}
+    everything = {name: rng.normal(size=array.shape) for name, array in empty(shapes, 2, total).items()}
+    store = Store(2, capacity, shapes)
     while store.iterations < total:
         if store.room() == 0:
             store.halve()
         n = min(int(rng.integers(1, 30)), store.room(), total - store.iterations)
-        part = Portion(*(array[:, store.iterations : store.iterations + n] for array in everything))
+        part = {name: array[:, store.iterations : store.iterations + n] for name, array in everything.items()}
         store.add(store.select(part), n)
     thin = 1
     while capacity * thin < total:
         thin *= 2
     assert store.thin == thin
-    for kept, array in zip(store.filled(), everything, strict=True):
-        np.testing.assert_array_equal(kept, array[:, ::thin])
+    assert list(store.filled()) == list(everything)
+    for name, kept in store.filled().items():
+        np.testing.assert_array_equal(kept, everything[name][:, ::thin])
 
 
 def test_the_plan_keeps_to_the_budget_and_is_a_function_of_counts():
     columns, _ = laid_out(0.3)
     rng = np.random.default_rng(0)
-    past = past_of(columns.W.T[columns.W.sum(axis=0) > 0], 3, columns.mirror, True, 0.1, 1.0)
-    work = works(columns, 3, past.whole.won.size)
+    laws = laws_of(columns.W.T[columns.W.sum(axis=0) > 0], 3, columns.mirror, True, 0.1, 1.0)
+    work = works(columns, 3, laws.whole.won.size)
     plan = first_plan(columns, 3)
     for budget in (0.1, 1.0, 5.0, 100.0):
         runs, gains = rng.integers(1, 1000, size=len(NAMES)).astype(float), rng.exponential(size=len(NAMES))
         gains[LEAP:] = 0.3 * runs[LEAP:]
         before = runs.copy(), gains.copy()
-        adapted = adapted_plan(columns, 3, past, runs, gains, budget)
+        adapted = adapted_plan(columns, 3, laws, runs, gains, budget)
         whole = budget * sweep_work(columns, 3)
         assert adapted @ work <= max(whole - upkeep(columns, 3), 0.1 * whole) * (1 + 1e-12)
         assert ((adapted > 0) == (np.arange(len(NAMES)) >= LEAP) | (plan > 0)).all()
-        np.testing.assert_array_equal(adapted, adapted_plan(columns, 3, past, *before, budget))
-        np.testing.assert_allclose(adapted, adapted_plan(columns, 3, past, 7 * runs, 7 * gains, budget), rtol=1e-12)
+        np.testing.assert_array_equal(adapted, adapted_plan(columns, 3, laws, *before, budget))
+        np.testing.assert_allclose(adapted, adapted_plan(columns, 3, laws, 7 * runs, 7 * gains, budget), rtol=1e-12)
     better = gains.copy()
     better[COORDINATE] *= 4
-    less, more = (adapted_plan(columns, 3, past, runs, g, 1e9) for g in (gains, better))
+    less, more = (adapted_plan(columns, 3, laws, runs, g, 1e9) for g in (gains, better))
     assert more[COORDINATE] > less[COORDINATE] and more[MIRROR] <= less[MIRROR]
 
 
 def test_leaps_get_more_of_the_budget_the_more_are_accepted():
     columns, _ = laid_out(0.3)
-    past = past_of(columns.W.T[columns.W.sum(axis=0) > 0], 3, columns.mirror, True, 0.1, 1.0)
+    laws = laws_of(columns.W.T[columns.W.sum(axis=0) > 0], 3, columns.mirror, True, 0.1, 1.0)
     runs, plans = np.full(len(NAMES), 100.0), []
     for accepted in (0.0, 0.5, 3.0, 40.0):
         gains = np.full(len(NAMES), 5.0)
         gains[LEAP] = accepted
-        plans.append(adapted_plan(columns, 3, past, runs, gains, 5.0))
+        plans.append(adapted_plan(columns, 3, laws, runs, gains, 5.0))
     assert plans[0][LEAP] == plans[1][LEAP] == 0 < plans[2][LEAP] < plans[3][LEAP]
     assert plans[0][COORDINATE] >= plans[2][COORDINATE] > plans[3][COORDINATE]
     without = adapted_plan(columns, 3, nothing(columns.W.shape[0]), runs, gains, 5.0)
@@ -318,13 +320,14 @@ def test_a_map_without_mirrors_goes_without_mirror_moves():
     W, codes, _ = small_problem()
     sampler = chains.ExchangeSampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
-    out = np.empty((50, 3, 7)), np.empty(50), np.empty(50)
-    sampler.advance(chain, True, *out)
-    sampler.adapt([chain], Portion(*(array[None] for array in out)), 0.5)
-    sampler.advance(chain, True, *out)
+    out = empty({"log_weights": (3, 7), "shape": (), "value": ()}, 1, 50)
+    one = {name: array[0] for name, array in out.items()}
+    sampler.advance(chain, True, **one)
+    sampler.adapt([chain], out, 0.5)
+    sampler.advance(chain, True, **one)
     mirrored = np.array([name in ("flip", "flip near", "mirror") for name in NAMES])
     assert (chain.runs[mirrored] == 0).all() and (chain.runs[~mirrored] > 0).all()
-    sampler.adapt([chain], Portion(*(array[None] for array in out)), 1.0)
+    sampler.adapt([chain], out, 1.0)
     assert (sampler.plan[mirrored] == 0).all()
 
 
@@ -334,13 +337,13 @@ def test_chains_begin_again_in_the_first_half_of_tuning_only():
     target = Target(1.0, True, *tabulate(LogUniform()))
     sampler = chains.ExchangeSampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
-    seen = Portion(chain.state.log_weights[None, None].repeat(8, axis=1), np.full((1, 8), 0.3), np.zeros((1, 8)))
+    states = {"log_weights": chain.state.log_weights[None, None].repeat(8, axis=1), "shape": np.full((1, 8), 0.3)}
     began = chain.state.log_weights.copy()
     for done in (1.0, 0.5):
-        sampler.adapt([chain], seen, done)
+        sampler.adapt([chain], states, done)
         np.testing.assert_array_equal(chain.state.log_weights, began)
-        assert sampler.past.whole.won.size > 0
-    sampler.adapt([chain], seen, 0.4)
+        assert sampler.laws.whole.won.size > 0
+    sampler.adapt([chain], states, 0.4)
     np.testing.assert_array_equal(chain.state.log_weights, fresh.log_weights)
     assert chain.state.numbers[1] == 0.5
 

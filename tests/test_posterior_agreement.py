@@ -12,7 +12,7 @@ from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
 from plackett.inference.base import Problem
-from plackett.inference.store import Portion
+from plackett.inference.store import empty
 from plackett.inference.sweeps import Target
 from plackett.posterior.weights import normalised
 from plackett.priors import Gamma, LogUniform, tabulate
@@ -78,11 +78,11 @@ def ranks(n_sets, K, prior, seed):
         sampler = chains.ExchangeSampler(problem, target, 5.0)
         chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
         half = TUNE // 2
-        seen = np.empty((TUNE, *theta.shape)), np.empty(TUNE), np.empty(TUNE)
-        sampler.advance(chain, True, *(array[:half] for array in seen))
-        sampler.adapt([chain], Portion(*(array[None, :half:4] for array in seen)), 0.5)
-        sampler.advance(chain, True, *(array[half:] for array in seen))
-        sampler.adapt([chain], Portion(*(array[None, ::4] for array in seen)), 1.0)
+        tuned = empty({"log_weights": theta.shape, "shape": (), "value": ()}, 1, TUNE)
+        sampler.advance(chain, True, **{name: array[0, :half] for name, array in tuned.items()})
+        sampler.adapt([chain], {name: array[:, :half:4] for name, array in tuned.items()}, 0.5)
+        sampler.advance(chain, True, **{name: array[0, half:] for name, array in tuned.items()})
+        sampler.adapt([chain], {name: array[:, ::4] for name, array in tuned.items()}, 1.0)
         draws, shapes = np.empty((DRAWS * APART, *theta.shape)), np.empty(DRAWS * APART)
         sampler.advance(chain, False, draws, shapes, np.empty(DRAWS * APART))
         draws, shapes = draws[APART - 1 :: APART], shapes[APART - 1 :: APART]

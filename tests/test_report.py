@@ -14,6 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.posterior.diagnostics import Diagnostics, Measures
 from plackett.report import write, write_report
 from plackett.report.markup import number, text
 
@@ -138,16 +139,13 @@ def test_diagnostics_in_words(iris, tmp_path):
     with pytest.warns(UserWarning):
         clf.fit(iris[0], iris[1])
     page = report(clf, iris[0], iris[1], tmp_path)
-    found = clf.diagnostics_
+    found, groups = clf.diagnostics_, clf.diagnostics_.groups.items()
     assert "The fit is not good enough" in page and f"R-hat {found.worst_rhat:.2f}" in page
     assert f"smallest effective sample size {found.smallest_ess:,.0f}" in page
     assert "Inference: Gibbs, 2 chains of 60 draws after 60 of tuning." in page
     assert page.count("<figure") == 7 and "The seed was 3" in page
-    object.__setattr__(
-        clf,
-        "diagnostics_",
-        type(found)(*(np.where(np.isnan(v), v, 1.0) if "rhat" in k else v * 0 + 2300 for k, v in vars(found).items())),
-    )
+    good = {name: Measures(1 + 0 * m.rhat, 2300 + 0 * m.ess_bulk, 2300 + 0 * m.ess_tail) for name, m in groups}
+    clf.diagnostics_ = Diagnostics(good)
     assert "The chains agree: R-hat 1.00, smallest effective sample size 2,300" in report(
         clf, iris[0], iris[1], tmp_path
     )

@@ -168,6 +168,14 @@ CASES = [
             ({}, "chains", 3, CHANGES),
             ({}, "moves", "none", CHANGES),
             ({}, "random_state", 1, CHANGES),
+            (TARGET, "max_draws", 50, CHANGES),
+            (TARGET, "target_ess", None, r"where SparseLogitClassifier\(target_ess=...\) gives up"),
+            (
+                {},
+                "max_draws",
+                50,
+                r"\(max_draws=50\) .*where SparseLogitClassifier\(target_ess=...\) gives up",
+            ),
             ({"penalty": 1.0}, "penalty_prior", (3.0, 1.0), "for penalty='learn', and penalty=1 is given"),
             ({"penalize_intercept": True}, "intercept_scale", 1.0, "penalize_intercept=False"),
         ]
@@ -211,7 +219,7 @@ def test_every_setting_changes_something_or_is_refused(where, inference, part, n
 ELSEWHERE = {
     "PlackettLuceClassifier": {"inference", "features", "progress"},  # progress: in the tests of bars
     "Gibbs": {"max_seconds", "checkpoint"},  # in the tests of checkpoints
-    "SparseLogitClassifier": {"progress"},
+    "SparseLogitClassifier": {"progress", "max_seconds", "checkpoint"},
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,
@@ -253,11 +253,6 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self._training = (X, codes)
         found = {"relevance_": relevance(gates, task), "portrait_": portrait(draws, gates, task)}
         return replace(fit, extra=fit.extra | found)
-
-    def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
-        """Seed, whether to show progress, and whether the user chose the seed."""
-        words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-        return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""

@@ -20,12 +20,18 @@ def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
             raise ValueError(f"{type(settings).__name__}({name}={value!r}) would be ignored: {why}")
 
 
+def check_target(settings: Any) -> None:
+    """Refuse the limit of a target that a run of chains does not have."""
+    if settings.target_ess is None:
+        name = type(settings).__name__
+        why = f"it is where {name}(target_ess=...) gives up. Give that too, or {name}(draws=...)."
+        refuse(settings, ("max_draws",), why)
+
+
 def check_all_read(model: Any, features: Any, inference: Any, shape: float | None) -> None:
     """Refuse what a `PlackettLuceClassifier` with these parts would not read; shape None is learned."""
-    if isinstance(inference, Gibbs) and inference.target_ess is None:
-        refuse(
-            inference, ("max_draws",), "it is where Gibbs(target_ess=...) gives up. Give that too, or Gibbs(draws=...)."
-        )
+    if isinstance(inference, Gibbs):
+        check_target(inference)
     if isinstance(features, LearnedDirections):
         _with_learned(model, features, inference)
     else:

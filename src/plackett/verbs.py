@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.validation import check_prob
@@ -18,6 +19,13 @@ class Verbs:
     """Verbs that need nothing but `classes_` and the probabilities under every draw."""
 
     classes_: npt.NDArray[Any]
+    random_state: Any
+    progress: bool
+
+    def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
+        """Seed, whether to show progress, and whether the user chose the seed."""
+        words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
+        return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
 
     def _probabilities(self, X: Any) -> Iterator[Array]:
         """Class probabilities (rows, S, K) of runs of rows under every draw."""

@@ -29,6 +29,8 @@ from plackett.directions.posterior import DirectionPoint, probabilities, sharpen
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
+from plackett.directions.walk import HamiltonianSampler, load_kernels
+from plackett.inference.driver import Chain
 from plackett.inference.folds import stratified_folds
 from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
@@ -54,7 +56,6 @@ def held_out_averages(
     tasks: list[Task], prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, clock: Clock
 ) -> list[Array]:
     """Probabilities (n, K) of each row by short chains that have not seen its fold, for each scale of covariates."""
-    from plackett.directions.sampler import HamiltonianSampler, Walker, load_kernels
     from plackett.engines.numba import cores
 
     d = tasks[0].Z.shape[1]
@@ -67,14 +68,14 @@ def held_out_averages(
         part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
         runner = HamiltonianSampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
-        chain = Walker(begin(start(part, prior, rng)), rng)
+        chain = Chain(begin(start(part, prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):
-            positions, values = np.empty((length, 1, size(prior, d))), np.empty((2, length))
+            positions, values = np.empty((length, size(prior, d))), np.empty(length)
             for i in range(0, length, ROUND):
                 if given_up.is_set():
                     raise CancelledError
-                runner.advance(chain, tuning, positions[i : i + ROUND], *values[:, i : i + ROUND])
-        return probabilities(unpacked(positions[None, :, 0], prior, d), task.Z[left]).mean(axis=(0, 1))
+                runner.advance(chain, tuning, positions[i : i + ROUND], values[i : i + ROUND])
+        return probabilities(unpacked(positions[None], prior, d), task.Z[left]).mean(axis=(0, 1))
 
     places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
     seeds = tasks[0].seed.spawn(len(places))

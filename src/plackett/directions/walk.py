@@ -1,17 +1,25 @@
-"""The walk over positions, compiled around the compiled density: `plackett.inference.hmc.walk_on` without Python."""
+"""What advances the chains over directions, for the long run and for the short ones of held-out rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from plackett.compute.compiled import jit
-from plackett.directions.density import log_density
+from plackett.compute.pieces import cores
+from plackett.directions.density import density_of, log_density, make_density
+from plackett.directions.prior import Prior, size
+from plackett.directions.task import Task
+from plackett.engines.exponential import ExponentialRows
+from plackett.inference import hmc
+from plackett.inference.driver import Chain
 from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
+from plackett.inference.store import Portion
+from plackett.model.race import Array
 
 
 @jit
 def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
-    """So many iterations as `draws` (n, D) has room for; `values` (n,) gets the log-density of each."""
+    """`plackett.inference.hmc.walk_on` around the compiled density, without Python."""
     D = len(walk.position)
     flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
     value = log_density(walk.position, flight.gradient, density)
@@ -29,3 +37,31 @@ def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
         values[t] = value
         for i in range(D):
             draws[t, i] = walk.position[i]
+
+
+class HamiltonianSampler:
+    """Advances chains, whose states are a `Walk`, on the posterior of the directions."""
+
+    def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
+        self.rows, self.prior, self.longest = task.prepared(), prior, longest
+        self.n_columns, self.ends = task.Z.shape[1], hmc.windows(tune)
+        self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
+        self.workers = cores() if self.compiled else 1
+
+    def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
+        """Fill `position` (n, D), and `value` with log-densities."""
+        how = chain.state, chain.rng, self.ends, self.longest, tuning, position, value
+        if self.compiled:
+            walk_on(make_density(self.rows.packed, self.prior), *how)  # type: ignore[attr-defined]
+        else:
+            hmc.walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
+
+    def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
+        """Step and mass are each chain's own."""
+
+
+def load_kernels(task: Task, prior: Prior) -> None:
+    """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
+    D = size(prior, task.Z.shape[1])
+    runner = HamiltonianSampler(task, prior, 0, 1)
+    runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))

@@ -55,3 +55,14 @@ def check_tolerance(name: str, value: Any) -> None:
     """Refuse anything but a finite non-negative number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")
+
+
+def check_run(settings: Any, form: str = "{}") -> None:
+    """Refuse lengths and limits of a run of chains that make no sense; `form` says how a setting is named."""
+    check_count(form.format("draws"), settings.draws)
+    check_count(form.format("tune"), settings.tune, at_least=0)
+    check_count(form.format("chains"), settings.chains)
+    check_count(form.format("max_draws"), settings.max_draws)
+    for name in ("target_ess", "max_seconds"):
+        if getattr(settings, name) is not None:
+            check_tolerance(form.format(name), getattr(settings, name))

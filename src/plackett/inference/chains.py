@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from plackett.engines.numba import PanelRows, cores
 from plackett.inference.base import Problem
+from plackett.inference.driver import Chain
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.memory import learn, nothing
 from plackett.inference.moves.rows import lay_out
@@ -28,13 +29,15 @@ Begin = Callable[[np.random.Generator], State]
 
 
 @dataclass
-class Chain:
-    """Where a chain stands, its random numbers, and what its moves have done in tuning."""
+class WeightChain(Chain):
+    """With what its moves have done in tuning."""
 
-    state: State
-    rng: np.random.Generator
     runs: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
     gains: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
+
+    def arrays(self) -> dict[str, Array]:
+        """State and tallies."""
+        return super().arrays() | {"runs": self.runs, "gains": self.gains}
 
 
 def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
@@ -59,10 +62,12 @@ def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng
     return State(np.ascontiguousarray(log_weights), np.array([mass, a, 0.0, 0.0]))
 
 
-def start(problem: Problem, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float) -> Chain:
+def start(
+    problem: Problem, seed: np.random.SeedSequence, shape: float | None, lower: float, upper: float
+) -> WeightChain:
     """A chain at a dispersed state."""
     rng = np.random.default_rng(seed)
-    return Chain(begin(problem, shape, lower, upper, rng), rng)
+    return WeightChain(begin(problem, shape, lower, upper, rng), rng)
 
 
 class PaperSampler:
@@ -74,15 +79,15 @@ class PaperSampler:
         self.panels: Any = self.rows.panels if small else None  # type: ignore[attr-defined]
         self.workers = cores() if small else 1
 
-    def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
+    def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:
         """Compiled throughout, or around the pass of any engine."""
         if self.panels is None:
-            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, shapes, values)
+            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, log_weights, shape, value)
         else:
             room = make_room(self.panels, self.rows.n_classes)
-            sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, draws, shapes, values)
+            sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, log_weights, shape, value)
 
-    def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
+    def adapt(self, chains: list[WeightChain], states: Portion, done: float) -> None:
         """The step of a is part of each chain's state."""
 
 
@@ -96,22 +101,22 @@ class ExchangeSampler:
         self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors)
         self.target, self.budget, self.n_classes, self.begin = target, budget, K, begin
         self.plan = first_plan(self.columns, K)
-        self.past = nothing(problem.features.shape[1])
+        self.laws = nothing(problem.features.shape[1])
         self.workers = cores()
 
-    def advance(self, chain: Chain, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
+    def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:
         """The caches are scratch: a chain is its state and its random numbers."""
         theta, numbers = chain.state
         cached = make_chain(theta, numbers, self.columns)
         room = make_room(self.panels, self.n_classes)
-        iterations(self.panels, self.columns, cached, chain.rng, self.target, self.plan, self.past,
-            room, chain.runs, chain.gains, tuning, draws, shapes, values,
+        iterations(self.panels, self.columns, cached, chain.rng, self.target, self.plan, self.laws,
+            room, chain.runs, chain.gains, tuning, log_weights, shape, value,
         )  # fmt: skip
 
-    def adapt(self, chains: list[Chain], seen: Portion, done: float) -> None:
+    def adapt(self, chains: list[WeightChain], states: Portion, done: float) -> None:
         """In the first half, begin again, so that more modes are found than a chain would find.
 
-        Then laws for the leaps from the states seen, and one plan for all chains from what their moves did.
+        Then laws for the leaps from these states, and one plan for all chains from what their moves did.
         """
         if done < 0.5:
             if self.begin is not None:
@@ -119,8 +124,8 @@ class ExchangeSampler:
                     for array, new in zip(chain.state, self.begin(chain.rng), strict=True):
                         array[...] = new
             return
-        later = seen.shape.shape[1] // (2 if done == 1.0 else 4)
-        log_weights, shapes = seen.log_weights[:, later:], seen.shape[:, later:]
-        self.past = learn(self.panels, log_weights, shapes, self.columns.mirror, self.target.learn)
+        later = states["shape"].shape[1] // (2 if done == 1.0 else 4)
+        log_weights, shapes = states["log_weights"][:, later:], states["shape"][:, later:]
+        self.laws = learn(self.panels, log_weights, shapes, self.columns.mirror, self.target.learn)
         runs, gains = np.sum([c.runs for c in chains], axis=0), np.sum([c.gains for c in chains], axis=0)
-        self.plan = adapted_plan(self.columns, self.n_classes, self.past, runs, gains, self.budget)
+        self.plan = adapted_plan(self.columns, self.n_classes, self.laws, runs, gains, self.budget)

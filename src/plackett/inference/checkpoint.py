@@ -30,7 +30,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-MAGIC = b"plackett-checkpoint-1\n"
+MAGIC = b"plackett-checkpoint-2\n"
 LENGTH = struct.Struct("<QI")  # length of the payload, its CRC-32
 HEADER = struct.Struct("<QII")  # the same, and the CRC-32 of these twelve bytes
 
@@ -98,7 +98,10 @@ def read(path: Path) -> tuple[Records, int]:
     """All whole records and where the last of them ends; an incomplete last one is left out."""
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise CheckpointError(f"{path} is not a plackett checkpoint; give another path, or remove it to start afresh.")
+        raise CheckpointError(
+            f"{path} is not a plackett checkpoint, or one of another version; give another path, or remove it to start "
+            "afresh."
+        )
     records: Records = []
     place = min(len(MAGIC), len(data))
     while True:

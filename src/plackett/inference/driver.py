@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
 from plackett.inference.limits import Clock, Interruption
-from plackett.inference.store import Portion, Store
+from plackett.inference.store import Portion, Shapes, Store, empty, part
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
-
-if TYPE_CHECKING:
-    from plackett.inference.gibbs import Gibbs
+from plackett.posterior.diagnostics import advice
 
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
 BEGINNINGS = 8  # of every chain in the first half of tuning
-SEEN = 256  # states of tuning, of all chains, that are remembered for what is learned at its end
+REMEMBERED = 256  # states of tuning, of all chains, that are kept for what is learned at its end
+STATES = 1 << 20  # bytes of a second that a checkpoint may grow by states of the chains, besides their draws
 INTERRUPTED, OUT_OF_TIME = "interrupted", "max_seconds"  # ends that come before there is enough
+
+
+class Source(NamedTuple):
+    """What a classifier says of any run of chains."""
+
+    seed: np.random.SeedSequence
+    progress: bool
+    seeded: bool  # whether the user chose the seed
+
+
+@dataclass
+class Chain:
+    """Where a chain stands, a NamedTuple of arrays, and its random numbers."""
+
+    state: Any
+    rng: np.random.Generator
+
+    def arrays(self) -> dict[str, Array]:
+        """All that it is, apart from its generator: what a checkpoint keeps."""
+        arrays: dict[str, Array] = self.state._asdict()
+        return arrays
 
 
 class Runner(Protocol):
@@ -31,41 +54,47 @@ class Runner(Protocol):
 
     workers: int  # chains that may run at a time
 
-    def advance(self, chain: Any, tuning: bool, draws: Array, shapes: Array, values: Array) -> None:
-        """Fill the arrays with draws."""
+    @property
+    def advance(self) -> Callable[..., None]:
+        """``advance(chain, tuning, **draws)`` fills the arrays (draw, …) that the run declares by name."""
         ...
 
-    def adapt(self, chains: list[Any], seen: Portion, done: float) -> None:
-        """Learn from tuning so far, of which this part is done; when all is, everything stays as it is."""
+    def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
+        """Learn from states of tuning so far, of which this part is done; when all is, everything stays as it is."""
         ...
 
 
 class Run(ABC):
     """One run of chains, new or continued from a checkpoint.
 
-    `source` has the seed, whether the user chose it, and whether to show progress. `size` is that of a draw, and
-    `identity` all that must be the same for a checkpoint to be continued, besides the seed and common settings. The
-    clock may have been started by what came before the chains.
+    `settings` (`Gibbs`, or a classifier) have draws, tune, chains, target_ess, max_draws and checkpoint; `source` is a
+    `Source` or has its fields. `shapes` are those of the arrays that make one draw, by name, and `identity` is all that
+    must be the same for a checkpoint to be continued, besides the seed and common settings. The clock may have been
+    started by what came before the chains.
     """
+
+    name = "Gibbs"  # what the progress bar calls it
 
     def __init__(
         self,
-        settings: Gibbs,
+        settings: Any,
         source: Any,
         runner: Runner,
         chains: list[Any],
-        size: tuple[int, int],
+        shapes: Shapes,
         identity: Any,
         clock: Clock,
     ):
         self.settings, self.source, self.runner, self.clock = settings, source, runner, clock
-        self.chains: list[Any] = chains
+        self.chains, self.shapes = chains, shapes
         self.goal = settings.draws if settings.target_ess is None else settings.max_draws  # iterations after tuning
         capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
-        self.store = Store(settings.chains, capacity, size)
-        self._begin_tuning(size)
+        self.store = Store(settings.chains, capacity, shapes)
+        self._begin_tuning()
         self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
         self.journal: Journal | None = None
+        self.unwritten: list[tuple[Portion, int]] = []  # draws since the last record, and their iterations
+        self.due = 0.0  # when the next record may be written
         if settings.checkpoint is not None:
             same = source.seed.entropy if source.seeded else None, settings.tune, settings.chains
             self._open(Path(settings.checkpoint), fingerprint(*same, *identity))
@@ -80,25 +109,40 @@ class Run(ABC):
             self.found = (self.store.iterations, self.measure())
         return self.found[1]
 
-    def _begin_tuning(self, size: tuple[int, int]) -> None:
+    def advice(self, end: str | None) -> str | None:
+        """What to say to the user of a run that went to its end or to a limit; None where it is good enough."""
+        return advice(self.diagnose(), self.settings, end)
+
+    def run(self, stacklevel: int) -> Portion:
+        """The draws, with a warning, of the caller's `stacklevel`, where they are not all, or not good enough."""
+        try:
+            end = self.go()
+        finally:
+            self.close()
+        message = self.kept() if end == INTERRUPTED else self.advice(end)
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
+        return self.draws()
+
+    def _begin_tuning(self) -> None:
         """A store for what the runner learns from: states evenly spaced over tuning."""
         settings = self.settings
-        thin = max(settings.tune * settings.chains // SEEN, 1)
-        self.seen = Store(settings.chains, -(-settings.tune // thin), size, thin)
+        thin = max(settings.tune * settings.chains // REMEMBERED, 1)
+        self.remembered = Store(settings.chains, -(-settings.tune // thin), self.shapes, thin)
         self.tuned = 0
         self.milestones = {settings.tune * i // (2 * BEGINNINGS) for i in range(1, BEGINNINGS + 1)} | {settings.tune}
         if settings.tune == 0:
-            self.runner.adapt(self.chains, self.seen.filled(), 1.0)
+            self.runner.adapt(self.chains, self.remembered.filled(), 1.0)
 
     def _tuned(self, selected: Portion, n: int) -> None:
         """Take in so many iterations of tuning."""
-        self.seen.add(selected, n)
+        self.remembered.add(selected, n)
         self.tuned += n
 
     def _adapt(self) -> None:
         """At a milestone of tuning, let the runner learn."""
         if self.tuned in self.milestones:
-            self.runner.adapt(self.chains, self.seen.filled(), self.tuned / self.settings.tune)
+            self.runner.adapt(self.chains, self.remembered.filled(), self.tuned / self.settings.tune)
 
     def go(self) -> str | None:
         """Tune, then draw until there is enough; what ended it early, if anything did."""
@@ -106,10 +150,12 @@ class Run(ABC):
         pool = ThreadPoolExecutor(min(settings.chains, self.runner.workers))
         try:
             with (
-                progress_bar(self.source.progress, f"Gibbs, {settings.chains} chains", total) as report,
+                progress_bar(self.source.progress, f"{self.name}, {settings.chains} chains", total) as report,
                 Interruption(lambda: self.store.count > 0) as interruption,
             ):
-                return self._rounds(pool, report, interruption)
+                end = self._rounds(pool, report, interruption)
+                self._write()
+                return end
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C a round may be under way
 
@@ -179,44 +225,47 @@ class Run(ABC):
 
     def _load_kernels(self) -> None:
         """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
-        nothing = self._portion(1, 0)
-        self.runner.advance(self.chains[0], False, *(array[0] for array in nothing))
-
-    def _portion(self, chains: int, n: int) -> Portion:
-        size = self.store.kept.log_weights.shape[2:]
-        return Portion(np.empty((chains, n, *size)), np.empty((chains, n)), np.empty((chains, n)))
+        nothing = empty(self.shapes, 1, 0)
+        self.runner.advance(self.chains[0], False, **{name: array[0] for name, array in nothing.items()})
 
     def _round(self, pool: ThreadPoolExecutor, n: int) -> None:
         """So many iterations of every chain."""
         tuning = self.tuned < self.settings.tune
-        portion = self._portion(len(self.chains), n)
+        portion = empty(self.shapes, len(self.chains), n)
         tasks = [
-            pool.submit(self.runner.advance, chain, tuning, *(array[c] for array in portion))
+            pool.submit(self.runner.advance, chain, tuning, **{name: array[c] for name, array in portion.items()})
             for c, chain in enumerate(self.chains)
         ]
         for task in tasks:
             task.result()
-        store = self.seen if tuning else self.store
+        store = self.remembered if tuning else self.store
         selected = store.select(portion)
         if tuning:
             self._tuned(selected, n)
         else:
             self.store.add(selected, n)
-        self._record(selected, n)
+        if self.journal is not None:
+            self.unwritten.append((selected, n))
+            if time.perf_counter() >= self.due or (self.tuned in self.milestones if tuning else store.room() == 0):
+                self._write()
         if tuning:
             self._adapt()
 
-    def _record(self, selected: Portion, n: int) -> None:
-        if self.journal is None:
+    def _write(self) -> None:
+        """A record of the draws since the last one and of where the chains stand: the larger that is, the rarer."""
+        if self.journal is None or not self.unwritten:
             return
         facts = {
-            "iterations": n,
+            "iterations": sum(n for _, n in self.unwritten),
             "tuned": self.tuned,
             "thin": self.store.thin,
             "generators": [chain.rng.bit_generator.state for chain in self.chains],
         }
-        arrays = {f"chain{c}_{i}": a for c, chain in enumerate(self.chains) for i, a in enumerate(_arrays(chain))}
-        self.journal.write(facts, arrays | selected._asdict())
+        arrays = {f"chain{c}_{name}": a for c, chain in enumerate(self.chains) for name, a in chain.arrays().items()}
+        self.due = time.perf_counter() + sum(a.nbytes for a in arrays.values()) // STATES
+        draws = {name: np.concatenate([part[name] for part, _ in self.unwritten], axis=1) for name in self.shapes}
+        self.unwritten.clear()
+        self.journal.write(facts, arrays | draws)
 
     def _open(self, path: Path, digest: str) -> None:
         """Continue from the file if it holds this fit, or begin it."""
@@ -236,11 +285,11 @@ class Run(ABC):
                 f"{path} belongs to another fit: data, prior or settings differ. Give another path, or remove it."
             )
         for facts, arrays in journal.records[1:]:
-            held = Portion(*(arrays[name] for name in Portion._fields))
+            held = {name: arrays[name] for name in self.shapes}
             for c, chain in enumerate(self.chains):
                 chain.rng.bit_generator.state = facts["generators"][c]
-                for i, array in enumerate(_arrays(chain)):
-                    array[...] = arrays[f"chain{c}_{i}"]
+                for name, array in chain.arrays().items():
+                    array[...] = arrays[f"chain{c}_{name}"]
             if facts["tuned"] > self.tuned:
                 self._tuned(held, facts["iterations"])
                 self._adapt()
@@ -255,21 +304,17 @@ class Run(ABC):
             if store.room() == 0:
                 store.halve()
             if store.thin < thin:
+                name = type(self.settings).__name__
                 raise CheckpointError(
-                    f"{path} holds one draw in {thin} only, from a run with Gibbs(target_ess=...) and fewer draws, "
-                    f"and Gibbs(draws={self.settings.draws}) needs more of them. Ask for fewer, or give another path."
+                    f"{path} holds one draw in {thin} only, from a run with {name}(target_ess=...) and fewer draws, "
+                    f"and {name}(draws={self.settings.draws}) needs more of them. Ask for fewer, or give another path."
                 )
-            part = min(left, store.room())
-            seen = -((-store.iterations % thin - part) // thin)  # draws of the portion in these iterations
-            store.add(store.select(Portion(*(array[:, :seen] for array in portion)), thin), part)
-            portion, left = Portion(*(array[:, seen:] for array in portion)), left - part
+            n = min(left, store.room())
+            first = -((-store.iterations % thin - n) // thin)  # draws of the portion in these iterations
+            store.add(store.select(part(portion, slice(first)), thin), n)
+            portion, left = part(portion, slice(first, None)), left - n
 
     def close(self) -> None:
         """Close the checkpoint."""
         if self.journal is not None:
             self.journal.close()
-
-
-def _arrays(chain: Any) -> tuple[Any, ...]:
-    """All that a chain is, apart from its generator."""
-    return (*chain.state, chain.runs, chain.gains)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 
-from plackett.inference.base import Fit, Problem, check_count, check_tolerance
-from plackett.inference.driver import INTERRUPTED, Run
+from plackett.inference.base import Fit, Problem, check_run, check_tolerance
+from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, advice, diagnose
+from plackett.posterior.diagnostics import Diagnostics, diagnose_weights
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
@@ -99,31 +97,18 @@ class Gibbs(BaseEstimator):
     def fit(self, problem: Problem, shape: float | None) -> Fit:
         """Run the chains; shape None samples a."""
         run = WeightRun(self, problem, shape)
-        try:
-            end = run.go()
-        finally:
-            run.close()
-        log_weights, shapes, values = run.draws()
-        found = run.diagnose()
-        word = run.kept() if end == INTERRUPTED else advice(found, run.settings, end)
-        if word:
-            warnings.warn(word, ConvergenceWarning, stacklevel=4)
+        draws = run.run(stacklevel=4)
+        shapes = draws["shape"]
         return Fit(
-            Draws(log_weights, shapes),
+            Draws(draws["log_weights"], shapes),
             shape=float(np.exp(np.log(shapes).mean())) if shape is None else shape,
-            trace=values,
+            trace=draws["value"],
             n_iter=run.settings.tune + run.store.iterations,
-            extra={"diagnostics_": found},
+            extra={"diagnostics_": run.diagnose()},
         )
 
     def _check(self) -> None:
-        check_count("Gibbs(draws)", self.draws)
-        check_count("Gibbs(tune)", self.tune, at_least=0)
-        check_count("Gibbs(chains)", self.chains)
-        check_count("Gibbs(max_draws)", self.max_draws)
-        for name in ("target_ess", "max_seconds"):
-            if getattr(self, name) is not None:
-                check_tolerance(f"Gibbs({name})", getattr(self, name))
+        check_run(self, "Gibbs({})")
         check_tolerance("Gibbs(move_budget)", self.move_budget)
         if self.moves not in MOVES:
             raise ValueError(f"Gibbs(moves) must be one of {list(MOVES)}, got {self.moves!r} instead.")
@@ -134,7 +119,7 @@ class WeightRun(Run):
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
         from plackett.engines.numba import PanelRows
-        from plackett.inference.chains import Chain, ExchangeSampler, PaperSampler, begin
+        from plackett.inference.chains import ExchangeSampler, PaperSampler, WeightChain, begin
         from plackett.inference.sweeps import Target
 
         compiled = isinstance(problem.rows, PanelRows)
@@ -153,13 +138,13 @@ class WeightRun(Run):
             else ExchangeSampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
-        chains = [Chain(begin_one(rng), rng) for rng in generators]
-        size = (problem.rows.n_classes, problem.rows.n_features)
+        chains = [WeightChain(begin_one(rng), rng) for rng in generators]
+        shapes = {"log_weights": (problem.rows.n_classes, problem.rows.n_features), "shape": (), "value": ()}
         data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
         identity = (*data, *table, settings.moves, settings.move_budget, *(() if tailed is None else (repr(tailed),)))
-        super().__init__(settings, problem, runner, chains, size, identity, Clock(settings.max_seconds))
+        super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds))
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
-        log_weights, shapes, _ = self.store.filled()
-        return diagnose(Draws(log_weights, shapes), self.learned, self.problem.features)
+        draws = self.draws()
+        return diagnose_weights(Draws(draws["log_weights"], draws["shape"]), self.learned, self.problem.features)

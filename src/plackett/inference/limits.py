@@ -13,8 +13,8 @@ from typing import Any
 class Clock:
     """The seconds of a run, counted from its first `start`: compiling comes before, since it happens once."""
 
-    def __init__(self, max_seconds: float | None = None):
-        self.max_seconds = max_seconds
+    def __init__(self, max_seconds: float | None = None, owner: str = "Gibbs"):
+        self.max_seconds, self.owner = max_seconds, owner  # whose setting it is
         self.began: float | None = None
 
     def start(self) -> None:
@@ -42,10 +42,10 @@ class Clock:
         if not self.up:
             return
         needed = math.ceil(2 * self.elapsed / done) if done else None
-        example = "" if needed is None else f", for example Gibbs(max_seconds={needed})"
+        example = "" if needed is None else f", for example {self.owner}(max_seconds={needed})"
         raise ValueError(
-            f"Gibbs(max_seconds={self.max_seconds:g}) was over {where}, before there was a draw to keep. Give it more "
-            f"time{example}, or shorten the tuning: Gibbs(tune=...)."
+            f"{self.owner}(max_seconds={self.max_seconds:g}) was over {where}, before there was a draw to keep. Give "
+            f"it more time{example}, or shorten the tuning: {self.owner}(tune=...)."
         )
 
 

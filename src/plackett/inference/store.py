@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
 from plackett.model.race import Array
 
+Shapes = Mapping[str, tuple[int, ...]]  # what one draw is: arrays by name, each of this shape
+Portion = dict[str, Array]  # draws of some iterations in a row of all chains, by name: (chain, draw, …)
 
-class Portion(NamedTuple):
-    """Draws of some iterations in a row of all chains: (chain, draw, …)."""
 
-    log_weights: Array
-    shape: Array
-    value: Array
+def empty(shapes: Shapes, chains: int, n: int) -> Portion:
+    """Room for so many draws."""
+    return {name: np.empty((chains, n, *shape)) for name, shape in shapes.items()}
+
+
+def part(portion: Portion, where: slice) -> Portion:
+    """Some of the draws."""
+    return {name: array[:, where] for name, array in portion.items()}
 
 
 class Store:
@@ -23,11 +28,9 @@ class Store:
     What is kept is a function of the number of iterations alone, not of the portions in which they came.
     """
 
-    def __init__(self, chains: int, capacity: int, size: tuple[int, int], thin: int = 1):
+    def __init__(self, chains: int, capacity: int, shapes: Shapes, thin: int = 1):
         self.capacity = capacity
-        self.kept = Portion(
-            np.empty((chains, capacity, *size)), np.empty((chains, capacity)), np.empty((chains, capacity))
-        )
+        self.kept = empty(shapes, chains, capacity)
         self.thin, self.count, self.iterations = thin, 0, 0
 
     def room(self) -> int:
@@ -37,23 +40,23 @@ class Store:
     def select(self, portion: Portion, held: int = 1) -> Portion:
         """The draws that will be kept of the next iterations, of which the portion has every `held`-th."""
         first = (-self.iterations % self.thin - -self.iterations % held) // held
-        return Portion(*(array[:, first :: self.thin // held] for array in portion))
+        return part(portion, slice(first, None, self.thin // held))
 
     def add(self, selected: Portion, n_iterations: int) -> None:
         """Take in what `select` gave of so many iterations."""
-        n = selected.shape.shape[1]
-        for room, array in zip(self.kept, selected, strict=True):
-            room[:, self.count : self.count + n] = array
-        self.count += n
+        before = self.count
+        for name, array in selected.items():
+            self.count = before + array.shape[1]
+            self.kept[name][:, before : self.count] = array
         self.iterations += n_iterations
 
     def halve(self) -> None:
         """Drop every second draw."""
         n = -(-self.count // 2)
-        for array in self.kept:
+        for array in self.kept.values():
             array[:, :n] = array[:, : self.count : 2].copy()
         self.count, self.thin = n, 2 * self.thin
 
     def filled(self) -> Portion:
         """The draws kept so far."""
-        return Portion(*(array[:, : self.count] for array in self.kept))
+        return part(self.kept, slice(self.count))

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_numbers, taken
 from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
-from plackett.engines.base import canonical_order
 from plackett.features.standardise import FARTHEST, mean_and_scale
-from plackett.inference.base import check_count
-from plackett.logit.posterior import LogitDraws, advice, diagnose
-from plackett.logit.rounds import run_rounds
+from plackett.inference.base import check_run
+from plackett.inference.driver import Source
+from plackett.logit.run import LogitRun
 from plackett.model.race import Array
-from plackett.output.progress import progress_bar
 from plackett.output.summary import Summarised
-from plackett.settings import refuse
+from plackett.settings import check_target, refuse
 from plackett.verbs import Verbs
 
 SAMPLERS = ("holmes-held", "polya-gamma")
@@ -55,10 +50,23 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         Subtract the mean and divide by the standard deviation of each column before the prior applies. Coefficients
         are reported for the covariates as they came either way; that of a constant column is 0.
     draws, tune, chains : int
-        Draws kept of each chain, sweeps discarded before them, and chains, run in parallel from dispersed starts.
+        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many), sweeps discarded before
+        them, and chains, run in parallel from dispersed starts.
     moves : {"all", "none"}
         "none": exactly the sampler of Appendix A, corrected. "all": with three further moves that leave the same
         posterior and mix better: a shift of all classes, a common scale, and θ drawn with τ integrated out.
+    target_ess : float, optional
+        Go on until the bulk and tail effective sample size of every coefficient, every intercept and ln θ is this large
+        and R-hat is at most 1.01; draws are thinned so that memory stays bounded.
+    max_draws : int
+        Sweeps of each chain after tuning at which ``target_ess`` gives up.
+    max_seconds : float, optional
+        Stop after about this time with the draws there are; an error if there are none. Tuning counts; compiling, which
+        happens once, does not.
+    checkpoint : path, optional
+        Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
+        of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the draws,
+        the target and the limits may change, so that more draws extend what is there. One fit at a time.
     random_state : int, RandomState or None
         Seed; results do not depend on the number of threads or the order of the rows.
     progress : bool
@@ -76,7 +84,7 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         The θ that was used, or its estimate (geometric mean over the draws).
     trace_ : (chain, draw) array
         Log-likelihood.
-    diagnostics_ : LogitDiagnostics
+    diagnostics_ : Diagnostics
         R-hat and effective sample sizes of `.coef`, `.intercept` and `.penalty`.
     mean_, scale_ : (d,) arrays
         What the columns were standardised with; the scale of a constant column is infinite.
@@ -107,6 +115,10 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         tune: int = 1000,
         chains: int = 4,
         moves: str = "all",
+        target_ess: float | None = None,
+        max_draws: int = 200_000,
+        max_seconds: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         random_state: Any = None,
         progress: bool = False,
     ):
@@ -120,6 +132,10 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self.tune = tune
         self.chains = chains
         self.moves = moves
+        self.target_ess = target_ess
+        self.max_draws = max_draws
+        self.max_seconds = max_seconds
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.progress = progress
 
@@ -153,20 +169,16 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         all_alike(X, stacklevel=3)
         mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
         with one_blas_thread():
-            beta, theta, trace, n_iter = self._run((X - mean) / scale, codes, len(classes), penalty, prior)
-
-        self.posterior_ = LogitDraws.from_standardised(beta, theta, mean, scale)
-        self.diagnostics_ = diagnose(self.posterior_)
-        word = advice(self.diagnostics_, theta.shape[1], penalty is None, self.sampler)
-        if word:
-            warnings.warn(word, ConvergenceWarning, stacklevel=2)
+            run = LogitRun(self, Source(*self._run_settings()), X, codes, mean, scale, penalty, prior)
+            draws = run.run(stacklevel=2)
+            self.posterior_, self.diagnostics_ = run.posterior(), run.diagnose()
         self.classes_ = classes
         self.coef_ = self.posterior_.coef.mean(axis=(0, 1))
         self.intercept_ = self.posterior_.intercept.mean(axis=(0, 1))
-        self.penalty_ = float(np.exp(np.log(theta).mean()))
+        self.penalty_ = float(np.exp(np.log(draws["theta"]).mean()))
         self.mean_, self.scale_ = mean, scale
-        self.trace_ = trace
-        self.n_iter_ = n_iter
+        self.trace_ = draws["value"]
+        self.n_iter_ = self.tune + run.store.iterations
         self._training = (X, codes)
         return self
 
@@ -201,9 +213,8 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in choices:
                 raise ValueError(f"{name} must be one of {list(choices)}, got {value!r} instead.")
-        check_count("draws", self.draws)
-        check_count("tune", self.tune, at_least=0)
-        check_count("chains", self.chains)
+        check_run(self)
+        check_target(self)
         positive("intercept_scale", self.intercept_scale)
         try:
             shape, rate = self.penalty_prior
@@ -218,56 +229,6 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         if self.penalize_intercept:
             refuse(self, ("intercept_scale",), "it is for intercepts that are not penalised: penalize_intercept=False.")
         return penalty, prior
-
-    def _run(
-        self,
-        Z: Array,
-        codes: npt.NDArray[np.intp],
-        n_classes: int,
-        penalty: float | None,
-        prior: tuple[float, float],
-    ) -> tuple[Array, Array, Array, int]:
-        """Draws of (β, θ, log-likelihood), each (chain, draw, …), and the sweeps done."""
-        from plackett.engines.numba import cores
-        from plackett.logit import samplers
-
-        if self.sampler == "polya-gamma":
-            samplers.polya_gamma_generator()
-        order, _ = canonical_order(Z, codes)
-        model = samplers.prepare(
-            Z[order],
-            codes[order],
-            n_classes,
-            penalty,
-            prior,
-            self.intercept_scale,
-            self.penalize_intercept,
-            self.moves == "all",
-        )
-        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        generators = [np.random.default_rng(seed) for seed in seeds.spawn(self.chains)]
-        states = [samplers.start(model, rng) for rng in generators]
-        records = [samplers.room(model, self.draws) for _ in generators]
-
-        def advance(chain: int, first: int, last: int) -> None:
-            window = records[chain].window(first - self.tune, last - self.tune) if first >= self.tune else None
-            samplers.advance(self.sampler, model, states[chain], generators[chain], last - first, window)
-
-        total, workers = self.tune + self.draws, min(self.chains, cores())
-        samplers.advance(
-            self.sampler, model, states[0], generators[0], 0
-        )  # compiles in this thread, which hears Ctrl-C
-        with progress_bar(bool(self.progress), f"{self.sampler}, {self.chains} chains", total) as report:
-            done = run_rounds(advance, self.chains, self.tune, total, workers, report)
-        kept = done - self.tune
-        if kept < self.draws:
-            warnings.warn(
-                f"interrupted: the first {kept} of {self.draws} draws of each chain were kept.",
-                UserWarning,
-                stacklevel=3,
-            )
-        beta, theta, value = (np.stack([part[:kept] for part in parts]) for parts in zip(*records, strict=True))
-        return beta, theta, value, done
 
     def _checked(self, X: Any) -> Array:
         """New rows, none of them so far out that a linear predictor overflows."""

@@ -37,7 +37,7 @@ class Model(NamedTuple):
     rescale: bool  # draw the common scale of (β, τ, θ)
 
 
-class State(NamedTuple):
+class LogitState(NamedTuple):
     """Where a chain stands."""
 
     beta: Array  # (K−1, p)

@@ -1,4 +1,4 @@
-"""What a fit of the sparse logit leaves behind: draws for covariates as they came, and how good they are."""
+"""What a fit of the sparse logit leaves behind: draws for covariates as they came."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import measures, shortcomings
 from plackett.posterior.weights import CHUNK
 
 
@@ -64,72 +63,3 @@ class LogitDraws:
             own[start:stop] = np.take_along_axis(block, codes[start:stop, None, None], axis=2)[:, :, 0]
             start = stop
         return own.T.reshape(*self.penalty.shape, len(codes))
-
-
-@dataclass(frozen=True)
-class Measures:
-    """R-hat (NaN for a constant), bulk and tail ESS of each of some quantities."""
-
-    rhat: Array
-    ess_bulk: Array
-    ess_tail: Array
-
-    def __repr__(self) -> str:
-        rhat, ess = np.fmax.reduce(self.rhat, axis=None), np.fmin(self.ess_bulk, self.ess_tail).min()
-        return f"Measures(shape={self.rhat.shape}, worst R-hat {rhat:.2f}, smallest effective sample size {ess:,.0f})"
-
-
-@dataclass(frozen=True)
-class LogitDiagnostics:
-    """Measures of the coefficients (K, d), the intercepts (K,) and ln θ ()."""
-
-    coef: Measures
-    intercept: Measures
-    penalty: Measures
-
-    def __repr__(self) -> str:
-        return (
-            f"LogitDiagnostics of {self.coef.rhat.size} coefficients, their intercepts and the penalty:\n"
-            f"  worst R-hat {self.worst_rhat:.2f}, smallest effective sample size {self.smallest_ess:,.0f}"
-        )
-
-    @property
-    def worst_rhat(self) -> float:
-        """The largest R-hat; NaN (a constant) does not count."""
-        return float(np.nanmax(np.concatenate([part.rhat for part in self._parts()])))
-
-    @property
-    def smallest_ess(self) -> float:
-        """The smallest bulk or tail ESS."""
-        values = [size for part in self._parts() for size in (part.ess_bulk, part.ess_tail)]
-        return float(np.nanmin(np.concatenate(values)))
-
-    def _parts(self) -> list[Measures]:
-        parts = (self.coef, self.intercept, self.penalty)
-        return [Measures(*(np.ravel(value) for value in vars(part).values())) for part in parts]
-
-
-def diagnose(draws: LogitDraws) -> LogitDiagnostics | None:
-    """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
-    if draws.penalty.shape[1] < 4:
-        return None
-    parts = (draws.coef, draws.intercept, np.log(draws.penalty))
-    return LogitDiagnostics(*(Measures(*measures(part)) for part in parts))
-
-
-def advice(found: LogitDiagnostics | None, n_draws: int, learned: bool, sampler: str) -> str | None:
-    """A sentence for the user when the run is not good enough: what is wrong, and what to do."""
-    if found is None:
-        return f"{n_draws} draws a chain are too few to check convergence; use draws=1000 or more."
-    wrong = shortcomings(found)
-    if wrong is None:
-        return None
-    remedies = [f"draws={4 * n_draws}"]
-    if sampler == "holmes-held":
-        remedies.append("sampler='polya-gamma'")
-    if learned:
-        remedies.append("a fixed penalty such as penalty=1.0 (where classes are separable a learned one mixes slowly)")
-    return (
-        f"{wrong}. Coefficients and intervals may be off; average predictions are usually less affected. "
-        f"Try {' or '.join(remedies)}."
-    )

@@ -1,4 +1,4 @@
-"""The two samplers of the sparse logit and the chain they advance (Appendix A, corrected).
+"""The two samplers of the sparse logit, and how they advance a chain (Appendix A, corrected).
 
 "holmes-held": logistic latents with Kolmogorov–Smirnov mixing. "polya-gamma": Pólya-gamma weights from the package
 polyagamma. Both leave the same posterior; each turns a class against the rest into a normal regression.
@@ -8,15 +8,17 @@ HH06 is Holmes & Held (2006) with the corrections of van der Lans (2011) and Hol
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
+from plackett.inference.driver import Chain
+from plackett.inference.store import Portion
 from plackett.logit.conditionals import (
+    LogitState,
     Model,
-    State,
     log_likelihood,
     offset,
     rescale,
@@ -31,18 +33,6 @@ from plackett.model.race import Array
 DEVROYE_LIMIT = 100.0
 
 
-class Record(NamedTuple):
-    """Room for the draws of one chain."""
-
-    beta: Array  # (draws, K−1, p)
-    theta: Array  # (draws,)
-    value: Array  # (draws,), log-likelihoods
-
-    def window(self, first: int, last: int) -> Record:
-        """The part that the sweeps first ≤ t < last fill."""
-        return Record(self.beta[first:last], self.theta[first:last], self.value[first:last])
-
-
 @jit
 def n_turns(model):
     """How many classes take a turn in a sweep; with two classes the baseline's would repeat the other's."""
@@ -50,20 +40,18 @@ def n_turns(model):
 
 
 @jit
-def end_sweep(model, state, rng, t, keep, record):
-    """The scales, and draw t of the record.
+def end_sweep(model, state, rng, t, beta, theta, value):
+    """The scales, and draw t.
 
     Appendix A draws the τ of a class right after its β; here they wait for the other classes, which do not see them.
     """
     if model.rescale:
         rescale(model, state, rng)
     update_scales(model, state, rng)
-    if keep:
-        for k in range(state.beta.shape[0]):
-            for j in range(state.beta.shape[1]):
-                record.beta[t, k, j] = state.beta[k, j]
-        record.theta[t] = state.theta[0]
-        record.value[t] = log_likelihood(state.eta, model.y, 1.0)
+    for k in range(state.beta.shape[0]):
+        for j in range(state.beta.shape[1]):
+            beta[t, k, j] = state.beta[k, j]
+    theta[t], value[t] = state.theta[0], log_likelihood(state.eta, model.y, 1.0)
 
 
 @jit
@@ -81,16 +69,16 @@ def draw_latents(eta, offsets, y, k, rng, weight, response):
 
 
 @jit
-def sweeps_holmes_held(model, state, rng, n_sweeps, keep, record):
-    """Sweeps of Appendix A: {z, λ} | β, then β | z, λ, class by class; then τ and θ."""
+def sweeps_holmes_held(model, state, rng, beta, theta, value):
+    """Sweeps of Appendix A, until the draws are full: {z, λ} | β, then β | z, λ, class by class; then τ and θ."""
     n = model.y.size
     offsets, weight, response = np.empty(n), np.empty(n), np.empty(n)
-    for t in range(n_sweeps):
+    for t in range(theta.size):
         for k in range(n_turns(model)):
             offset(state.eta, k, offsets)
             draw_latents(state.eta[k], offsets, model.y, k, rng, weight, response)
             update_coefficients(model, state, k, weight, response, rng)
-        end_sweep(model, state, rng, t, keep, record)
+        end_sweep(model, state, rng, t, beta, theta, value)
 
 
 @jit
@@ -105,7 +93,7 @@ def tilts(eta, k, offsets, tilt):
 
 
 @jit
-def between_weights(model, state, k, offsets, omega, tilt, rng, t, keep, record):
+def between_weights(model, state, k, offsets, omega, tilt, rng, t, beta, theta, value):
     """All that lies between two draws of weights; returns the largest new tilt.
 
     β_k given ω: a normal regression with responses C_ik + (1{y_i = k} − 1/2)/ω_i and weights ω_i (PSW, section 4.3).
@@ -116,7 +104,7 @@ def between_weights(model, state, k, offsets, omega, tilt, rng, t, keep, record)
     update_coefficients(model, state, k, omega, response, rng)
     following = k + 1
     if following == n_turns(model):
-        end_sweep(model, state, rng, t, keep, record)
+        end_sweep(model, state, rng, t, beta, theta, value)
         following = 0
     return tilts(state.eta, following, offsets, tilt)
 
@@ -143,21 +131,18 @@ def draw_weights(tilt: Array, largest: float, rng: np.random.Generator, omega: A
 
 
 def sweeps_polya_gamma(
-    model: Model, state: State, rng: np.random.Generator, n_sweeps: int, keep: bool, record: Record
+    model: Model, state: LogitState, rng: np.random.Generator, beta: Array, theta: Array, value: Array
 ) -> None:
-    """Sweeps with Pólya-gamma weights: ω | β, then β | ω, class by class; then τ and θ (PSW)."""
+    """Sweeps with Pólya-gamma weights, until the draws are full: ω | β, then β | ω, class by class; then τ, θ (PSW)."""
     offsets, tilt, omega = np.empty((3, model.y.size))
     largest, turns = tilts(state.eta, 0, offsets, tilt), n_turns(model)
-    for t in range(n_sweeps):
+    for t in range(theta.size):
         for k in range(turns):
             draw_weights(tilt, largest, rng, omega)
-            largest = between_weights(model, state, k, offsets, omega, tilt, rng, t, keep, record)
+            largest = between_weights(model, state, k, offsets, omega, tilt, rng, t, beta, theta, value)
 
 
-SWEEPS = {
-    "holmes-held": lambda *args: sweeps_holmes_held(*args),
-    "polya-gamma": sweeps_polya_gamma,
-}
+SWEEPS = {"holmes-held": sweeps_holmes_held, "polya-gamma": sweeps_polya_gamma}
 
 
 def prepare(
@@ -188,24 +173,27 @@ def prepare(
     )
 
 
-def start(model: Model, rng: np.random.Generator) -> State:
+def start(model: Model, rng: np.random.Generator) -> LogitState:
     """A dispersed start: linear predictors of size about 2, θ around its prior mean, τ at its mean given θ."""
     free, p = model.n_classes - 1, model.X.shape[1]
     theta = model.penalty or model.shape / model.rate * np.exp(rng.standard_normal())
     tau = np.full((free, p), 2.0 / theta)
     tau[:, : model.n_unpenalised] = model.intercept_variance
     beta = 2.0 / np.sqrt(p) * rng.standard_normal((free, p))
-    return State(beta, tau, np.array([theta]), np.vstack([beta @ model.Xt, np.zeros(model.y.size)]))
+    return LogitState(beta, tau, np.array([theta]), np.vstack([beta @ model.Xt, np.zeros(model.y.size)]))
 
 
-def room(model: Model, n_draws: int) -> Record:
-    """An empty record."""
-    return Record(np.empty((n_draws, model.n_classes - 1, model.X.shape[1])), np.empty(n_draws), np.empty(n_draws))
+class LogitSampler:
+    """Advances chains, whose states are a `LogitState`; many short calls give the same chain as a long one."""
 
+    def __init__(self, sampler: str, model: Model):
+        from plackett.engines.numba import cores
 
-def advance(
-    sampler: str, model: Model, state: State, rng: np.random.Generator, n_sweeps: int, record: Record | None = None
-) -> None:
-    """Move a chain on, in place; many short calls give the same chain as a long one. No record: discard the draws."""
-    keep = record is not None
-    SWEEPS[sampler](model, state, rng, n_sweeps, keep, record if record is not None else room(model, 0))
+        self.sweeps, self.model, self.workers = SWEEPS[sampler], model, cores()
+
+    def advance(self, chain: Chain, tuning: bool, beta: Array, theta: Array, value: Array) -> None:
+        """Fill `beta` (n, K−1, p), `theta` (n,), and `value` with log-likelihoods."""
+        self.sweeps(self.model, chain.state, chain.rng, beta, theta, value)
+
+    def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
+        """The sweeps have nothing to tune."""

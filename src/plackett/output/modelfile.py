@@ -17,15 +17,14 @@ from plackett.classifier import PlackettLuceClassifier
 from plackett.data.columns import Category, Number
 from plackett.data.table import Table
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.diagnostics import DirectionDiagnostics
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.directions.summary import Portrait
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
-from plackett.logit.posterior import LogitDiagnostics, LogitDraws, Measures
+from plackett.logit.posterior import LogitDraws
 from plackett.output.files import whole_file
-from plackett.posterior.diagnostics import Diagnostics
+from plackett.posterior.diagnostics import Diagnostics, Measures, stored_diagnostics
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 
@@ -36,12 +35,12 @@ SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, L
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(Point, Gammas, GIGs, Draws, Diagnostics, LogUniform, Gamma, GIG),
-        *(DirectionDraws, DirectionPoint, DirectionDiagnostics, Portrait),
-        *(LogitDraws, LogitDiagnostics, Measures),
+        *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
+        *(DirectionDraws, DirectionPoint, Portrait, LogitDraws),
         *(Table, Number, Category),
     )
 }
+STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
 PLAIN = "biufcUSMm"  # kinds of arrays that hold nothing but values
 SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
 
@@ -120,8 +119,8 @@ class _Reader:
                 return {self.decode(k): self.decode(v) for k, v in pairs}
             case {"settings": str(kind), "params": params, "fitted": fitted} if kind in SETTINGS:
                 return self.build(SETTINGS[kind], params, fitted)
-            case {"record": str(kind), "fields": held} if kind in RECORDS:
-                return RECORDS[kind](**self.decode(held))
+            case {"record": str(kind), "fields": held} if kind in STORED:
+                return STORED[kind](**self.decode(held))
         raise ModelFileError(f"it holds {str(value)[:60]}, which this plackett does not know")
 
     def build(self, kind: Any, params: Any, fitted: Any) -> Any:

@@ -6,11 +6,11 @@ Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelma
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
@@ -20,6 +20,7 @@ from plackett.model.race import Array
 from plackett.posterior.weights import Draws, chunks
 
 PROBED = 20  # rows whose probabilities are diagnosed
+TOLERATED = 0.02  # Monte-Carlo error of an averaged probability
 
 
 def split(x: Array) -> Array:
@@ -93,39 +94,86 @@ def tail_ess(x: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Diagnostics:
-    """R-hat, bulk and tail ESS of every ln λ̄_kj (K, p), of ln a (NaN if fixed) and of probabilities of some rows."""
+class Measures:
+    """R-hat (NaN for a constant), bulk and tail ESS of each of some quantities."""
 
     rhat: Array
     ess_bulk: Array
     ess_tail: Array
-    shape_rhat: float
-    shape_ess_bulk: float
-    shape_ess_tail: float
-    probability_rhat: Array
-    probability_ess_bulk: Array
-    probability_ess_tail: Array
 
     def __repr__(self) -> str:
-        return (
-            f"Diagnostics of {self.rhat.size} weights, the shape and {self.probability_rhat.size} probabilities:\n"
-            f"  worst R-hat {self.worst_rhat:.2f}, smallest effective sample size {self.smallest_ess:,.0f}"
-        )
+        return f"Measures(shape={np.shape(self.rhat)}, {_summary(self.worst_rhat, self.smallest_ess)})"
 
     @property
     def worst_rhat(self) -> float:
         """The largest R-hat; NaN (a constant) does not count."""
-        return _extreme(np.nanmax, self.rhat, self.shape_rhat, self.probability_rhat)
+        return float(np.fmax.reduce(self.rhat, axis=None))
 
     @property
     def smallest_ess(self) -> float:
         """The smallest bulk or tail ESS."""
-        weights = (self.ess_bulk, self.ess_tail, self.shape_ess_bulk, self.shape_ess_tail)
-        return _extreme(np.nanmin, *weights, self.probability_ess_bulk, self.probability_ess_tail)
+        return float(np.fmin.reduce([self.ess_bulk, self.ess_tail], axis=None))
 
 
-def _extreme(function: Callable[..., Any], *values: Array | float) -> float:
-    return float(function(np.concatenate([np.ravel(v) for v in values])))
+@dataclass(frozen=True)
+class Diagnostics:
+    """Measures of a run by the names of what was measured, and the error of averaged probabilities.
+
+    Of weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a (NaN if
+    fixed), `.probability_rhat` and so on of class probabilities (row, K) of some rows. Of learned directions, whose
+    components have no identity across chains: of probabilities alone. Of the sparse logit: `.coef.rhat` (K, d),
+    `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on.
+    """
+
+    groups: dict[str, Measures]
+    monte_carlo_error: float = np.nan  # standard error between chains of averaged probabilities
+
+    def __getattr__(self, name: str) -> Any:
+        groups: dict[str, Measures] = vars(self).get("groups", {})
+        if name in groups:
+            return groups[name]
+        group = next((group for group in groups if name.startswith(f"{group}_")), "weights")
+        if group in groups and name.removeprefix(f"{group}_") in ("rhat", "ess_bulk", "ess_tail"):
+            return getattr(groups[group], name.removeprefix(f"{group}_"))
+        raise AttributeError(f"there is no {name!r} among {', '.join(groups)}")
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{np.size(found.rhat)} {name}" for name, found in self.groups.items())
+        error = f", error of averages {self.monte_carlo_error:.3f}" if self.predictive else ""
+        return f"Diagnostics ({sizes}):\n  {_summary(self.worst_rhat, self.smallest_ess)}{error}"
+
+    @property
+    def predictive(self) -> bool:
+        """Whether nothing but predictions was measured."""
+        return list(self.groups) == ["probability"]
+
+    @property
+    def worst_rhat(self) -> float:
+        """The largest R-hat; NaN (a constant) does not count."""
+        return float(np.fmax.reduce([found.worst_rhat for found in self.groups.values()]))
+
+    @property
+    def smallest_ess(self) -> float:
+        """The smallest bulk or tail ESS."""
+        return float(np.fmin.reduce([found.smallest_ess for found in self.groups.values()]))
+
+
+def _summary(rhat: float, ess: float) -> str:
+    return f"worst R-hat {rhat:.2f}, smallest effective sample size {ess:,.0f}"
+
+
+def stored_diagnostics(**fields: Any) -> Diagnostics:
+    """Diagnostics from what a model file holds; the first files had other records for each kind of model."""
+    if "groups" in fields:
+        return Diagnostics(**fields)
+    if "coef" in fields:
+        return Diagnostics(fields)
+    error = fields.pop("monte_carlo_error", np.nan)
+    groups: dict[str, dict[str, Any]] = {}
+    for name, value in fields.items():
+        group = next((group for group in ("shape", "probability") if name.startswith(f"{group}_")), "weights")
+        groups.setdefault(group, {})[name.removeprefix(f"{group}_")] = value
+    return Diagnostics({group: Measures(**found) for group, found in groups.items()}, error)
 
 
 def measures(x: Array) -> tuple[Array, Array, Array]:
@@ -138,68 +186,87 @@ def measures(x: Array) -> tuple[Array, Array, Array]:
     return rhats, bulks, tails
 
 
-def diagnose(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
-    """Diagnostics of a run, or None if it is too short for any (fewer than 4 draws a chain)."""
-    C, D = draws.shape.shape
-    if D < 4:
+def diagnose(**quantities: Array | None) -> Diagnostics | None:
+    """Diagnostics of arrays (chain, draw, …) by their names; None if there are fewer than 4 draws a chain.
+
+    A quantity that is None was fixed. Of ``probability`` (chain, draw, row, K) the error of the averages is told too.
+    """
+    if any(x is not None and x.shape[1] < 4 for x in quantities.values()):
         return None
-    a = (np.nan, np.nan, np.nan)
-    if learned:
-        a = tuple(float(m) for m in measures(np.log(draws.shape)))  # type: ignore[assignment]
-    n = features.shape[0]
-    some = features[np.linspace(0, n - 1, min(PROBED, n)).astype(int)]
-    probabilities = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
-    probabilities = np.moveaxis(probabilities.reshape(len(some), C, D, -1), 0, 2)
-    return Diagnostics(*measures(draws.log_weights), *a, *measures(probabilities))
+    fixed = Measures(*np.full(3, np.nan))
+    groups = {name: fixed if x is None else Measures(*measures(x)) for name, x in quantities.items()}
+    probability = quantities.get("probability")
+    error = np.nan
+    if probability is not None and len(probability) > 1:
+        by_chain = probability.mean(axis=1)
+        error = float(np.sqrt(by_chain.var(axis=0, ddof=1).mean() / len(by_chain)))
+    return Diagnostics(groups, error)
 
 
-class Verdict(Protocol):
-    """What decides whether a run was good enough."""
-
-    @property
-    def worst_rhat(self) -> float:
-        """The largest R-hat."""
-        ...
-
-    @property
-    def smallest_ess(self) -> float:
-        """The smallest effective sample size."""
-        ...
+def probed(n: int) -> npt.NDArray[np.intp]:
+    """The rows, of so many, whose probabilities are diagnosed."""
+    return np.linspace(0, n - 1, min(PROBED, n)).astype(np.intp)
 
 
-def shortcomings(found: Verdict, wanted: float = 400) -> str | None:
-    """What is wrong with a run, and by how much; None where nothing is."""
+def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
+    """Of ln λ̄, of ln a where it is learned, and of probabilities."""
+    some = features[probed(features.shape[0])]
+    probability = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
+    return diagnose(
+        weights=draws.log_weights,
+        shape=np.log(draws.shape) if learned else None,
+        probability=np.moveaxis(probability.reshape(len(some), *draws.shape.shape, -1), 0, 2),
+    )
+
+
+def shortcomings(found: Diagnostics, target: float | None = None) -> str | None:
+    """What is wrong with a run, and by how much; None where nothing is.
+
+    Chains over directions visit different modes: their predictions are asked to agree, and to reach a target if there
+    is one.
+    """
+    wanted = 400 if target is None else target
     problems = []
-    if found.worst_rhat > 1.01:
-        problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
-    if found.smallest_ess < wanted:
+    if found.predictive and found.monte_carlo_error > TOLERATED:
         problems.append(
-            f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least {wanted:g})"
+            f"averaged probabilities differ between chains, by a standard error of {found.monte_carlo_error:.3f} "
+            f"(R-hat up to {found.worst_rhat:.2f})"
         )
+    if not found.predictive and found.worst_rhat > 1.01:
+        problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
+    if found.smallest_ess < wanted and not (found.predictive and target is None):
+        size = f"effective sample size{' of a probability' if found.predictive else ''}"
+        problems.append(f"the smallest {size} is {found.smallest_ess:.0f} (should be at least {wanted:g})")
     return " and ".join(problems) or None
 
 
-def advice(found: Diagnostics | None, settings: Any, end: str | None) -> str | None:
+def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str = "") -> str | None:
     """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do.
 
     Parameters
     ----------
     found : Diagnostics or None
         None where there are too few draws to tell.
-    settings : Gibbs
+    settings : Gibbs or classifier
         Those of the run, complete.
     end : str or None
         The limit that ended the run before there was enough, if one did.
+    other : str
+        What may help besides a longer run.
     """
     if found is None:
-        return f"fewer than 4 draws a chain are too few to check convergence. Try {more(settings, end, 1000)}."
-    wrong = shortcomings(found, 400 if settings.target_ess is None else settings.target_ess)
+        return f"fewer than 4 draws a chain are too few to check convergence. Try {more(settings, end, 250)}."
+    wrong = shortcomings(found, settings.target_ess)
     if wrong is None:
         return None
-    goes_on = ", or Gibbs(target_ess=400), which goes on until they are good enough"
+    longer, name = more(settings, end), type(settings).__name__
+    if found.predictive:
+        return f"{wrong}. Try {name}(chains={2 * settings.chains}), or {longer}{other}."
+    if settings.target_ess is None and end is None:
+        longer += f", or {name}(target_ess=400), which goes on until they are good enough"
     return (
-        f"{wrong}. Weights and intervals may be off; average predictions are usually less affected. "
-        f"Try {more(settings, end)}{goes_on if settings.target_ess is None and end is None else ''}."
+        f"{wrong}. Estimates and intervals may be off; average predictions are usually less affected. "
+        f"Try {longer}{other}."
     )
 
 
@@ -207,4 +274,5 @@ def more(settings: Any, end: str | None, at_least: int = 0) -> str:
     """Four times what the run was given of that which ended it: time, iterations up to a target, or draws."""
     name = end or ("draws" if settings.target_ess is None else "max_draws")
     value = 4 * getattr(settings, name)
-    return f"Gibbs({name}={f'{value:g}' if name == 'max_seconds' else max(value, at_least)})"
+    number = f"{value:g}" if name == "max_seconds" else max(value, at_least)
+    return f"{type(settings).__name__}({name}={number})"

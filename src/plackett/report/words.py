@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 import plackett
-from plackett.directions.diagnostics import TOLERATED
 from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Variational
 from plackett.logit.posterior import LogitDraws
 from plackett.output.summary import how, resolved, worth
-from plackett.posterior.diagnostics import shortcomings
+from plackett.posterior.diagnostics import TOLERATED, shortcomings
 from plackett.priors import GIG
 
 CITATION = """\

@@ -36,7 +36,7 @@ from plackett.inference.sweeps import SHAPE, normalise
 from plackett.model.race import Array
 
 
-class Chain(NamedTuple):
+class CachedChain(NamedTuple):
     """The current point and room for a proposal; Λ need not be 1 between moves."""
 
     theta: Array  # (K, p)
@@ -57,15 +57,15 @@ class Chain(NamedTuple):
 
 
 CHAIN = record(
-    Chain, TABLE, TABLE, REALS, REALS, TABLE, REALS, REALS, REALS, TABLE, REALS, REALS, TABLE, TABLE, REALS, TABLE
+    CachedChain, TABLE, TABLE, REALS, REALS, TABLE, REALS, REALS, REALS, TABLE, REALS, REALS, TABLE, TABLE, REALS, TABLE
 )
 
 
-def make_chain(theta: Array, numbers: Array, columns: Columns) -> Chain:
+def make_chain(theta: Array, numbers: Array, columns: Columns) -> CachedChain:
     """Room for a chain; θ and the numbers are shared with the caller, the caches are filled by `refresh`."""
     K, p = theta.shape
     N = int(columns.start[-1])
-    return Chain(
+    return CachedChain(
         theta, np.empty((K, p)), numbers, np.ones(1), np.ones((K, N)), np.ones(N), np.zeros(K + 1), np.zeros(K),
         np.ones((K, N)), np.ones(N), np.zeros(K + 1), np.empty((K, p)), np.empty((K, p)), np.empty(K * p),
         np.ones((K + 1, N)),

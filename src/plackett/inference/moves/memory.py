@@ -24,7 +24,7 @@ WIDE = 2000  # weights beyond which nothing is learned
 PROBED = 6  # blocks on which the width of their laws is chosen
 
 
-class Seen(NamedTuple):
+class Sweeps(NamedTuple):
     """S sweeps: the states they began from and what they counted."""
 
     theta: Array  # (S, M) ln λ̄, M = Kp
@@ -34,14 +34,14 @@ class Seen(NamedTuple):
     chain: Integers  # (S,)
 
 
-class Past(NamedTuple):
-    """Memories for leaps of everything and of parts."""
+class Laws(NamedTuple):
+    """What tuning has learned: memories for leaps of everything and of parts."""
 
     whole: Memory
     parts: Memory
 
 
-def watch(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Seen:
+def counted_sweeps(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Sweeps:
     """One sampled pass from each of the states (chain, draw, K, p)."""
     C, R, K, p = log_weights.shape
     S, room = C * R, make_room(panels, K)
@@ -51,10 +51,10 @@ def watch(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Seen:
         race(panels, theta[s], np.uint64(key), room)
         wins[s], exposure[s] = room.wins.ravel(), room.exposure[0] / room.exposure.mean()
     chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # the halves of a single one
-    return Seen(theta.reshape(S, -1), np.log(shapes).ravel(), wins, np.tile(np.log(exposure), K), chain)
+    return Sweeps(theta.reshape(S, -1), np.log(shapes).ravel(), wins, np.tile(np.log(exposure), K), chain)
 
 
-def log_laws(laws: Seen, kappa: Array, spread: float, block: Array, theta: Array, log_shape: Array) -> Array:
+def log_laws(laws: Sweeps, kappa: Array, spread: float, block: Array, theta: Array, log_shape: Array) -> Array:
     """ln q_s(θ_B | θ_−B) of `Memory` at points θ (T, M) and ln a (T,), up to a constant: (T, S).
 
     κ (S, M) is 0 where a law has won no rows; the block is 1 at its weights and 0 elsewhere.
@@ -74,14 +74,14 @@ def log_laws(laws: Seen, kappa: Array, spread: float, block: Array, theta: Array
     return value
 
 
-def slow_blocks(seen: Seen, n_chains: int, mirror: Integers, n_features: int) -> tuple[list[Integers], Array]:
+def slow_blocks(sweeps: Sweeps, n_chains: int, mirror: Integers, n_features: int) -> tuple[list[Integers], Array]:
     """Variables that change slowly and together, and how often to try each block.
 
     Activity λ/(λ + level) is averaged over windows; the covariance of the averages is what mixes last. Each variable
     (a feature with its mirror) heads a block with those whose averages go with its own, and is tried by its variance.
     """
-    M = seen.theta.shape[1]
-    weights = np.exp(seen.theta)
+    M = sweeps.theta.shape[1]
+    weights = np.exp(sweeps.theta)
     activity = (weights / (weights + 0.1 / M)).reshape(n_chains, -1, M)
     length = max(activity.shape[1] // WINDOWS, 1)
     windows = activity[:, : activity.shape[1] // length * length].reshape(n_chains, -1, length, M).mean(axis=2)
@@ -102,23 +102,25 @@ def slow_blocks(seen: Seen, n_chains: int, mirror: Integers, n_features: int) ->
     return blocks, np.array(chance)
 
 
-def remember(seen: Seen, n_classes: int, blocks: list[Integers], chance: Array, learn: bool) -> Memory:
+def remember(sweeps: Sweeps, n_classes: int, blocks: list[Integers], chance: Array, learn: bool) -> Memory:
     """Laws from sweeps, as wide and as sparse as makes the states of each chain likeliest under those of the others."""
-    p = seen.theta.shape[1] // n_classes
-    spread = max(SPREAD * float(seen.log_shape.std()), 0.01) if learn else 0.0
+    p = sweeps.theta.shape[1] // n_classes
+    spread = max(SPREAD * float(sweeps.log_shape.std()), 0.01) if learn else 0.0
     masks = [np.tile(np.isin(np.arange(p), block), n_classes) * 1.0 for block in blocks]
     likeliest = np.argsort(-chance, kind="stable")[:PROBED]
-    of_others = np.where(seen.chain[:, None] != seen.chain, 0.0, -np.inf)
+    of_others = np.where(sweeps.chain[:, None] != sweeps.chain, 0.0, -np.inf)
     shapes, heights = [], []
     for wider, chances in product(WIDER, CHANCE):
-        kappa = np.where(seen.wins > chances, np.exp(seen.log_shape)[:, None] + seen.wins / wider, 0.0)
-        found = [log_laws(seen, kappa, spread, masks[b], seen.theta, seen.log_shape) for b in likeliest]
+        kappa = np.where(sweeps.wins > chances, np.exp(sweeps.log_shape)[:, None] + sweeps.wins / wider, 0.0)
+        found = [log_laws(sweeps, kappa, spread, masks[b], sweeps.theta, sweeps.log_shape) for b in likeliest]
         shapes.append(kappa)
         heights.append(sum(float(np.median(logsumexp(value + of_others, axis=1))) for value in found))
-    return tables(seen, shapes[int(np.argmax(heights))], spread, n_classes, blocks, chance)
+    return tables(sweeps, shapes[int(np.argmax(heights))], spread, n_classes, blocks, chance)
 
 
-def tables(seen: Seen, kappa: Array, spread: float, n_classes: int, blocks: list[Integers], chance: Array) -> Memory:
+def tables(
+    sweeps: Sweeps, kappa: Array, spread: float, n_classes: int, blocks: list[Integers], chance: Array
+) -> Memory:
     """Laws and blocks as the leap reads them."""
     S, p = len(kappa), kappa.shape[1] // n_classes
     won = kappa > 0
@@ -127,9 +129,9 @@ def tables(seen: Seen, kappa: Array, spread: float, n_classes: int, blocks: list
         table = values.reshape(S, n_classes, p)
         return np.array([table[:, :, block].sum(axis=(1, 2)) for block in blocks]).reshape(len(blocks), S)
 
-    known = np.where(won, kappa * seen.log_exposure - gammaln(np.where(won, kappa, 1.0)), 0.0)
+    known = np.where(won, kappa * sweeps.log_exposure - gammaln(np.where(won, kappa, 1.0)), 0.0)
     return Memory(
-        exposure=np.ascontiguousarray(np.exp(seen.log_exposure[:, :p]).T),
+        exposure=np.ascontiguousarray(np.exp(sweeps.log_exposure[:, :p]).T),
         kappa=np.ascontiguousarray(kappa.T),
         taken=np.ascontiguousarray(won.T * 1.0),
         won=kappa.sum(axis=1),
@@ -140,20 +142,20 @@ def tables(seen: Seen, kappa: Array, spread: float, n_classes: int, blocks: list
         block_won=in_blocks(kappa),
         block_idle=in_blocks(np.where(won, 0.0, 1.0)),
         block_known=in_blocks(known),
-        block_rate=in_blocks(np.where(won, 0.0, seen.log_exposure)),
-        log_shape=seen.log_shape,
+        block_rate=in_blocks(np.where(won, 0.0, sweeps.log_exposure)),
+        log_shape=sweeps.log_shape,
         spread=np.array([spread]),
     )
 
 
-def nothing(n_features: int) -> Past:
+def nothing(n_features: int) -> Laws:
     """No laws: leaps do nothing."""
     none = np.empty((0, n_features))
-    empty = tables(Seen(none, np.empty(0), none, none, np.empty(0, np.int64)), none, 0.0, 1, [], np.empty(0))
-    return Past(empty, empty)
+    empty = tables(Sweeps(none, np.empty(0), none, none, np.empty(0, np.int64)), none, 0.0, 1, [], np.empty(0))
+    return Laws(empty, empty)
 
 
-def learn(panels: Any, log_weights: Array, shapes: Array, mirror: Integers, learn_shape: bool) -> Past:
+def learn(panels: Any, log_weights: Array, shapes: Array, mirror: Integers, learn_shape: bool) -> Laws:
     """Laws from states (chain, draw, K, p) and their a.
 
     What a chain will compute with is summed without a library's matrix product, whose last bits depend on threads.
@@ -161,7 +163,7 @@ def learn(panels: Any, log_weights: Array, shapes: Array, mirror: Integers, lear
     C, R, K, p = log_weights.shape
     if C * R < 2 or K * p > WIDE:
         return nothing(p)
-    seen = watch(panels, log_weights, shapes, seed=C * R)
-    whole = remember(seen, K, [np.arange(p)], np.ones(1), learn_shape)
-    blocks, chance = slow_blocks(seen, C, mirror, p)
-    return Past(whole, remember(seen, K, blocks, chance, learn_shape) if blocks else nothing(p).parts)
+    sweeps = counted_sweeps(panels, log_weights, shapes, seed=C * R)
+    whole = remember(sweeps, K, [np.arange(p)], np.ones(1), learn_shape)
+    blocks, chance = slow_blocks(sweeps, C, mirror, p)
+    return Laws(whole, remember(sweeps, K, blocks, chance, learn_shape) if blocks else nothing(p).parts)

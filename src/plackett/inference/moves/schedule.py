@@ -9,7 +9,7 @@ import numpy as np
 from plackett.compute.compiled import inner, jit
 from plackett.inference.moves.chain import refresh
 from plackett.inference.moves.leap import leap
-from plackett.inference.moves.memory import Past
+from plackett.inference.moves.memory import Laws
 from plackett.inference.moves.mirror import mirror
 from plackett.inference.moves.rows import Columns, copy_table
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
@@ -82,22 +82,22 @@ def first_plan(columns: Columns, n_classes: int) -> Array:
     return plan
 
 
-def leap_shares(past: Past, runs: Array, gains: Array) -> Array:
+def leap_shares(laws: Laws, runs: Array, gains: Array) -> Array:
     """Shares of the budget for leaps and parts: the more of them are accepted, the more."""
     tried = np.maximum(runs[LEAP:], 1.0)
     worth = np.maximum(1.0 - WORTHLESS * tried / np.maximum(gains[LEAP:], 1e-9), 0.0)
     share = np.where(runs[LEAP:] > 0, MOST * worth, UNKNOWN)
-    share *= [past.whole.won.size > 0, past.parts.won.size > 0]
+    share *= [laws.whole.won.size > 0, laws.parts.won.size > 0]
     share[1] *= 1.0 - (share[0] / MOST[0]) ** 2  # where leaps succeed, parts are not needed
     return share
 
 
-def adapted_plan(columns: Columns, n_classes: int, past: Past, runs: Array, gains: Array, budget: float) -> Array:
+def adapted_plan(columns: Columns, n_classes: int, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
     """More runs for moves that moved much for their work, fewer for the others, within the budget."""
-    work = works(columns, n_classes, past.whole.won.size)
+    work = works(columns, n_classes, laws.whole.won.size)
     plan, budget = first_plan(columns, n_classes), budget * sweep_work(columns, n_classes)
     budget = max(budget - upkeep(columns, n_classes), 0.1 * budget)
-    share = leap_shares(past, runs, gains)
+    share = leap_shares(laws, runs, gains)
     plan[LEAP:] = share * budget / work[LEAP:]
     budget -= share.sum() * budget
     plan[REDRAW] = min(REDRAWS, 0.5 * budget / work[REDRAW])
@@ -125,7 +125,7 @@ def movement(weights, before, level):
 
 
 @jit
-def run_move(columns, chain, rng, target, past, move, tries):
+def run_move(columns, chain, rng, target, laws, move, tries):
     """One run of one move, in which leaps are tried several times; returns how often it moved."""
     if move == REDRAW:
         return int(redraw_inactive(columns, chain, rng, target))
@@ -135,7 +135,7 @@ def run_move(columns, chain, rng, target, past, move, tries):
         return int(mirror(columns, chain, rng))
     if move < LEAP:
         return int(exchange(columns, chain, rng, move - SWAP))
-    return leap(columns, chain, rng, target, past.whole if move == LEAP else past.parts, tries)
+    return leap(columns, chain, rng, target, laws.whole if move == LEAP else laws.parts, tries)
 
 
 @jit
@@ -154,7 +154,7 @@ def sweep(panels, chain, rng, target, room):
 
 
 @jit
-def iterations(panels, columns, chain, rng, target, plan, past, room, runs, gains, watch, draws, shapes, values):
+def iterations(panels, columns, chain, rng, target, plan, laws, room, runs, gains, tuning, draws, shapes, values):
     """Record the state, sweep, run the moves, and so on until `draws` is full.
 
     Every iteration starts from θ and a alone: Λ is drawn and the caches are made afresh, so that a chain can be
@@ -173,10 +173,10 @@ def iterations(panels, columns, chain, rng, target, plan, past, room, runs, gain
             if move == LEAP:
                 times, tries = min(times, 1), times
             for _ in range(times):
-                if watch:
+                if tuning:
                     copy_table(before, chain.weights)
-                moved = run_move(columns, chain, rng, target, past, move, tries)
-                if watch:
+                moved = run_move(columns, chain, rng, target, laws, move, tries)
+                if tuning:
                     runs[move] += tries
                     if move >= LEAP:
                         gains[move] += moved

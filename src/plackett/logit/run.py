@@ -1,0 +1,67 @@
+"""A run of the chains of the sparse logit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.engines.base import canonical_order
+from plackett.inference.driver import Chain, Run, Source
+from plackett.inference.limits import Clock
+from plackett.logit.posterior import LogitDraws
+from plackett.model.race import Array
+from plackett.posterior.diagnostics import Diagnostics, advice, diagnose
+
+if TYPE_CHECKING:
+    from plackett.logit.classifier import SparseLogitClassifier
+
+
+class LogitRun(Run):
+    """Draws of β (K−1, 1+d) and θ for the covariates (X − mean)/scale; penalty None samples θ ~ Gam(*prior)."""
+
+    def __init__(
+        self,
+        settings: SparseLogitClassifier,
+        source: Source,
+        X: Array,
+        codes: npt.NDArray[np.intp],
+        mean: Array,
+        scale: Array,
+        penalty: float | None,
+        prior: tuple[float, float],
+    ):
+        from plackett.logit import samplers
+
+        if settings.sampler == "polya-gamma":
+            samplers.polya_gamma_generator()  # or an error that says how to get it
+        self.name, self.mean, self.scale = settings.sampler, mean, scale
+        Z = (X - mean) / scale
+        order, _ = canonical_order(Z, codes)
+        intercept = settings.intercept_scale, settings.penalize_intercept
+        n_classes, extra_moves = int(codes.max()) + 1, settings.moves == "all"
+        model = samplers.prepare(Z[order], codes[order], n_classes, penalty, prior, *intercept, extra_moves)
+        generators = [np.random.default_rng(seed) for seed in source.seed.spawn(settings.chains)]
+        chains = [Chain(samplers.start(model, rng), rng) for rng in generators]
+        runner = samplers.LogitSampler(settings.sampler, model)
+        shapes = {"beta": (n_classes - 1, model.X.shape[1]), "theta": (), "value": ()}
+        clock = Clock(settings.max_seconds, type(settings).__name__)
+        super().__init__(settings, source, runner, chains, shapes, (settings.sampler, *model), clock)
+
+    def posterior(self) -> LogitDraws:
+        """The draws so far, for the covariates as they came."""
+        draws = self.draws()
+        return LogitDraws.from_standardised(draws["beta"], draws["theta"], self.mean, self.scale)
+
+    def measure(self) -> Diagnostics | None:
+        """R-hat and ESS of coefficients, intercepts and ln θ of the draws so far."""
+        draws = self.posterior()
+        return diagnose(coef=draws.coef, intercept=draws.intercept, penalty=np.log(draws.penalty))
+
+    def advice(self, end: str | None) -> str | None:
+        """With what else may help."""
+        other = ["sampler='polya-gamma'"] if self.settings.sampler == "holmes-held" else []
+        if self.settings.penalty == "learn":
+            other.append("a fixed penalty such as penalty=1.0 (where classes are separable a learned one mixes slowly)")
+        return advice(self.diagnose(), self.settings, end, "".join(f", or {remedy}" for remedy in other))
