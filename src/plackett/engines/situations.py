@@ -24,10 +24,10 @@ import numpy.typing as npt
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import dot
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, runs
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, check_counts, runs
+from plackett.engines.draws import begin, mixed, share_out, stream_of
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.responses.base import Outcomes, Response, Whole, checked
-from plackett.responses.draws import begin, mixed, share_out, stream_of
 
 BLOCK = 4096  # entries in a block, where there are not more than
 BLOCKS = 64
@@ -170,12 +170,7 @@ class NumpySituations:
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure, a function of the weights and the key alone."""
-        count = self.outcomes.counts
-        if (count != np.round(count)).any():
-            raise ValueError(
-                "a sampler takes whole numbers as counts (a count of 2 is two situations), got "
-                f"{count[count != np.round(count)][0]}; 'em' and 'variational' take any."
-            )
+        check_counts(self.outcomes.counts, "counts", "situations")
         return self._stats(weights, key)
 
     def values(self, weights: Weights) -> Array:
