@@ -59,13 +59,17 @@ def laws_of(W, n_classes, mirror, learn, lower, upper, seed=5):
     return Laws(whole, remember(sweeps, n_classes, blocks, np.array([1.0, 2.0]), learn))
 
 
-def setting(n_classes, shape, n=7, d=2, rate=1.0, seed=3):
-    """Random features with mirrors; shape is a number (fixed) or (lower, upper) of a log-uniform prior."""
+def setting(n_classes, shape, n=7, d=2, rate=1.0, seed=3, copies=1):
+    """Random features with mirrors; shape is a number (fixed) or (lower, upper) of a log-uniform prior.
+
+    With copies, every row comes so often, and what is tested sees copies with the same outcome as one row of a weight.
+    """
     learn = isinstance(shape, tuple)
     lower, upper = shape if learn else (shape, shape)
     maker = ExpFeatures().fit(np.random.default_rng(seed).normal(size=(n, d)))
-    W = maker.transform(np.random.default_rng(seed).normal(size=(n, d)))
-    columns = lay_out(W, np.arange(n) % n_classes, n_classes, maker.mirrors_)
+    W = np.repeat(maker.transform(np.random.default_rng(seed).normal(size=(n, d))), copies, axis=0)
+    weight = None if copies == 1 else np.ones(len(W))
+    columns = lay_out(W, np.arange(len(W)) % n_classes, n_classes, maker.mirrors_, weight)
     table = tabulate(LogUniform(*shape) if learn else LogUniform())
     laws = laws_of(W, n_classes, maker.mirrors_, learn, lower, upper)
     return Setting(W, columns, n_classes, lower, upper, Target(rate, learn, *table), laws)
@@ -75,7 +79,7 @@ _example = setting(2, 0.3)
 MATRIX, VECTOR, INTEGERS, BLOCK = types.float64[:, ::1], types.float64[::1], types.int64[::1], types.float64[:, :, ::1]
 COLUMNS, CHAIN = typeof(_example.columns), typeof(make_chain(np.zeros((2, 5)), np.zeros(4), _example.columns))
 RNG, TARGET, LAWS = typeof(np.random.default_rng(0)), typeof(_example.target), typeof(_example.laws)
-PANELS = types.NamedTuple((BLOCK, *[INTEGERS] * 4, MATRIX), Panels)
+PANELS = types.NamedTuple((BLOCK, *[INTEGERS] * 4, VECTOR, types.boolean[::1], MATRIX), Panels)
 ROOM = types.NamedTuple((*[MATRIX] * 5, VECTOR), Room)
 MODEL = (RNG, MATRIX, COLUMNS, TARGET, LAWS, types.float64, types.float64)
 OUT = (BLOCK, VECTOR, types.int64[:, ::1])
@@ -180,21 +184,37 @@ def plain_sweep(rng, W, y, theta, a, rate, lower, upper):
 
 
 @compiled
-def columns_of(W, y, n_classes, fixed):
-    """Rows sorted by class, each class padded to a multiple of eight rows of zeros."""
+def counted(W, y, merge):
+    """How many rows each row stands for: ones, or the first of equal rows with the same outcome for all of them."""
+    count = np.ones(y.size)
+    for i in range(y.size if merge else 0):
+        for first in range(i):
+            if count[first] > 0.0 and y[first] == y[i] and np.all(W[first] == W[i]):
+                count[first], count[i] = count[first] + 1.0, 0.0
+                break
+    return count
+
+
+@compiled
+def columns_of(W, y, count, n_classes, fixed):
+    """Rows that stand for some, sorted by class, each class padded to a multiple of eight rows of zeros."""
     size, start = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes + 1, dtype=np.int64)
-    for k in y:
-        size[k] += 1
+    of_class = np.zeros(n_classes)
+    for i in range(y.size):
+        size[y[i]] += count[i] > 0.0
+        of_class[y[i]] += count[i]
     place = np.zeros(n_classes, dtype=np.int64)
     for k in range(n_classes):
         place[k] = start[k]
         start[k + 1] = start[k] + (size[k] + 7) // 8 * 8
-    packed = np.zeros((W.shape[1], start[n_classes]))
-    for i in range(y.size):
+    packed, weight = np.zeros((W.shape[1], start[n_classes])), np.zeros(start[n_classes] if fixed.weight.size else 0)
+    for i in np.flatnonzero(count):
         for j in range(W.shape[1]):
             packed[j, place[y[i]]] = W[i, j]
+        if fixed.weight.size:
+            weight[place[y[i]]] = count[i]
         place[y[i]] += 1
-    return Columns(packed, start, size, fixed.mirror, fixed.near, fixed.level)
+    return Columns(packed, start, size, fixed.mirror, fixed.near, fixed.level, weight, of_class)
 
 
 @compiled
@@ -208,13 +228,13 @@ def chain_of(theta, numbers, N):
 
 
 @compiled
-def panels_of(W, y, n_classes):
+def panels_of(W, y, count, n_classes):
     """One panel and one block for each class that has rows, and room for a pass."""
     n, p = W.shape
     size, Q = np.zeros(n_classes, dtype=np.int64), 0
-    for k in y:
-        Q += size[k] == 0
-        size[k] += 1
+    for i in np.flatnonzero(count):
+        Q += size[y[i]] == 0
+        size[y[i]] += 1
     values, weight = np.ones((Q, p, LANES)), np.zeros((Q, LANES))
     fill, first, block_class = np.zeros(Q, dtype=np.int64), np.zeros(Q, dtype=np.int64), np.zeros(Q, dtype=np.int64)
     block_start = np.zeros(Q + 1, dtype=np.int64)
@@ -224,15 +244,18 @@ def panels_of(W, y, n_classes):
             block_class[q], fill[q], first[q], block_start[q + 1] = k, size[k], row, q + 1
             lane = 0
             for i in range(n):
-                if y[i] == k:
-                    weight[q, lane] = 1.0
+                if y[i] == k and count[i] > 0.0:
+                    weight[q, lane] = count[i]
                     for j in range(p):
                         values[q, j, lane] = W[i, j]
                     lane += 1
             row += size[k]
             q += 1
-    panels = Panels(values, fill, first, block_start, block_class, weight)
-    K = n_classes
+    block_weight, plain, K = np.zeros(Q), np.zeros(Q, dtype=np.bool_), n_classes
+    for q in range(Q):
+        block_weight[q] = np.sum(weight[q])
+        plain[q] = np.all(weight[q, : fill[q]] == 1.0)
+    panels = Panels(values, fill, first, block_start, block_class, block_weight, plain, weight)
     room = Room(np.empty((K, p)), np.empty((K, p)), np.empty((1, p)), np.empty((Q, p)), np.empty((Q, p)), np.empty(Q))
     return panels, room
 
@@ -255,7 +278,8 @@ def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, laws, lo
         draw_data(rng, W, theta, y)
         if t % plain_every == 0:
             numbers[SHAPE] = plain_sweep(rng, W, y, theta, numbers[SHAPE], target.rate, lower, upper)
-        columns = columns_of(W, y, K, fixed)
+        count = counted(W, y, fixed.weight.size > 0)
+        columns = columns_of(W, y, count, K, fixed)
         chain = chain_of(theta, numbers, columns.start[K])
         refresh(columns, chain)
         for _ in range(repeats):
@@ -275,9 +299,10 @@ def from_iterations(iterations, rng, W, fixed, target, laws, lower, upper, plan,
     runs, gains = np.zeros(plan.size), np.zeros(plan.size)
     for t in range(shapes.size):
         draw_data(rng, W, theta, y)
-        columns = columns_of(W, y, K, fixed)
+        count = counted(W, y, fixed.weight.size > 0)
+        columns = columns_of(W, y, count, K, fixed)
         chain = chain_of(theta, numbers, columns.start[K])
-        panels, room = panels_of(W, y, K)
+        panels, room = panels_of(W, y, count, K)
         iterations(panels, columns, chain, rng, target, plan, laws, room, runs, gains, False, draw, shape, value)
         thetas[t], shapes[t], codes[t] = theta, numbers[SHAPE], y
 
@@ -310,9 +335,9 @@ def room_for(n, s):
 
 
 @lru_cache
-def direct_draws(K, shape):
+def direct_draws(K, shape, copies=1):
     """A setting and the statistics of draws from its prior and model."""
-    s = setting(K, shape)
+    s = setting(K, shape, copies=copies)
     out = room_for(DIRECT, s)
     from_the_model(np.random.default_rng(99), s.features, s.lower, s.upper, *out)
     return s, statistics(s.features, *out)
@@ -327,18 +352,18 @@ def compare(direct, chain):
     return np.divide(difference, error, out=np.zeros_like(error), where=error > 1e-12)
 
 
-def geweke_move(K, shape, move, step=run_move, n=20_000, repeats=15, plain_every=5, seed=0):
+def geweke_move(K, shape, move, step=run_move, n=20_000, repeats=15, plain_every=5, seed=0, copies=1):
     """|z| of every statistic for one move (an index into `schedule.NAMES`), and the part of its runs that moved."""
-    s, direct = direct_draws(K, shape)
+    s, direct = direct_draws(K, shape, copies)
     out, rng = room_for(n, s), np.random.default_rng([seed, move])
     model = (rng, s.features, s.columns, s.target, s.laws, s.lower, s.upper)
     rate = from_moves(step, move, repeats, plain_every, *model, *out)
     return compare(direct, statistics(s.features, *out)), rate
 
 
-def geweke_iterations(K, shape, plan, n=20_000, seed=0):
+def geweke_iterations(K, shape, plan, n=20_000, seed=0, copies=1):
     """|z| of every statistic for the whole iteration under a plan."""
-    s, direct = direct_draws(K, shape)
+    s, direct = direct_draws(K, shape, copies)
     out, rng = room_for(n, s), np.random.default_rng(seed)
     model = (rng, s.features, s.columns, s.target, s.laws, s.lower, s.upper)
     from_iterations(iterations, *model, np.asarray(plan), *out)

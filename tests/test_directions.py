@@ -348,12 +348,12 @@ def test_variational_says_what_to_use(iris):
 
 
 def test_a_limit_of_time_ends_the_chains(iris, quiet):
-    X, y = iris[0][::3], iris[1][::3]
-    settings = Gibbs(draws=100_000, tune=50, chains=2, max_seconds=10)
+    X, y = iris
+    settings = Gibbs(draws=300_000, tune=50, chains=2, max_seconds=10)
     began = time.perf_counter()
     clf = PlackettLuceClassifier(settings, random_state=0).fit(X, y)
     assert time.perf_counter() - began < 60  # with the loading of kernels on a busy machine
-    assert 0 < clf.trace_.shape[1] < 100_000 and 0 < clf.posterior_.mode_weight < 1
+    assert 0 < clf.trace_.shape[1] < 300_000 and 0 < clf.posterior_.mode_weight < 1
 
 
 def test_a_limit_of_time_counts_the_held_out_rows(iris):

@@ -35,10 +35,18 @@ def test_engines_agree_on_expectations(size, weighted):
     assert_same(reference.expect(apart), fast.expect(apart), 1e-11)
 
 
+def counts_of(n):
+    """Whole weights of rows, most of them 1."""
+    return np.random.default_rng(4).choice(
+        [0.0, 1.0, 2.0, 40.0, 1e3, 1e6], size=n, p=[0.05, 0.6, 0.2, 0.05, 0.05, 0.05]
+    )
+
+
 @pytest.mark.parametrize("size", SIZES)
-def test_engines_agree_draw_for_draw(size):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_engines_agree_draw_for_draw(size, weighted):
     W, codes, log_weights = small_problem(*size)
-    reference, fast = both(W, codes, size[2])
+    reference, fast = both(W, codes, size[2], counts_of(size[0]) if weighted else None)
     for key in (0, 1, 2**61 + 12345):
         a, b = (rows.sample(Weights.point(log_weights), key) for rows in (reference, fast))
         np.testing.assert_array_equal(a.wins, b.wins)
@@ -90,6 +98,42 @@ def test_weights_are_repeated_rows(name):
 
 
 @pytest.mark.parametrize("name", ENGINES)
+def test_rows_of_weight_one_keep_their_draws_among_others(name):
+    """Of a row with a weight the draws are added: all that is left of the others is what they were."""
+    W, codes, log_weights = small_problem(60, 3, 3)
+    engine, weights = make_engine(name), Weights.point(log_weights)
+    weight = np.ones(60)
+    plain = engine.prepare(W, codes, weight, 3)
+    heavy = plain.order[17]
+    weight[heavy] = 5.0
+    weighted = engine.prepare(W, codes, weight, 3)
+    np.testing.assert_array_equal(plain.order, weighted.order)
+    for key in range(20):
+        change = weighted.sample(weights, key).wins - plain.sample(weights, key).wins
+        assert change.sum() == change[codes[heavy]].sum() == 4.0 and change.min() >= -1.0
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_equal_rows_with_different_weights_may_come_in_any_order(name):
+    W, codes = np.repeat(np.random.default_rng(0).random((5, 3)), 8, axis=0), np.arange(40) % 2
+    weight = np.random.default_rng(1).permutation(np.arange(1.0, 41.0))
+    shuffle = np.random.default_rng(2).permutation(40)
+    engine, weights = make_engine(name), Weights.point(np.log(np.random.default_rng(3).random((2, 3))))
+    one = engine.prepare(W, codes, weight, 2)
+    two = engine.prepare(W[shuffle], codes[shuffle], weight[shuffle], 2)
+    for key in range(5):
+        np.testing.assert_array_equal(one.sample(weights, key).wins, two.sample(weights, key).wins)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_fraction_of_a_row_cannot_be_sampled(name):
+    W, codes, log_weights = small_problem(20, 3, 3)
+    rows = make_engine(name).prepare(W, codes, np.full(20, 2.5), 3)
+    with pytest.raises(ValueError, match="whole numbers as weights .* got 2.5"):
+        rows.sample(Weights.point(log_weights), 0)
+
+
+@pytest.mark.parametrize("name", ENGINES)
 def test_gradient_by_finite_differences(name):
     """d/dθ of the log-likelihood in θ = ln λ is wins − λ∘exposure."""
     W, codes, theta = small_problem(80, 3, 3)
@@ -103,17 +147,28 @@ def test_gradient_by_finite_differences(name):
         assert gradient[k, j] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-7)
 
 
-def test_sampled_statistics_have_the_expected_means():
-    """Over many keys, wins and exposure average to their expectations, within five standard errors."""
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sampled_statistics_have_the_expected_means_and_variances(weighted):
+    """Over many keys, within five standard errors; the variances are those of multinomials and Gammas."""
     W, codes, log_weights = small_problem(60, 2, 3)
-    rows, weights = make_engine("numba").prepare(W, codes, None, 3), Weights.point(log_weights)
+    weight = np.random.default_rng(4).choice([1.0, 2.0, 7.0, 60.0], size=60) if weighted else np.ones(60)
+    rows, weights = make_engine("numba").prepare(W, codes, weight, 3), Weights.point(log_weights)
     expected = rows.expect(weights)
+    scores = W[:, None, :] * np.exp(log_weights)
+    chance = scores[np.arange(60), codes] / scores[np.arange(60), codes].sum(axis=1, keepdims=True)
+    member = np.equal.outer(np.arange(3), codes)
+    variance = {
+        "wins": member @ (weight[:, None] * chance * (1 - chance)),
+        "exposure": np.broadcast_to((weight / scores.sum(axis=(1, 2)) ** 2) @ W**2, (3, 5)),
+    }
     keys = np.random.default_rng(0).integers(2**62, size=4000)
     sampled = [rows.sample(weights, int(key)) for key in keys]
-    for got, want in (
-        (np.array([s.wins for s in sampled]), expected.wins),
-        (np.array([s.exposure for s in sampled]), expected.exposure),
+    for got, want, square in (
+        (np.array([s.wins for s in sampled]), expected.wins, variance["wins"]),
+        (np.array([s.exposure for s in sampled]), expected.exposure, variance["exposure"]),
     ):
+        squares = (got - want) ** 2
+        assert (np.abs(squares.mean(axis=0) - square) / (squares.std(axis=0) / np.sqrt(len(keys)) + 1e-9)).max() < 5
         error = got.std(axis=0) / np.sqrt(len(keys)) + 1e-12
         assert (np.abs(got.mean(axis=0) - want) / error).max() < 5
         assert (got.std(axis=0) > 0).any()

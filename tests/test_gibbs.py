@@ -2,6 +2,7 @@
 
 import _thread
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from arviz_stats.base import array_stats
 from scipy.special import logsumexp
 from scipy.stats import gamma as gamma_distribution
 from scipy.stats import kstest
+from sklearn.preprocessing import FunctionTransformer
 
 from nuts import nuts_log_weights
 from plackett import Gibbs, PlackettLuceClassifier
@@ -192,13 +194,51 @@ def test_chains_do_not_depend_on_threads(iris, quiet, monkeypatch):
     np.testing.assert_array_equal(many, model.fit(X, y).posterior_.log_weights)
 
 
-def test_whole_weights_are_repeated_rows(iris, quiet):
+@pytest.mark.parametrize("moves", ["exchange", "none"])
+def test_whole_weights_are_repeated_rows(moves, iris, quiet):
+    """Not draw for draw: the rows of a weight are drawn together. In law, by two long runs."""
     X, y = iris
-    weight = np.random.default_rng(0).integers(0, 3, size=len(y))
-    model = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=3, features="exp")
-    weighted = model.fit(X, y, sample_weight=weight).posterior_
-    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).posterior_
-    np.testing.assert_allclose(weighted.log_weights, repeated.log_weights, rtol=1e-8)
+    weight = np.random.default_rng(0).integers(0, 4, size=len(y))
+    model = PlackettLuceClassifier(Gibbs(draws=5000, tune=500, moves=moves), shape=0.7, random_state=3, features="exp")
+    found = []
+    for data in ((X, y, weight), (np.repeat(X, weight, axis=0), np.repeat(y, weight))):
+        fit = model.fit(*data)
+        found.append((np.maximum(fit.posterior_.log_weights, -30), fit.trace_))
+    one, two = found
+    assert worst_difference(one[0], two[0]) < 4.5
+    assert worst_difference(np.exp(one[0]), np.exp(two[0])) < 4.5
+    assert worst_difference(one[1], two[1]) < 4.5
+
+
+@pytest.mark.parametrize("moves", ["exchange", "none"])
+def test_a_table_of_counts_has_its_dirichlet_posterior(moves, quiet):
+    """Rows with one feature each: the weights of a feature are in proportions Dirichlet(a + counts), independently."""
+    counts = np.array([[1_000_000, 40, 3], [7, 900, 2_000_000], [5, 1, 12]])
+    X, y = np.repeat(np.eye(3), 3, axis=0), np.tile(np.arange(3), 3)
+    clf = PlackettLuceClassifier(
+        Gibbs(draws=2500, tune=500, moves=moves), shape=0.5, features=FunctionTransformer(), random_state=1
+    ).fit(X, y, sample_weight=counts.ravel())
+    weights = np.exp(clf.posterior_.log_weights)
+    proportions = weights / weights.sum(axis=2, keepdims=True)  # (chain, draw, class, feature)
+    law = 0.5 + counts.T
+    mean = law / law.sum(axis=0)
+    for found, expected in ((proportions, mean), (proportions**2, mean * (law + 1) / (law.sum(axis=0) + 1))):
+        error = array_stats.mcse(found, method="mean", **KIND)
+        assert (np.abs(found.mean(axis=(0, 1)) - expected) / error).max() < 4.5
+
+
+@pytest.mark.parametrize("moves", ["exchange", "none"])
+def test_a_table_of_counts_takes_the_time_of_its_rows(moves, quiet):
+    """Sixty million rows in sixty."""
+    X, y = np.repeat(np.random.default_rng(0).normal(size=(20, 4)), 3, axis=0), np.tile(np.arange(3), 20)
+    model = PlackettLuceClassifier(Gibbs(draws=300, tune=300, moves=moves), features="exp", random_state=0)
+    model.fit(X, y)
+    began = time.perf_counter()
+    clf = model.fit(X, y, sample_weight=np.full(60, 1_000_000))
+    assert time.perf_counter() - began < 20
+    pointwise = np.asarray(clf.to_arviz().log_likelihood["y"])
+    assert pointwise.shape == (4, 300, 60)
+    np.testing.assert_allclose(pointwise.sum(axis=2), clf.trace_, rtol=1e-9)
 
 
 def test_draws_are_normalised_and_predictions_averaged(iris, quiet):

@@ -61,6 +61,22 @@ def test_the_whole_iteration_passes_gewekes_test(K, shape, n):
     assert geweke_iterations(K, shape, np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6, 1.7, 1.3]), n=n).max() < 4.5
 
 
+@pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_each_move_alone_passes_gewekes_test_with_weights(move, n):
+    """Every row comes three times, and copies with the same outcome are one row of weight 2 or 3."""
+    z, rate = geweke_move(2, LEARNED, move, n=n, copies=3)
+    assert z.max() < 4.5
+    assert rate > 0.1
+
+
+@pytest.mark.parametrize(("K", "shape"), MODELS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_the_whole_iteration_passes_gewekes_test_with_weights(K, shape, n):
+    plan = np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6, 1.7, 1.3])
+    assert geweke_iterations(K, shape, plan, n=n, copies=3).max() < 4.5
+
+
 def as_step(function, kind=None):
     """A double as the harness calls it."""
     if kind is not None:
@@ -222,17 +238,41 @@ def test_sum_of_logarithms(size, reach):
     """From ordinary terms to such that products of four leave the range of doubles."""
     rng = np.random.default_rng(0)
     x, y = np.exp(rng.uniform(-reach, reach, size=(2, size)))
+    none, weight = np.empty(0), rng.integers(0, 4, size=size) * 1.0
+    weight[size // 2] = 1.0
     for d in (0.0, 0.5, 1e-3):
-        assert sum_log(x, y, d) == pytest.approx(np.log(x + d * y).sum(), rel=1e-12, abs=1e-10 * size)
+        logs = np.log(x + d * y)
+        assert sum_log(x, y, d, none) == pytest.approx(logs.sum(), rel=1e-12, abs=1e-10 * size)
+        assert sum_log(x, y, d, weight) == pytest.approx(weight @ logs, rel=1e-12, abs=1e-10 * size)
     x[size // 2] = 0.0
-    assert sum_log(x, x, 0.0) == -np.inf
+    assert sum_log(x, x, 0.0, none) == sum_log(x, x, 0.0, weight) == -np.inf
+    weight[size // 2] = 0.0
+    assert np.isfinite(sum_log(x, x, 0.0, weight))
+
+
+def test_columns_of_weighted_rows_are_those_of_repeated_ones(wine):
+    X, y = wine
+    maker, weight = ExpFeatures().fit(X), np.random.default_rng(0).integers(1, 4, size=len(y))
+    W = maker.transform(X)
+    one = lay_out(W, y, 3, maker.mirrors_, weight * 1.0)
+    two = lay_out(np.repeat(W, weight, axis=0), np.repeat(y, weight), 3, maker.mirrors_)
+    np.testing.assert_allclose(one.near, two.near, rtol=1e-9)
+    np.testing.assert_allclose(one.level, two.level, rtol=1e-9)
+    np.testing.assert_array_equal(one.class_weight, two.class_weight)
+    assert one.weight.sum() == weight.sum() and two.weight.size == 0
+    theta, found = np.log(np.random.default_rng(1).dirichlet(np.ones(27 * 3))).reshape(3, 27), []
+    for columns in (one, two):
+        chain = make_chain(theta.copy(), np.array([0.0, 0.5, 0.0, 0.0]), columns)
+        refresh(columns, chain)
+        found.append(chain.logs)
+    np.testing.assert_allclose(*found, rtol=1e-12)
 
 
 def test_partner_kernel(iris, wine):
     for X, _ in (iris, wine):
         maker = ExpFeatures(pair_sums=X.shape[1] < 5).fit(X)
         for mirrors in (maker.mirrors_, np.empty(0, dtype=np.int64)):
-            kernel = partner_kernel(maker.transform(X), mirrors)
+            kernel = partner_kernel(maker.transform(X), mirrors, np.ones(len(X)))
             np.testing.assert_allclose(kernel, kernel.T, rtol=1e-12)
             np.testing.assert_allclose(kernel.sum(axis=1), 1, rtol=1e-10)
             np.testing.assert_array_equal(np.diag(kernel), 0)

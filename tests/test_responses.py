@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats as laws
 
+from plackett.engines.draws import binomial, gamma, mean_share, share_out, stream_of, truncated, uniform
 from plackett.responses import Choice, Outcomes, RaceTies, Ranking, UnknownOrder, make_response
-from plackett.responses.draws import gamma, mean_share, share_out, stream_of, truncated, uniform
 from plackett.responses.unknown_order import draw_end, draw_times, expect_bucket, hull
 
 CASES = [  # response, entries, sizes of the buckets
@@ -341,7 +341,24 @@ def test_truncated_draws_and_their_mean():
     assert below == pytest.approx(above, abs=3e-14)
 
 
-@pytest.mark.parametrize("count", [1, 5, 300])
+@pytest.mark.parametrize(
+    ("count", "chance"),
+    [(1, 0.3), (30, 0.01), (30, 0.5), (40, 0.9), (1000, 0.009), (1000, 0.02), (10**6, 0.3), (10**9, 1 - 1e-8)],
+)
+def test_binomial_draws(count, chance):
+    """By inversion and by rejection, on either side of one half: the chances of cells of about equal chance."""
+    draws = np.array([binomial(float(count), chance, stream_of(3, i)) for i in range(20_000)])
+    assert (draws == np.round(draws)).all()
+    law = laws.binom(count, chance)
+    edges = np.unique(law.ppf(np.linspace(0, 1, 21)[1:-1]))
+    expected = len(draws) * np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]]))
+    seen = np.bincount(np.searchsorted(edges, draws), minlength=len(expected))
+    some = expected > 1e-6
+    chi2 = ((seen[some] - expected[some]) ** 2 / expected[some]).sum()
+    assert not seen[~some].any() and laws.chi2(max(some.sum() - 1, 1)).sf(chi2) > 1e-3
+
+
+@pytest.mark.parametrize("count", [1, 5, 300, 10**6])
 def test_winning_features_are_multinomial(count):
     row, own = np.array([0.0, 1.0, 3.0, 0.5, 2.0, 1.0]), np.array([1.0, 0.3, 0.5, 0.0, 1.0, 0.0])
     chances = row * own / (row @ own)

@@ -217,7 +217,7 @@ def test_every_setting_changes_something_or_is_refused(where, inference, part, n
 
 
 ELSEWHERE = {
-    "PlackettLuceClassifier": {"inference", "features", "progress"},  # progress: in the tests of bars
+    "PlackettLuceClassifier": {"inference", "features", "engine", "progress"},  # below, and in the tests of bars
     "Gibbs": {"max_seconds", "checkpoint"},  # in the tests of checkpoints
     "SparseLogitClassifier": {"progress", "max_seconds", "checkpoint"},
 }

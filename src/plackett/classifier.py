@@ -153,7 +153,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         y : (n,) array
             Labels of any kind.
         sample_weight : (n,) array, optional
-            Non-negative weights of the rows; for Gibbs whole numbers, a row of weight 2 being two rows.
+            Non-negative weights of the rows; for Gibbs whole numbers, a row of weight 2 being two rows. They may be
+            large: a table of counts costs what its rows cost.
         groups : (n,) array, optional
             For sampled learned directions: rows with the same label, the choices of one person say, are held out
             together where rows are held out, so that predictions are calibrated for new groups.
@@ -215,21 +216,19 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Weights of a feature map that does not know the labels."""
         engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
         self.features_ = fit_features(features, X, codes, weight)
-        W, places = transform(self.features_, X), np.arange(len(codes))
+        W = transform(self.features_, X)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
             shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
             extra = {"cv_log_loss_": dict(zip(shapes.tolist(), losses.tolist(), strict=True))}
-        if isinstance(inference, Gibbs) and weight is not None:
-            places, weight = np.repeat(places, weight.astype(np.intp)), None
-            W, codes = transform(self.features_, X, places), codes[places]
-        self._training = (W, codes)
+        self._training = (W, codes, weight)
         rows = engine.prepare(W, codes, weight, n_classes)
-        W, codes = transform(self.features_, X, places[rows.order]), codes[rows.order]
+        W, codes = transform(self.features_, X, rows.order), codes[rows.order]
+        weight = None if weight is None else weight[rows.order]
         mirrors = getattr(self.features_, "mirrors_", None)
-        problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed())
+        problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed(), weight)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | extra)
 
@@ -250,7 +249,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         draws: DirectionDraws = fit.posterior  # type: ignore[assignment]
         gates = draws.gates(task.mean, task.scale, task.rotation, task.knots).fit(X)
         self.features_ = gates
-        self._training = (X, codes)
+        self._training = (X, codes, weight)
         found = {"relevance_": relevance(gates, task), "portrait_": portrait(draws, gates, task)}
         return replace(fit, extra=fit.extra | found)
 
@@ -302,7 +301,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         log_likelihood : bool
-            Include the pointwise log-likelihood of the training rows, for LOO and the like.
+            Include the pointwise log-likelihood of the training rows, for LOO and the like. A row of weight w has that
+            of w rows, and is left out as a whole.
         """
         from plackett.output.arviz import to_arviz
 

@@ -92,12 +92,14 @@ def make_engine(name: str) -> Engine:
     return engine
 
 
-def canonical_order(features: Features, codes: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], Array]:
+def canonical_order(
+    features: Features, codes: npt.NDArray[np.intp], sample_weight: Array | None = None
+) -> tuple[npt.NDArray[np.intp], Array]:
     """Rows by class, then by a projection of their features on a fixed direction; and that projection.
 
     The order depends on what the rows hold and not on how they came, so that sums and random draws are
     the same for shuffled data; equal rows are interchangeable. On the first direction, zeros and ones in different
-    columns often have equal sums: a second one tells such rows apart.
+    columns often have equal sums: a second one tells such rows apart, and rows that are equal go by their weights.
     """
     n, p = features.shape
     key = _projection(features, np.arange(n), np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0])
@@ -106,7 +108,8 @@ def canonical_order(features: Features, codes: npt.NDArray[np.intp]) -> tuple[np
     if equal.any():
         tied = np.append(equal, False) | np.append(False, equal)
         rows = order[tied]
-        order[tied] = rows[np.lexsort((_projection(features, rows, uniforms(1, p)), key[rows], codes[rows]))]
+        keys = (_projection(features, rows, uniforms(1, p)), key[rows], codes[rows])
+        order[tied] = rows[np.lexsort(keys if sample_weight is None else (sample_weight[rows], *keys))]
     return order, key
 
 
@@ -117,6 +120,16 @@ def _projection(features: Features, rows: npt.NDArray[np.intp], direction: Array
         some = slice(start, start + RUN)
         np.einsum("ij,j->i", np.asarray(features[rows[some]], dtype=np.float64), direction, out=found[some])
     return found
+
+
+def check_counts(counts: Array, name: str = "weights", of: str = "rows") -> Array:
+    """Refuse fractions in a sampled pass, where a weight of 2 is two rows."""
+    if (counts != np.round(counts)).any():
+        raise ValueError(
+            f"a sampler takes whole numbers as {name} (a {name[:-1]} of 2 is two {of}), got "
+            f"{counts[counts != np.round(counts)][0]}; 'em' and 'variational' take any."
+        )
+    return counts
 
 
 # Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.

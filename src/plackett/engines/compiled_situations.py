@@ -15,10 +15,10 @@ from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import dot
 from plackett.engines.base import Features
+from plackett.engines.draws import begin, share_out
 from plackett.engines.situations import FAINT, KEY_OF_WINS, TINY, NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses.base import Response
-from plackett.responses.draws import begin, share_out
 
 BLOCK = 4096  # entries in a block, where there are not more than
 BLOCKS = 64

@@ -3,7 +3,8 @@
 Within a panel λ_kj meets eight rows at a time, and the sums of 32 rows stay in registers; C_i of (11) is a
 branch-free count of running sums below a uniform target. A panel is read from memory once: the second loop finds it
 in the first cache and asks for the next panel meanwhile. Sums are taken in fixed blocks of panels, and the random
-numbers belong to the rows, so that results do not depend on the number of threads.
+numbers belong to the rows, so that results do not depend on the number of threads. A row of weight w is w equal rows:
+its draws are a Gamma and a multinomial, in a branch that only blocks with such rows take.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from plackett.compute.compiled import inner, jit
+from plackett.compute.compiled import NOTHING, REAL, REALS, apart, inner, jit
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import (
     WIDTH,
@@ -34,7 +35,8 @@ from plackett.compute.vectors import (
     store,
     total,
 )
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order, check_counts
+from plackett.engines.draws import begin, gamma, share_out
 from plackett.model.race import Array, Stats, Weights, scaled
 
 LANES = 64
@@ -52,6 +54,8 @@ class Panels(NamedTuple):
     first_row: npt.NDArray[np.int64]  # (panel,) position of its first row in canonical order
     block_start: npt.NDArray[np.int64]  # (block + 1,) first panel of each block
     block_class: npt.NDArray[np.int64]  # (block,) a block holds rows of one class
+    block_weight: Array  # (block,) weight of its rows together
+    plain: npt.NDArray[np.bool_]  # (block,) whether all its rows have weight 1
     weight: Array  # (panel, lane)
 
 
@@ -78,13 +82,18 @@ def pack(
     p = features.shape[1]
     values = np.empty((len(fill), p, LANES), dtype=features.dtype)
     weight = np.zeros((len(fill), LANES))
-    for first, last in itertools.pairwise(block_start):
+    plain, block_weight = np.ones(len(block_class), dtype=np.bool_), np.empty(len(block_class))
+    for b, (first, last) in enumerate(itertools.pairwise(block_start)):
         rows = order[first_row[first] : first_row[last - 1] + fill[last - 1]]
         lanes = np.ones(((last - first) * LANES, p), dtype=features.dtype)
         lanes[: len(rows)] = features[rows]
         values[first:last] = lanes.reshape(-1, LANES, p).transpose(0, 2, 1)
+        if sample_weight is not None:
+            plain[b] = bool((sample_weight[rows] == 1.0).all())
         weight[first:last].reshape(-1)[: len(rows)] = 1.0 if sample_weight is None else sample_weight[rows]
-    return Panels(values, np.array(fill), np.array(first_row), np.array(block_start), np.array(block_class), weight)
+        block_weight[b] = weight[first:last].sum()
+    fills, firsts, starts, classes = (np.array(each) for each in (fill, first_row, block_start, block_class))
+    return Panels(values, fills, firsts, starts, classes, block_weight, plain, weight)
 
 
 @intrinsic
@@ -215,13 +224,43 @@ def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
             exposure[b, j] = total(load(exposure_lanes, WIDTH * j))
 
 
+@apart(REAL, REAL, types.uint64, types.uint64, allocates=True)
+def arrival_times(count, key, row):
+    """The sum of `count` standard exponentials of a row."""
+    stream = np.empty(1, dtype=np.uint64)
+    begin(stream, key, row)
+    return gamma(count, stream)
+
+
+@apart(NOTHING, REAL, REALS, REALS, REAL, types.uint64, types.uint64, REALS, allocates=True)
+def winning_features(count, features, own, total, key, row, wins):
+    """Add the winning features of `count` races of a row to the wins."""
+    stream = np.empty(1, dtype=np.uint64)
+    begin(stream, key ^ _TIMES, row)
+    share_out(count, features, own, total, stream, wins)
+
+
+@inner
+def _add_wins(panels, q, own, T, below, key, one, wins):
+    """Wins of a panel in which not all rows have weight 1; `one` is room for a row."""
+    p, row = own.size, panels.first_row[q]
+    for r in range(panels.fill[q]):
+        weight = panels.weight[q, r]
+        if weight == 1.0:
+            wins[min(int(below[r]), p - 1)] += 1.0
+        elif weight > 0.0:
+            for j in range(p):
+                one[j] = panels.values[q, j, r]
+            winning_features(weight, one, own, T[r], key, np.uint64(row + r), wins)
+
+
 @jit
 def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
     """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs."""
     values, p = panels.values, panels.values.shape[1]
     T, R, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     target, below = np.empty(LANES), np.empty(LANES)
-    lanes = np.empty((p, WIDTH))
+    lanes, one = np.empty((p, WIDTH)), np.empty(p)
     for b in range(first, last):
         u = own[panels.block_class[b]]
         _clear(lanes)
@@ -239,8 +278,15 @@ def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
                 store(z, r, (spread(0.0) - log(load(z, r))) / load(R, r))
             for r in range(m, LANES):
                 z[r] = 0.0
+            if not panels.plain[b]:
+                for r in range(m):
+                    if panels.weight[q, r] != 1.0:
+                        z[r] = arrival_times(panels.weight[q, r], key, np.uint64(row + r)) / R[r]
             for half in range(0, LANES, 4 * WIDTH):
                 _climb(values, q, half, u, target, z, below, lanes)
+            if not panels.plain[b]:
+                _add_wins(panels, q, u, T, below, key, one, wins[b])
+                continue
             for r in range(m):
                 wins[b, min(int(below[r]), p - 1)] += 1.0
         for j in range(p):
@@ -280,6 +326,7 @@ class PanelRows:
         self.n_classes = n_classes
         self.n_rows = int(panels.fill.sum())
         self.n_features = panels.values.shape[1]
+        self.whole = bool(panels.plain.all() or (panels.weight == np.round(panels.weight)).all())
         per_panel = panels.weight.sum(axis=1)
         self.class_weight = np.zeros(n_classes)
         np.add.at(self.class_weight, np.repeat(panels.block_class, np.diff(panels.block_start)), per_panel)
@@ -318,6 +365,8 @@ class PanelRows:
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure."""
+        if not self.whole:
+            check_counts(self.panels.weight)
         return self._pass(sample_blocks, weights, np.uint64(key))
 
 
@@ -332,7 +381,7 @@ class NumbaEngine:
         n_classes: int,
     ) -> PanelRows:
         """Pack the rows, in canonical order."""
-        order, _ = canonical_order(features, codes)
+        order, _ = canonical_order(features, codes, sample_weight)
         return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
 
     def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> Any:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, uniforms
+from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, check_counts, uniforms
+from plackett.engines.draws import gamma, share_out, stream_of
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 
 
@@ -44,15 +45,20 @@ class NumpyRows:
         return Stats(self.member @ claim, self._exposure(self.sample_weight / rival), float(self.sample_weight @ terms))
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """C_i by (11) and Z_i by (12)."""
-        share, rival, terms = self._races(weights)
+        """C_i by (11) and Z_i by (12); a row of weight w is w equal rows, with a multinomial and a Gam(w) together."""
+        count, (share, rival, terms) = check_counts(self.sample_weight), self._races(weights)
         climb = np.cumsum(share, axis=1)
         target = uniforms(key, self.n_rows) * climb[:, -1]
         winner = np.minimum((climb < target[:, None]).sum(axis=1), self.n_features - 1)
         wins = np.zeros((self.n_classes, self.n_features))
-        np.add.at(wins, (self.codes, winner), 1.0)
-        arrival = -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows)) / rival
-        return Stats(wins, self._exposure(arrival), float(terms.sum()))
+        once = count == 1.0
+        np.add.at(wins, (self.codes[once], winner[once]), 1.0)
+        time = -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows))
+        for i in np.flatnonzero(~once).tolist():
+            stream, each = stream_of(key ^ KEY_OF_TIMES, i), np.ones(self.n_features)
+            share_out(count[i], share[i], each, climb[i, -1], stream, wins[self.codes[i]])
+            time[i] = gamma(count[i], stream_of(key, i))
+        return Stats(wins, self._exposure(time / rival), float((count * terms).sum()))
 
     def _exposure(self, time: Array) -> Array:
         """Every class is waited for in every row."""
@@ -95,7 +101,7 @@ class NumpyEngine:
         n_classes: int,
     ) -> NumpyRows:
         """Sort the rows."""
-        order, _ = canonical_order(features, codes)
+        order, _ = canonical_order(features, codes, sample_weight)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
         return NumpyRows(features[order], codes[order], weight, n_classes, order)
 

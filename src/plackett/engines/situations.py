@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, runs
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, check_counts, runs
+from plackett.engines.draws import mixed, share_out, stream_of
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Outcomes, Response, Whole, checked
-from plackett.responses.draws import mixed, share_out, stream_of
 
 FAINT, TINY = -600.0, 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
@@ -167,12 +167,7 @@ class NumpySituations:
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure, a function of the weights and the key alone."""
-        count = self.outcomes.counts
-        if (count != np.round(count)).any():
-            raise ValueError(
-                "a sampler takes whole numbers as counts (a count of 2 is two situations), got "
-                f"{count[count != np.round(count)][0]}; 'em' and 'variational' take any."
-            )
+        check_counts(self.outcomes.counts, "counts", "situations")
         return self._stats(weights, key)
 
     def values(self, weights: Weights) -> Array:

@@ -28,6 +28,7 @@ class Problem:
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
     tailed: GIG | None = None  # the prior of the weights, where it is not the Gamma
+    sample_weight: Array | None = None  # of the rows, in the same order; None if all are 1
 
     def prior(self, shape: float) -> WeightPrior:
         """The prior of the weights: (7) with this shape, or one that has a shape of its own."""

@@ -22,7 +22,8 @@ from plackett.model.race import Array
 from plackett.model.weights import Gam, WeightPrior
 
 LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
-CANDIDATES, TEMPER, PROBED = 50, 0.1, 2000  # of a start: prior draws, power of the likelihood, rows looked at
+CANDIDATES, TEMPER = 50, 0.1  # of a start: prior draws, and the power of the likelihood
+PROBED = 2000  # rows that it sees
 
 
 Begin = Callable[[np.random.Generator], State]
@@ -46,6 +47,8 @@ def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng
     n = len(problem.codes)
     some = rng.choice(n, PROBED, replace=False) if n > PROBED else np.arange(n)
     W, codes = problem.features[some], problem.codes[some]
+    weight = np.ones(len(some)) if problem.sample_weight is None else problem.sample_weight[some]
+    weight = weight * min(1.0, PROBED / weight.sum())
     found = []
     for _ in range(CANDIDATES):
         a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape
@@ -56,7 +59,7 @@ def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng
         scores = W @ np.exp(log_weights).T
         own = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
         mass = 0.0 if prior.scale_free else float(log_mass)
-        found.append((a, mass, log_weights, float(np.log(np.maximum(own, 1e-300)).sum())))
+        found.append((a, mass, log_weights, float((weight * np.log(np.maximum(own, 1e-300))).sum())))
     power = TEMPER * np.array([f[-1] for f in found])
     a, mass, log_weights, _ = found[rng.choice(CANDIDATES, p=np.exp(power - logsumexp(power)))]
     return State(np.ascontiguousarray(log_weights), np.array([mass, a, 0.0, 0.0]))
@@ -98,7 +101,7 @@ class ExchangeSampler:
         assert isinstance(problem.rows, PanelRows)
         K = problem.rows.n_classes
         self.panels = problem.rows.panels
-        self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors)
+        self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors, problem.sample_weight)
         self.target, self.budget, self.n_classes, self.begin = target, budget, K, begin
         self.plan = first_plan(self.columns, K)
         self.laws = nothing(problem.features.shape[1])

@@ -142,6 +142,7 @@ class WeightRun(Run):
         shapes = {"log_weights": (problem.rows.n_classes, problem.rows.n_features), "shape": (), "value": ()}
         data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
         identity = (*data, *table, settings.moves, settings.move_budget, *(() if tailed is None else (repr(tailed),)))
+        identity += () if problem.sample_weight is None else (problem.sample_weight,)
         super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds))
 
     def measure(self) -> Diagnostics | None:

@@ -247,10 +247,7 @@ def race(panels, log_weights, key, room):
     value = 0.0
     for b in range(n_blocks):
         k = panels.block_class[b]
-        rows = 0
-        for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            rows += panels.fill[q]
-        value += room.block_value[b] + rows * (own_scale[k] - top)
+        value += room.block_value[b] + panels.block_weight[b] * (own_scale[k] - top)
         for j in range(p):
             wins[k, j] += room.block_wins[b, j]
             exposure[0, j] += room.block_exposure[b, j]

@@ -56,7 +56,7 @@ def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
         return assemble(variables, classifier.trace_, dims, coords)
     if not hasattr(classifier, "_training"):
         raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
-    features, codes = classifier._training
+    features, codes, weight = classifier._training
     flat = posterior.flat_draws()
     own = np.empty((len(codes), len(flat)))
     start = 0
@@ -65,7 +65,7 @@ def to_arviz(classifier: Any, log_likelihood: bool = True) -> Any:
         own[start:stop] = np.take_along_axis(block, codes[start:stop, None, None], axis=2)[:, :, 0]
         start = stop
     with np.errstate(divide="ignore"):
-        pointwise = np.log(own).T.reshape(*posterior.shape.shape, len(codes))
+        pointwise = np.log(own).T.reshape(*posterior.shape.shape, len(codes)) * (1.0 if weight is None else weight)
     return assemble(variables, classifier.trace_, dims, coords, pointwise, classifier.classes_[codes])
 
 
@@ -85,14 +85,14 @@ def directions_to_arviz(classifier: Any, log_likelihood: bool) -> Any:
         return assemble(variables, classifier.trace_, dims, coords)
     if not hasattr(classifier, "_training"):
         raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
-    X, codes = classifier._training
+    X, codes, weight = classifier._training
     Z = gates.standardised(X)
     step = max(1, CHUNK // (posterior.log_weights[..., 0, :].size))
     own = [
         np.take_along_axis(probabilities(posterior, Z[i : i + step]), codes[None, None, i : i + step, None], axis=3)
         for i in range(0, len(Z), step)
     ]
-    pointwise = np.log(np.concatenate(own, axis=2)[..., 0])
+    pointwise = np.log(np.concatenate(own, axis=2)[..., 0]) * (1.0 if weight is None else weight)
     return assemble(variables, classifier.trace_, dims, coords, pointwise, classifier.classes_[codes])
 
 

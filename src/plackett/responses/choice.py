@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
+from plackett.engines.draws import begin, gamma
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible
-from plackett.responses.draws import begin, gamma
 
 
 @jit

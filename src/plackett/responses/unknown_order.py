@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
+from plackett.engines.draws import begin, exponential, gamma, mean_share, truncated, uniform
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
-from plackett.responses.draws import begin, exponential, gamma, mean_share, truncated, uniform
 from plackett.responses.ranking import forget, running_left
 
 # Trapezoids in x = ln t. The integrand is analytic for |Im x| < π/2, so that steps of h err by about exp(−π²/h); at its

@@ -111,11 +111,12 @@ def refresh(columns, chain):
     chain.mass[0] = 1.0
     for k in range(K):
         score(columns, chain.weights[k], chain.scores[k])
-        rows = chain.scores[k][columns.start[k] : columns.start[k + 1]]
-        chain.logs[k] = sum_log(rows, rows, 0.0)
+        first, last = columns.start[k], columns.start[k + 1]
+        rows = chain.scores[k][first:last]
+        chain.logs[k] = sum_log(rows, rows, 0.0, columns.weight[first:last])
         chain.floor[k] = least(rows) if rows.size else 1.0
     add_up(columns, chain.scores, chain.rival)
-    chain.logs[K] = sum_log(chain.rival, chain.rival, 0.0)
+    chain.logs[K] = sum_log(chain.rival, chain.rival, 0.0, columns.weight)
     for k in range(K):
         copy(chain.peak[k], chain.scores[k])
     copy(chain.peak[K], chain.rival)
@@ -210,7 +211,7 @@ def evaluate(columns, chain, k, l):
             add(chain.new_rival, chain.new_scores[c] if c in (k, l) else chain.scores[c], 1.0)
         pad(columns, chain.new_rival, 1.0)
     copy(chain.new_logs, chain.logs)
-    chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
+    chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0, columns.weight)
     log_own(columns, chain, k)
     if l != k:
         log_own(columns, chain, l)
@@ -220,8 +221,9 @@ def evaluate(columns, chain, k, l):
 @inner
 def log_own(columns, chain, k):
     """Σ ln of the new scores of class k on its rows."""
-    rows = chain.new_scores[k][columns.start[k] : columns.start[k + 1]]
-    chain.new_logs[k] = sum_log(rows, rows, 0.0)
+    first, last = columns.start[k], columns.start[k + 1]
+    rows = chain.new_scores[k][first:last]
+    chain.new_logs[k] = sum_log(rows, rows, 0.0, columns.weight[first:last])
 
 
 @apart(REAL, COLUMNS, CHAIN)
@@ -231,7 +233,7 @@ def evaluate_all(columns, chain):
     for k in range(K):
         log_own(columns, chain, k)
     add_up(columns, chain.new_scores, chain.new_rival)
-    chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0)
+    chain.new_logs[K] = sum_log(chain.new_rival, chain.new_rival, 0.0, columns.weight)
     return log_likelihood(chain.new_logs)
 
 

@@ -8,21 +8,12 @@ import numpy as np
 
 from plackett.compute.compiled import RNG, TRUTH, apart, inner, jit
 from plackett.inference.moves.chain import CHAIN, keep, metropolis, rescore, scale_peak
-from plackett.inference.moves.rows import COLUMNS
+from plackett.inference.moves.rows import COLUMNS, sum_of
 from plackett.inference.moves.weights import pick
 
 MOST = 3  # variables mirrored at once
 SPREAD = 0.25
 EXTREME = 1e6  # a share beyond this is refused, in both directions
-
-
-@inner
-def sum_of(x):
-    """Σ x."""
-    result = 0.0
-    for i in range(x.size):
-        result += x[i]
-    return result
 
 
 @inner

@@ -47,26 +47,38 @@ class Columns(NamedTuple):
     mirror: npt.NDArray[np.int64]  # (p,) feature that is the inverse of each; empty if the map knows none
     near: Array  # (p, p) cumulated rows of a symmetric kernel that prefers correlated features; empty if p is large
     level: Array  # (p,) ln of the mean of each feature
+    weight: Array  # (N,) of the rows, 0 on the padding; empty if all are 1
+    class_weight: Array  # (K,) of the rows of each class together
 
 
-COLUMNS = record(Columns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS)
+COLUMNS = record(Columns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS, REALS, REALS)
 
 
-def lay_out(W: Features, codes: npt.NDArray[np.intp], n_classes: int, mirror: npt.NDArray[np.intp] | None) -> Columns:
+def lay_out(
+    W: Features,
+    codes: npt.NDArray[np.intp],
+    n_classes: int,
+    mirror: npt.NDArray[np.intp] | None,
+    sample_weight: Array | None = None,
+) -> Columns:
     """Sort and pad the rows; W (n, p), the larger entries of each row near 1."""
     size = np.bincount(codes, minlength=n_classes)
     start = np.concatenate([[0], np.cumsum(-(-size // PAD) * PAD)])
     start[-1] += PAD if start[-1] % 512 == 0 else 0  # columns a power of two apart collide in the cache
-    packed = np.zeros((W.shape[1], start[-1]))
+    packed, weight = np.zeros((W.shape[1], start[-1])), np.zeros(0 if sample_weight is None else start[-1])
+    given = np.ones(len(codes)) if sample_weight is None else sample_weight
     filled = start[:-1].copy()
     for place, some in runs(W):
         for k in np.unique(codes[place]):
             mine = some[codes[place] == k]
             packed[:, filled[k] : filled[k] + len(mine)] = mine.T
+            if sample_weight is not None:
+                weight[filled[k] : filled[k] + len(mine)] = given[place][codes[place] == k]
             filled[k] += len(mine)
     involution = np.empty(0, dtype=np.int64) if mirror is None else np.asarray(mirror, dtype=np.int64)
-    kernel, level = partner_kernel(W, involution), np.log(relative_mean(W) + 1e-300)
-    return Columns(packed, start, size, involution, np.cumsum(kernel, axis=1), level)
+    kernel, level = partner_kernel(W, involution, given), np.log(relative_mean(W, given) + 1e-300)
+    class_weight: Array = np.bincount(codes, given, n_classes).astype(np.float64)
+    return Columns(packed, start, size, involution, np.cumsum(kernel, axis=1), level, weight, class_weight)
 
 
 def relative(W: npt.NDArray[np.floating]) -> Array:
@@ -74,28 +86,28 @@ def relative(W: npt.NDArray[np.floating]) -> Array:
     return np.asarray(W / W.mean(axis=1, keepdims=True), dtype=np.float64)
 
 
-def relative_mean(W: Features) -> Array:
+def relative_mean(W: Features, weight: Array) -> Array:
     """The mean of each relative feature; rows are added one by one, so that runs do not matter."""
     total = np.zeros(W.shape[1])
-    for _, some in runs(W):
-        total = np.vstack([total, relative(some)]).sum(axis=0)
-    return total / W.shape[0]
+    for place, some in runs(W):
+        total = np.vstack([total, weight[place, None] * relative(some)]).sum(axis=0)
+    return total / weight.sum()
 
 
-def partner_kernel(W: Features, mirror: npt.NDArray[np.int64]) -> Array:
+def partner_kernel(W: Features, mirror: npt.NDArray[np.int64], weight: Array) -> Array:
     """Symmetric doubly stochastic kernel without diagonal: squared correlation of relative features, and a floor.
 
     Symmetry makes the choice of a partner cancel in every acceptance ratio.
     """
-    n, p = W.shape
+    p = W.shape[1]
     if p == 1 or p > WIDE:
         return np.empty((0, 0))
-    mean, products = relative_mean(W), np.zeros((p, p))
-    for _, some in runs(W):
-        deviation = relative(some) - mean
+    mean, products = relative_mean(W, weight), np.zeros((p, p))
+    for place, some in runs(W):
+        deviation = np.sqrt(weight[place, None]) * (relative(some) - mean)
         products += deviation.T @ deviation
     size = np.sqrt(np.diagonal(products))
-    varying = size > 1e-9 * np.sqrt(n)
+    varying = size > 1e-9 * np.sqrt(weight.sum())
     affinity = np.zeros((p, p))
     pairs = np.ix_(varying, varying)
     affinity[pairs] = (products[pairs] / np.outer(size[varying], size[varying])) ** 2
@@ -137,9 +149,30 @@ def _log_product(x, y, d, first, last):
     return total(log(product)) + total(powers) * LN2, inside
 
 
-@apart(REAL, REALS, REALS, REAL)
-def sum_log(x, y, d):
-    """Σ ln(x + d y), −inf if a term is not positive."""
+@inner
+def _weighted_logs(x, y, d, weight):
+    """Σ weight ln(x + d y), and whether all terms are within the range of `log`."""
+    by, sums, low, high = spread(d), spread(0.0), spread(1.0), spread(1.0)
+    for i in range(0, x.size, WIDTH):
+        term = multiply_add(by, load(y, i), load(x, i))
+        low, high = smaller(low, term), larger(high, term)
+        sums = multiply_add(load(weight, i), log(term), sums)
+    return total(sums), smallest(low) > 1e-290 and -smallest(spread(0.0) - high) < 1e290
+
+
+@apart(REAL, REALS, REALS, REAL, REALS)
+def sum_log(x, y, d, weight):
+    """Σ weight ln(x + d y), −inf if a term is not positive; no weights are ones."""
+    if weight.size:
+        result, inside = _weighted_logs(x, y, d, weight)
+        if inside:
+            return result
+        result = 0.0
+        for i in range(x.size):
+            term = x[i] + d * y[i]
+            if weight[i] > 0.0:
+                result += weight[i] * math.log(term) if term > 0.0 else -np.inf
+        return result
     result, inside = 0.0, True
     for first in range(0, x.size, RUN):
         part, fits = _log_product(x, y, d, first, min(first + RUN, x.size))
@@ -236,6 +269,15 @@ def scale(x, d):
     """x *= d."""
     for i in range(x.size):
         x[i] *= d
+
+
+@inner
+def sum_of(x):
+    """Σ x."""
+    result = 0.0
+    for i in range(x.size):
+        result += x[i]
+    return result
 
 
 @inner

@@ -9,7 +9,7 @@ import numpy as np
 from plackett.compute.compiled import RNG, TRUTH, WHOLE, apart, inner, jit
 from plackett.compute.vectors import WIDTH, load, spread, store, total
 from plackett.inference.moves.chain import CHAIN, add_up, keep, mass_of, metropolis, negligible, rescore
-from plackett.inference.moves.rows import COLUMNS, copy, least, rise, score, shift, sum_log
+from plackett.inference.moves.rows import COLUMNS, copy, least, rise, score, shift, sum_log, sum_of
 from plackett.inference.sweeps import SHAPE
 
 UNIFORM, NEAR, FLIP, FLIP_NEAR = range(4)  # where an exchange finds its partner
@@ -53,11 +53,11 @@ def coordinate(columns, chain, rng):
         scores, rival = chain.new_scores[k], chain.new_rival
         rest = mass_of(chain.weights) - old
         if columns.size[k]:
-            nothing = min(nothing, 1e-15 * least(scores[first:last]) / rival.size)
+            nothing = min(nothing, 1e-15 * least(scores[first:last]) / max(rival.size, sum_of(columns.class_weight)))
     if not rest > 0.0:
         return False
     w = columns.W[j]
-    w_own, own_scores = w[first:last], scores[first:last]
+    w_own, own_scores, own_weight = w[first:last], scores[first:last], columns.weight[first:last]
     here = chain.logs[k] - chain.logs[K] + (a - alpha) * theta + (alpha + 1.0 - a * M) * math.log(rest + old)
     level = here - rng.standard_exponential()
     v = math.exp(alpha * (theta - math.log(rest + old)))
@@ -70,10 +70,12 @@ def coordinate(columns, chain, rng):
         theta = math.log(rest) + log_share - math.log(-math.expm1(log_share))
         new = math.exp(theta)
         if new > nothing:
-            log_own, log_rival = sum_log(own_scores, w_own, new), sum_log(rival, w, new)
+            log_own = sum_log(own_scores, w_own, new, own_weight)
+            log_rival = sum_log(rival, w, new, columns.weight)
         else:
             if not known:
-                base_own, base_rival = sum_log(own_scores, w_own, 0.0), sum_log(rival, w, 0.0)
+                base_own = sum_log(own_scores, w_own, 0.0, own_weight)
+                base_rival = sum_log(rival, w, 0.0, columns.weight)
                 known = True
             log_own, log_rival = base_own, base_rival
         if log_own - log_rival + (a - alpha) * theta + (alpha + 1.0 - a * M) * math.log(rest + new) > level:
@@ -167,7 +169,7 @@ def exchange(columns, chain, rng, kind):
     if kind == NEAR:
         d += columns.level[j1] - columns.level[j2]
     elif k1 != k2:
-        d += math.log((columns.size[k2] + 1.0) / (columns.size[k1] + 1.0))
+        d += math.log((columns.class_weight[k2] + 1.0) / (columns.class_weight[k1] + 1.0))
     if k1 == k2 and j1 == j2:
         return False
     keep(chain)
