@@ -14,8 +14,9 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.output.html import text
 from plackett.report import write, write_report
-from plackett.report.markup import number, text
+from plackett.report.markup import number
 
 BAD = '<script>alert("x")</script>'
 

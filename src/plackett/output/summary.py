@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from plackett.directions.posterior import DirectionDraws, DirectionPoint
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
+from plackett.output.html import text
 from plackett.posterior.diagnostics import measures, shortcomings
 from plackett.posterior.weights import Point
 from plackett.priors import GIG
@@ -290,9 +290,9 @@ def as_html(classifier: Any) -> str:
     """What `repr` says and the largest weights; names and labels are escaped."""
     table = largest(classifier, SHOWN)
     title = listed(classifier).capitalize()
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells(table))
-    lines = "<br>".join(escape(line) for line in describe(classifier))
+    head = "".join(f'<th scope="col">{text(name)}</th>' for name in table)
+    body = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>" for row in cells(table))
+    lines = "<br>".join(text(line) for line in describe(classifier))
     return (
         f"<div><p>{lines}</p><details><summary>{title}</summary>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></details></div>"

@@ -15,11 +15,12 @@ from plackett.data.table import Table
 from plackett.explain import explain, has_intervals, is_race
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
+from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
 from plackett.output.summary import estimates, largest
 from plackett.report import words
 from plackett.report.figures import figure
-from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
+from plackett.report.markup import Column, Section, facts, number, paragraph, table
 
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
