@@ -11,8 +11,8 @@ from plackett.directions import LearnedDirections
 from plackett.directions.gradient import pack
 from plackett.directions.hmc import MEAN_STEP, advance, begin, windows
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import probabilities
 from plackett.directions.prior import inverse_weights, make_target, parts, size
+from plackett.posterior.directions import probabilities
 
 K, M, D, N = 3, 6, 2, 8
 X = np.random.default_rng(0).normal(size=(N, D))

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from plackett.classifier import PlackettLuceClassifier
 from plackett.output.scores import scores
-from plackett.output.summary import cells, largest
+from plackett.output.summary import cells
 
 FITS = (("learned", "gibbs"), ("learned", "em"), ("exp", "em"), ("exp", "variational"), ("exp", "gibbs"))
 
@@ -41,10 +41,10 @@ def main() -> None:
         for warning in caught:
             console.print(f"{features}, {inference}: {warning.message}", style="yellow")
         if (features, inference) == FITS[0]:
-            relevant = largest(clf, 4)
+            relevant = clf.posterior_.largest(clf, 4)[1]
     console.print(table)
     _show(console, "Most relevant covariates (learned, Gibbs)", relevant)
-    _show(console, "Largest weights (exp, Gibbs)", largest(clf, 8))
+    _show(console, "Largest weights (exp, Gibbs)", clf.posterior_.largest(clf, 8)[1])
 
 
 def _show(console: Console, title: str, rows: dict[str, npt.NDArray[Any]]) -> None:

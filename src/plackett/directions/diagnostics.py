@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.model.race import Array
 from plackett.posterior.diagnostics import PROBED, measures, more
+from plackett.posterior.directions import DirectionDraws, probabilities
 
 TOLERATED = 0.02  # Monte-Carlo error of an averaged probability
 

@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from plackett.directions.gradient import pack
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionPoint, probabilities
 from plackett.directions.prior import Prior, Target, inverse_weights, log_density, make_target, parts
 from plackett.directions.starts import start
 from plackett.directions.task import Task
@@ -29,6 +28,7 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
+from plackett.posterior.directions import DirectionPoint, probabilities
 
 SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ, from weak to strong penalties
 FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation
@@ -151,7 +151,7 @@ def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
             stacklevel=5,
         )
     return Fit(
-        point(position, prior, task.Z.shape[1]),  # type: ignore[arg-type]
+        point(position, prior, task.Z.shape[1]),
         shape=shape,
         trace=np.array(trace),
         n_iter=sum(len(steps) for _, steps, _ in climbs),

@@ -14,7 +14,6 @@ from plackett.directions.gradient import Panels, pack
 from plackett.directions.hmc import Walk, advance, begin, windows
 from plackett.directions.learning import LENGTH
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionDraws
 from plackett.directions.prior import Prior, make_target, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
@@ -25,6 +24,7 @@ from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
 from plackett.model.race import Array
+from plackett.posterior.directions import DirectionDraws
 
 
 @dataclass
@@ -101,7 +101,7 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit
     if word:
         warnings.warn(word, ConvergenceWarning, stacklevel=5)
     fit = Fit(
-        posterior if mode is None else posterior.with_mode(*mode),  # type: ignore[arg-type]
+        posterior if mode is None else posterior.with_mode(*mode),
         shape=shape,
         trace=run.draws().value,
         n_iter=settings.tune + run.store.iterations,

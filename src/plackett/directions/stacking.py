@@ -25,7 +25,6 @@ from plackett.directions.gradient import pack
 from plackett.directions.hmc import begin
 from plackett.directions.map import SCALES, best_choice, held_out_modes, path, point
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionPoint, probabilities, sharpened
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
@@ -34,6 +33,7 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
+from plackett.posterior.directions import DirectionPoint, probabilities, sharpened
 
 CHAINS, TUNE, DRAWS = 2, 100, 60
 CLEARLY = 2.0  # standard errors

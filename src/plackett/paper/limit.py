@@ -48,7 +48,7 @@ def fit(
         started = time.process_time()
         clf.fit(X[inside], y[inside])
         seconds = time.process_time() - started
-    weights = clf.posterior_.flat_draws()
+    weights: Any = clf.posterior_.estimates(clf).draws
     of_class = weights / weights.sum(axis=2, keepdims=True)
     found: dict[str, Any] = scores(clf.predict_proba(X[outside]), y[outside], clf.classes_)._asdict()
     active = float((of_class > ACTIVE).sum(axis=2).mean())

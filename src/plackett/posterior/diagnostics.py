@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -17,7 +17,9 @@ from scipy.stats import rankdata
 
 from plackett.engines import Features
 from plackett.model.race import Array
-from plackett.posterior.weights import Draws, chunks
+
+if TYPE_CHECKING:
+    from plackett.posterior.weights import Draws
 
 PROBED = 20  # rows whose probabilities are diagnosed
 
@@ -148,7 +150,7 @@ def diagnose(draws: Draws, learned: bool, features: Features) -> Diagnostics | N
         a = tuple(float(m) for m in measures(np.log(draws.shape)))  # type: ignore[assignment]
     n = features.shape[0]
     some = features[np.linspace(0, n - 1, min(PROBED, n)).astype(int)]
-    probabilities = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
+    probabilities = np.concatenate(list(draws.probabilities(some)))  # (row, chain·draw, class)
     probabilities = np.moveaxis(probabilities.reshape(len(some), C, D, -1), 0, 2)
     return Diagnostics(*measures(draws.log_weights), *a, *measures(probabilities))
 
@@ -177,6 +179,15 @@ def shortcomings(found: Verdict, wanted: float = 400) -> str | None:
             f"the smallest effective sample size is {found.smallest_ess:.0f} (should be at least {wanted:g})"
         )
     return " and ".join(problems) or None
+
+
+def agreement(found: Verdict | None) -> tuple[bool, str]:
+    """Whether chains are good enough, and why; None are the diagnostics of too few draws."""
+    if found is None:
+        return False, "too few draws to tell whether the chains agree"
+    wrong = shortcomings(found)
+    numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
+    return wrong is None, wrong or f"the chains agree: {numbers}"
 
 
 def advice(found: Diagnostics | None, settings: Any, end: str | None) -> str | None:
