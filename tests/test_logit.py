@@ -115,14 +115,14 @@ def test_shrinkage_tells_signal_from_noise(fitted):
 
 def test_arviz(fitted):
     clf, X, y = fitted
-    data = clf.to_arviz()
+    data = clf.to_arviz(X, y)
     assert data["posterior"]["coef"].dims == ("chain", "draw", "class", "feature")
     assert list(data["posterior"]["coef"].coords["class"].values) == ["a", "b", "c"]
     assert list(data["posterior"]["coef"].coords["feature"].values) == ["x0", "x1", "x2"]
     np.testing.assert_array_equal(data["posterior"]["penalty"].values, clf.posterior_.penalty)
     np.testing.assert_allclose(data["log_likelihood"]["y"].values.sum(axis=2), clf.trace_, rtol=1e-8)
     np.testing.assert_array_equal(data["observed_data"]["y"].values, y)
-    assert "log_likelihood" not in str(clf.to_arviz(log_likelihood=False))
+    assert "log_likelihood" not in str(clf.to_arviz())
 
 
 def test_file_clone_and_pickle(fitted, tmp_path, quiet):
@@ -134,15 +134,13 @@ def test_file_clone_and_pickle(fitted, tmp_path, quiet):
         np.testing.assert_array_equal(copy.predict_proba(X), clf.predict_proba(X))
         np.testing.assert_array_equal(copy.trace_, clf.trace_)
         assert copy.diagnostics_.smallest_ess == clf.diagnostics_.smallest_ess
-    with pytest.raises(ValueError, match="does not hold the training rows.*log_likelihood=False"):
-        same.to_arviz()
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_data_frames_keep_their_names(quiet, frame):
     clf = SparseLogitClassifier(**SHORT).fit(frame(dict(zip(["age", "dose"], X.T, strict=True))), y)
     assert list(clf.feature_names_in_) == ["age", "dose"]
-    assert list(clf.to_arviz(False)["posterior"]["coef"].coords["feature"].values) == ["age", "dose"]
+    assert list(clf.to_arviz()["posterior"]["coef"].coords["feature"].values) == ["age", "dose"]
     with pytest.raises(ValueError, match="feature names"):
         clf.predict(frame(dict(zip("ab", X.T, strict=True))))
 

@@ -138,7 +138,7 @@ def test_other_files_are_no_models(tmp_path):
         load(path)
 
 
-@pytest.mark.parametrize("name", ["em", "variational", "gibbs", "logit"])
+@pytest.mark.parametrize("name", ["em", "variational", "gibbs", "logit", "learned"])
 def test_files_of_version_1_stay_readable(name):
     """Files written when the format was new, with the probabilities that their models gave then."""
     clf = load(OLD / f"v1-{name}.plk")
@@ -146,6 +146,7 @@ def test_files_of_version_1_stay_readable(name):
     X = np.linspace(-1, 1, 8).reshape(4, 2)
     np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-10)
     assert clf.classes_.tolist() == ["a", "b", "c"]
+    assert len(clf.summary()) and not hasattr(clf, "portrait_")
 
 
 def test_a_model_of_100_weights_stays_under_10_megabytes(iris, tmp_path):
@@ -154,7 +155,7 @@ def test_a_model_of_100_weights_stays_under_10_megabytes(iris, tmp_path):
     shape = rng.gamma(1.0, size=(4, 1000))
     clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(rng.normal(size=(40, 12)), np.arange(40) % 4)
     clf.posterior_ = Draws(log_weights, shape)
-    clf.diagnostics_ = diagnose_weights(clf.posterior_, True, clf._training[0])
+    clf.diagnostics_ = diagnose_weights(clf.posterior_, True, clf._rows(rng.normal(size=(40, 12))))
     clf.weights_, clf.trace_ = clf.posterior_.weights, rng.normal(size=(4, 1000))
     clf.save(tmp_path / "m.plk")
     assert (tmp_path / "m.plk").stat().st_size < 10e6
@@ -191,14 +192,6 @@ def test_an_interrupted_write_leaves_the_old_file(iris, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         clf.save(path)
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
-
-
-def test_training_rows_are_not_in_the_file(iris, tmp_path, quiet):
-    PlackettLuceClassifier(Gibbs(draws=5, tune=5), shape=1.0, random_state=0, features="exp").fit(*iris).save(
-        tmp_path / "m.plk"
-    )
-    with pytest.raises(ValueError, match="does not hold the training rows"):
-        load(tmp_path / "m.plk").to_arviz()
 
 
 def test_the_logit_and_its_diagnostics_come_back(tmp_path, quiet):

@@ -30,7 +30,7 @@ def left_behind(clf, X):
     """Probabilities, what is read of the fit, and its diagnostics, of those that the model has."""
     found = [clf.predict_proba(X[:50])]
     if hasattr(clf, "relevance_"):
-        found += [clf.relevance_, clf.portrait_.draw, clf.portrait_.share]
+        found += [clf.relevance_, clf.readable_draw_.draw, clf.readable_draw_.share]
     diagnostics = getattr(clf, "diagnostics_", None)
     return found + ([] if diagnostics is None else [diagnostics.worst_rhat, diagnostics.smallest_ess])
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from plackett.output.files import write_whole
 from plackett.paper import PARTS, page, reproduce
 from plackett.paper.document import Column, Section, Table, written
-from plackett.paper.runs import Results, Task, run, write_whole
+from plackett.paper.runs import Results, Task, run
 from plackett.paper.values import COLON, SETS, SUSHI, TABLE1, TABLE2, TABLE3, Spread
 from plackett.paper.verdicts import AGREES, BETTER, IMPOSSIBLE, WORSE, compare, difference, paired
 

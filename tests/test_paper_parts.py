@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
+from plackett.output.scores import scores
 from plackett.paper import reproduce
 from plackett.paper.figure3 import GRID, curve
-from plackett.paper.held_out import evaluate, scores, split, table, tasks
+from plackett.paper.held_out import evaluate, split, table, tasks
 from plackett.paper.limit import ACTIVE, expected_active, limiting_active
 from plackett.paper.methods import METHODS, chosen
 from plackett.paper.plan import Plan
@@ -38,10 +39,10 @@ def test_scores_agree_with_their_definitions():
     classes = np.array(["a", "b", "c"])
     probability, truth = rng.dirichlet(np.ones(3), 50), rng.choice(classes, 50)
     found = scores(probability, truth, classes)
-    assert found["log_loss"] == pytest.approx(log_loss(truth, probability, labels=classes))
-    assert found["error"] == np.mean(classes[probability.argmax(axis=1)] != truth)
+    assert found.log_loss == pytest.approx(log_loss(truth, probability, labels=classes))
+    assert found.error == np.mean(classes[probability.argmax(axis=1)] != truth)
     hit = truth[:, None] == classes
-    assert found["brier"] == pytest.approx(np.mean(np.sum((probability - hit) ** 2, axis=1)))
+    assert found.brier == pytest.approx(np.mean(np.sum((probability - hit) ** 2, axis=1)))
 
 
 def test_splits_are_random_stratified_and_reproducible():
@@ -56,7 +57,7 @@ def test_splits_are_random_stratified_and_reproducible():
 def test_every_method_beats_guessing_on_lenses(method):
     """24 rows, 12 held out: any of them finds that a reduced tear rate means no lenses."""
     found = evaluate("lenses", 0.5, 0, method, SMALL.get(METHODS[method].kind, {}), seed=0)
-    assert found["n_test"] == 12 and 0 <= found["error"] <= 0.5 and found["log_loss"] < 2 * np.log(3)
+    assert found["n_test"] == 12 and 0 <= found["error"] <= 0.5 and found.log_loss < 2 * np.log(3)
 
 
 def test_settings_of_others_do_not_rename_a_run():

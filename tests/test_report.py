@@ -14,9 +14,10 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.output.html import text
 from plackett.posterior.diagnostics import Diagnostics, Measures
 from plackett.report import write, write_report
-from plackett.report.markup import number, text
+from plackett.report.markup import number
 
 BAD = '<script>alert("x")</script>'
 

@@ -9,9 +9,10 @@ from scipy.stats import norm, rankdata
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, load
 from plackett.directions.learning import LearnedDirections
-from plackett.directions.stacking import choose_scale, folds_of
+from plackett.directions.stacking import choose_scale
 from plackett.directions.task import make_task, with_scores
 from plackett.features.normal_scores import MOST, knots_of, normal_scores
+from plackett.inference.folds import grouped_folds
 from plackett.inference.limits import Clock
 
 SHORT = Gibbs(draws=30, tune=60, chains=2)
@@ -95,11 +96,12 @@ def test_rows_of_a_group_are_held_out_together():
     X, y = rng.integers(0, 3, (120, 2)).astype(float), rng.integers(0, 3, 120)
     task = make_task(X, y, None, np.random.SeedSequence(0), groups=groups)
     assert task.weight.sum() == 120
-    fold = folds_of(task, 5)
+    fold = grouped_folds(task.Z, task.codes, task.groups, 5)
     assert fold.max() == 4
     for g in range(30):
         assert len(np.unique(fold[task.groups == g])) == 1
-    assert folds_of(make_task(X, y, None, np.random.SeedSequence(0)), 5).max() == 4
+    task = make_task(X, y, None, np.random.SeedSequence(0))
+    assert grouped_folds(task.Z, task.codes, task.groups, 5).max() == 4
 
 
 def test_groups_temper_what_rows_of_one_person_seem_to_say(quiet):

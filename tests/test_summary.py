@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.output.progress import progress_bar
-from plackett.output.summary import resolved, verdict
+from plackett.output.summary import verdict
 from plackett.posterior.diagnostics import diagnose_weights
 from plackett.posterior.weights import Draws
 
@@ -168,7 +168,8 @@ def test_numbers_that_were_left_open_are_told(table):
         clf.fit(*table)
     assert "Gibbs, 1 chain of 5 draws after 2,000 of tuning" in repr(clf)
     clf.set_params(inference="gibbs")
-    assert resolved(clf).draws == 1000 and resolved(clf).tune == 2000
+    used = clf._settings()
+    assert used["inference__draws"] == 1000 and used["inference__tune"] == 2000
 
 
 def test_diagnostics_are_told_in_a_line_or_two(gibbs, logit):

@@ -9,6 +9,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+from plackett.output.files import write_whole
 from plackett.output.progress import progress_bar
 
 RESULTS = Path(__file__).parents[1] / "results" / "prediction"
@@ -104,8 +105,5 @@ def processor_seconds():
 
 
 def write(path, content):
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(content) if path.suffix == ".json" else content)
-    os.replace(partial, path)
+    """Write text, or a record as JSON."""
+    write_whole(path, json.dumps(content) if path.suffix == ".json" else content)

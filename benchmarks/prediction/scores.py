@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from plackett.output.scores import log_losses
+
 SMALLEST = 1e-12  # of a probability inside the logarithm, alike for every method
 
 
@@ -25,7 +27,7 @@ def score(probability, codes):
 
 def log_loss(probability, codes):
     """Mean of −ln Pr(class that came)."""
-    return float(-np.log(np.maximum(probability[np.arange(len(codes)), codes], SMALLEST)).mean())
+    return float(log_losses(np.maximum(probability, SMALLEST), codes).mean())
 
 
 def calibration_error(confidence, hit, bins=10):

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_feature_names_in,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_numbers, taken
@@ -30,29 +23,29 @@ from plackett.data.validation import (
     positive,
     row_weights,
 )
-from plackett.directions import LearnedDirections
-from plackett.directions.learning import SHAPE
-from plackett.directions.posterior import DirectionDraws, DirectionPoint, sharpened
-from plackett.directions.summary import components, portrait, relevance
+from plackett.directions import Gates, LearnedDirections
+from plackett.directions.learning import LENGTH, SHAPE
 from plackett.directions.task import make_task
-from plackett.engines import Features, make_engine
+from plackett.engines import make_engine
+from plackett.estimator import Classifier
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names, fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import cross_validated_losses
+from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
-from plackett.output.summary import Summarised
-from plackett.posterior.weights import Point, chunks, mean_probabilities
+from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.settings import check_all_read
-from plackett.verbs import Verbs
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
+NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
+FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
 FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 
 
-class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
+class PlackettLuceClassifier(Classifier):
     """Bayesian Plackett–Luce regression: Pr(Y=k|x) = W(x)·λ_k / Σ_l W(x)·λ_l.
 
     The features W are non-negative, the weights λ non-negative and sparse with a Gam(a, b) prior.
@@ -96,7 +89,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     trace_ : array
         EM: penalised log-likelihood per iteration since the last pruning; variational: bound per iteration;
         Gibbs: log-likelihood (chain, draw); of learned directions the log-posterior, up to a constant.
-    posterior_ : Point, Gammas, GIGs or Draws
+    posterior_ : Point, Gammas, GIGs, Draws, DirectionDraws or DirectionPoint
         What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics
         Gibbs only: R-hat and effective sample sizes.
@@ -105,7 +98,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         scale.
     relevance_ : (d,) array
         Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates.
-    portrait_ : Portrait
+    readable_draw_ : ReadableDraw
         Learned directions only: the draw that `summary` shows, and the share of the gates of each of its components.
     n_iter_ : int
         Passes over the data (EM, variational) or sweeps of each chain (Gibbs).
@@ -122,6 +115,8 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     >>> sparse.weights_.shape, int((sparse.weights_ > 0).sum()) < 27
     ((3, 9), True)
     """
+
+    posterior_: RacePosterior
 
     def __init__(
         self,
@@ -163,18 +158,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        features = self._make_features()
-        inference = self._make_inference()
-        if groups is not None and not (self._learned() and isinstance(inference, Gibbs)):
-            raise ValueError(
-                "groups say which rows to hold out together, which only features='learned' with inference='gibbs' "
-                "does by itself; leave them out, or give EM(cv=...) the folds."
-            )
-        shape = number_or_learn("shape", self.shape)
-        positive("rate", self.rate)
-        tailed = self._tailed()
-        make_engine(self.engine)
-        check_all_read(self, features, inference, shape)
+        features, inference, shape = self._checked_parts(groups)
         X, y = self._validate(X, y)
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
@@ -189,55 +173,63 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             if self._learned():
                 fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
             else:
-                own = shape if tailed is None else float(tailed.shape)
-                fit = self._learn_weights(features, inference, X, codes, weight, own)
-
-        self.classes_ = classes
-        self.posterior_ = fit.posterior
-        self.weights_ = fit.posterior.weights
-        self.shape_ = fit.shape
-        self.trace_ = fit.trace
-        self.n_iter_ = fit.n_iter
-        for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "portrait_", "table_"):
-            self.__dict__.pop(stale, None)
-        for name, value in fit.extra.items():
-            setattr(self, name, value)
+                fit = self._learn_weights(features, inference, X, codes, weight, shape)
+        self._keep(classes, fit)
         return self
+
+    def _checked_parts(self, groups: Any) -> tuple[Any, EM | Variational | Gibbs, float | None]:
+        """Feature map, inference and the shape, None to learn it; settings that nobody would read are refused."""
+        features, inference = self._make_features(), self._make_inference()
+        if groups is not None and not (self._learned() and isinstance(inference, Gibbs)):
+            raise ValueError(
+                "groups say which rows to hold out together, which only features='learned' with inference='gibbs' "
+                "does by itself; leave them out, or give EM(cv=...) the folds."
+            )
+        shape = number_or_learn("shape", self.shape)
+        positive("rate", self.rate)
+        tailed = self._tailed()
+        make_engine(self.engine)
+        check_all_read(self, features, inference, shape)
+        return features, inference, shape if tailed is None else float(tailed.shape)
 
     def _learn_weights(
         self,
         features: Any,
         inference: EM | Variational | Gibbs,
         X: Any,
-        codes: npt.NDArray[np.intp],
+        codes: Codes,
         weight: Array | None,
         shape: float | None,
     ) -> Fit:
         """Weights of a feature map that does not know the labels."""
-        engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
-        self.features_ = fit_features(features, X, codes, weight)
-        W = transform(self.features_, X)
+        engine, rate, n_classes = make_engine(self.engine), float(self.rate), codes.max() + 1
+        fitted = fit_features(features, X, codes, weight)
+        found: dict[str, Any] = {"features_": fitted}
+        W = transform(fitted, X)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
             shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
-            extra = {"cv_log_loss_": dict(zip(shapes.tolist(), losses.tolist(), strict=True))}
-        self._training = (W, codes, weight)
+            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+        places = np.arange(len(codes))
+        if isinstance(inference, Gibbs) and weight is not None and weight.sum() <= FEW:
+            places, weight = np.repeat(places, weight.astype(np.intp)), None
+            W, codes = transform(fitted, X, places), codes[places]
         rows = engine.prepare(W, codes, weight, n_classes)
-        W, codes = transform(self.features_, X, rows.order), codes[rows.order]
+        W, codes = transform(fitted, X, places[rows.order]), codes[rows.order]
         weight = None if weight is None else weight[rows.order]
-        mirrors = getattr(self.features_, "mirrors_", None)
+        mirrors = getattr(fitted, "mirrors_", None)
         problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed(), weight)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
-        return replace(fit, extra=fit.extra | extra)
+        return replace(fit, extra=fit.extra | found)
 
     def _learn_directions(
         self,
         features: LearnedDirections,
         inference: EM | Variational | Gibbs,
         X: Array,
-        codes: npt.NDArray[np.intp],
+        codes: Codes,
         weight: Array | None,
         shape: float | None,
         groups: Any,
@@ -245,69 +237,20 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         """Weights and directions together; the gates of the draws become the feature map."""
         all_alike(X)
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), self.engine)
-        fit, task = features.learn(inference, task, SHAPE if shape is None else shape)
-        draws: DirectionDraws = fit.posterior  # type: ignore[assignment]
-        gates = draws.gates(task.mean, task.scale, task.rotation, task.knots).fit(X)
-        self.features_ = gates
-        self._training = (X, codes, weight)
-        found = {"relevance_": relevance(gates, task), "portrait_": portrait(draws, gates, task)}
-        return replace(fit, extra=fit.extra | found)
+        return features.learn(inference, task, SHAPE if shape is None else shape)
 
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K), averaged over the posterior."""
-        check_is_fitted(self)
-        if not isinstance(self.posterior_, DirectionDraws):
-            return mean_probabilities(self._transform(X), self.posterior_.flat_draws())
-        X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
-        return sharpened(self.features_.mixed(X, self.weights_), self.posterior_.power)
-
-    def _interval(self, X: Any, prob: float) -> tuple[Array, Array]:
-        """Refused for EM; for learned directions around the prediction, which may lean on a mode that is no draw."""
-        if isinstance(self.posterior_, (Point, DirectionPoint)):
-            others = "" if isinstance(self.posterior_, DirectionPoint) else " or inference='variational'"
-            raise ValueError(
-                f"EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'{others}."
-            )
-        lower, upper = super()._interval(X, prob)
-        if isinstance(self.posterior_, DirectionDraws):
-            probability = self.predict_proba(X)
-            return np.minimum(lower, probability), np.maximum(upper, probability)
-        return lower, upper
-
-    def summary(self, prob: float = 0.9) -> Any:
-        """A data frame to read: each weight with its uncertainty, or the components of learned directions.
-
-        Components have no identity from draw to draw: those of the draw that predicts most like the average are
-        shown. A row for each ``component`` and ``covariate``: the component's ``share`` of the gates, the class that it
-        ``votes for`` and with which share, ``vote`` (``posterior_.votes[portrait_.draw]`` has the votes for the other
-        classes), and its ``direction`` along the covariate.
-
-        Parameters
-        ----------
-        prob : float
-            Probability that the interval of a weight holds, equal tails.
-        """
-        check_is_fitted(self)
-        if isinstance(self.posterior_, DirectionDraws):
-            return components(self.portrait_, self.posterior_, self.features_, self.classes_, self._covariates())
-        return super().summary(prob)
-
-    def _covariates(self) -> npt.NDArray[np.object_]:
-        return np.asarray(_check_feature_names_in(self), dtype=object)
-
-    def to_arviz(self, log_likelihood: bool = True) -> Any:
-        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
-
-        Parameters
-        ----------
-        log_likelihood : bool
-            Include the pointwise log-likelihood of the training rows, for LOO and the like. A row of weight w has that
-            of w rows, and is left out as a whole.
-        """
-        from plackett.output.arviz import to_arviz
-
-        check_is_fitted(self)
-        return to_arviz(self, log_likelihood=log_likelihood)
+    def _keep(self, classes: npt.NDArray[Any], fit: Fit) -> None:
+        """What the fit found, and nothing of one before."""
+        for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "readable_draw_", "table_"):
+            self.__dict__.pop(stale, None)
+        self.classes_ = classes
+        self.posterior_ = fit.posterior
+        self.weights_ = fit.posterior.weights
+        self.shape_ = fit.shape
+        self.trace_ = fit.trace
+        self.n_iter_ = fit.n_iter
+        for name, value in fit.extra.items():
+            setattr(self, name, value)
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
         names = feature_names(self.features_)
@@ -315,25 +258,37 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             names = [f"feature{j}" for j in range(self.weights_.shape[1])]
         return np.asarray(names, dtype=object)
 
-    def _probabilities(self, X: Any) -> Iterator[Array]:
-        """Class probabilities (rows, S, K) of runs of rows under every draw."""
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        if isinstance(self.posterior_, DirectionDraws):
-            X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
-            return self.posterior_.probabilities(self.features_.chunks(X))
-        return chunks(self._transform(X), self.posterior_.flat_draws())
-
-    def _transform(self, X: Any) -> Features:
-        check_is_fitted(self)
-        if isinstance(self.features_, ExpFeatures):
+        if isinstance(self.features_, (ExpFeatures, Gates)):
             X = taken(self, X)
             X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
-        W = transform(self.features_, X)
-        if W.shape[1] != self.weights_.shape[1]:
-            raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {self.weights_.shape[1]} as in fit.")
-        return W
+        return self.posterior_.rows(self.features_, X)
+
+    def _prior_in_words(self) -> str:
+        if isinstance(self.prior, GIG):
+            return f"prior {self.prior!r}"
+        return f"shape a = {self.shape_:.3g}{' (learned)' if self.shape == 'learn' else ''}"
+
+    def _inference_in_words(self) -> tuple[str, int]:
+        inference = self._completed_inference()
+        return NAMES[type(inference)], getattr(inference, "tune", 0)
+
+    def _settings(self) -> dict[str, Any]:
+        used = self._completed_inference().get_params()
+        return super()._settings() | {f"inference__{name}": value for name, value in used.items()}
+
+    def _completed_inference(self) -> EM | Variational | Gibbs:
+        """The inference, with the numbers that were used where its settings leave them open."""
+        inference = self._make_inference()
+        if not isinstance(inference, Gibbs):
+            return inference
+        if self._learned():
+            return inference.completed(**LENGTH)
+        plain = self.engine == "numpy" or isinstance(self.prior, GIG)
+        return inference.completed(**USUAL, moves="none" if plain else "exchange")
 
     def _make_inference(self) -> EM | Variational | Gibbs:
         if isinstance(self.inference, str) and self.inference in INFERENCES:

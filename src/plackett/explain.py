@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from plackett.data.entry import taken
 from plackett.data.validation import check_prob
-from plackett.directions.posterior import DirectionDraws
-from plackett.directions.summary import explanation
-from plackett.inference import EM
 from plackett.model.race import Array
+from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from plackett.estimator import Classifier
+
 __all__ = ["explain", "win_probabilities"]
 
 
-def win_probabilities(classifier: Any, X: Any) -> Array:
+def win_probabilities(classifier: Classifier, X: Any) -> Array:
     """Pr(C=j, Y=k | x): the probability that competitor j of team k arrives first, averaged over the posterior.
 
     Under one λ it is W_j λ_kj / Σ_lm W_m λ_lm, by (3) and (9). Summed over the competitors of a team it is the class
@@ -50,11 +48,13 @@ def win_probabilities(classifier: Any, X: Any) -> Array:
     >>> wins.shape, bool(np.allclose(wins.sum(axis=2), clf.predict_proba(X)))
     ((150, 3, 9), True)
     """
-    features, draws = _parts(classifier, X)
-    return np.stack([_shares(row, draws).mean(axis=0) for row in features])
+    check_is_fitted(classifier)
+    posterior = classifier.posterior_
+    refuse(posterior.no_race)
+    return np.stack([posterior.wins(row).mean(axis=0) for row in classifier._rows(X)[:]])
 
 
-def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
+def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame:
     """Why one row is predicted as it is: which competitor (feature) wins its race for which team (class), how surely.
 
     Parameters
@@ -89,38 +89,8 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     """
     import pandas as pd
 
-    prob = check_prob(prob)
     check_is_fitted(classifier)
-    if isinstance(classifier.posterior_, DirectionDraws):
-        x = validate_data(classifier, taken(classifier, one_row(row)), dtype=np.float64, reset=False)[0]
-        learned = classifier.portrait_, classifier.posterior_, classifier.features_
-        return explanation(*learned, x, classifier.classes_, classifier._covariates())
-    features, draws = _parts(classifier, one_row(row))
-    shares = _shares(features[0], draws)
-    K, p = shares.shape[1:]
-    columns: dict[str, Any] = {
-        "class": np.repeat(classifier.classes_, p),
-        "feature": np.tile(classifier._feature_names(), K),
-        "probability": shares.mean(axis=0).ravel(),
-    }
-    if len(shares) > 1:
-        tail = (1 - prob) / 2
-        lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
-        columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
-    table = pd.DataFrame(columns)
-    return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
-
-
-def has_intervals(classifier: Any) -> bool:
-    """Whether `predict_interval` has something to say; EM gives one estimate."""
-    if not hasattr(classifier, "predict_interval"):
-        return False
-    return not (hasattr(classifier, "weights_") and isinstance(classifier._make_inference(), EM))
-
-
-def is_race(classifier: Any) -> bool:
-    """Whether features compete under names of their own; learned components have none across draws."""
-    return hasattr(classifier, "weights_") and not isinstance(classifier.posterior_, DirectionDraws)
+    return pd.DataFrame(classifier.posterior_.explain(classifier, one_row(row), check_prob(prob)))
 
 
 def one_row(row: Any) -> Any:
@@ -137,28 +107,3 @@ def one_row(row: Any) -> Any:
     if np.ndim(table) != 2 or len(table) != 1:
         raise ValueError(f"expected one row, got shape {np.shape(row)} instead. Take one, such as X.iloc[0] or X[0].")
     return table
-
-
-def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
-    """W (n, p) and the draws of λ̄ (S, K, p)."""
-    check_is_fitted(classifier)
-    if not hasattr(classifier, "weights_"):
-        raise ValueError(
-            f"only a Plackett–Luce model is a race between features; {type(classifier).__name__} is not one. "
-            "Read its coef_ instead."
-        )
-    if not is_race(classifier):
-        raise ValueError(
-            "the components of learned directions have no identity from draw to draw, so none can be said to win. "
-            "plackett.explain.explain takes a row apart by the components of one draw."
-        )
-    return classifier._transform(X)[:], classifier.posterior_.flat_draws()
-
-
-def _shares(features: npt.NDArray[np.floating], draws: Array) -> Array:
-    """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p)."""
-    rates = features * draws
-    answered = rates.any(axis=(1, 2), keepdims=True)
-    rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
-    shares: Array = rates / rates.sum(axis=(1, 2), keepdims=True)
-    return shares

@@ -243,7 +243,7 @@ def show(
     from rich.text import Text
 
     from plackett.data.tablefile import check_suffix, write_table
-    from plackett.output.summary import TEXT, cells, largest, listed
+    from plackett.output.summary import TEXT, cells
 
     if out is not None:
         check_output(out, force)
@@ -255,9 +255,9 @@ def show(
     typer.echo(repr(clf))
     if hasattr(clf, "table_"):
         typer.echo(f"  {_origin(clf.table_)}")
-    found = largest(clf, weights)
+    title, found = clf.posterior_.largest(clf, weights)
     shown = cells(found)
-    grid = Grid(title=f"The {len(shown)} {listed(clf)}", title_justify="left")
+    grid = Grid(title=f"The {len(shown)} {title}", title_justify="left")
     for name in found:
         grid.add_column(Text(name), justify="left" if name in TEXT else "right")
     for row in shown:

@@ -6,16 +6,15 @@ import time
 import warnings
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_iris
-from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from plackett.classifier import PlackettLuceClassifier
-from plackett.output.summary import cells, largest
+from plackett.output.scores import scores
+from plackett.output.summary import cells
 
 FITS = (("learned", "gibbs"), ("learned", "em"), ("exp", "em"), ("exp", "variational"), ("exp", "gibbs"))
 
@@ -37,16 +36,15 @@ def main() -> None:
             started = time.perf_counter()
             clf.fit(X_train, y_train)
             seconds = time.perf_counter() - started
-        error = np.mean(clf.predict(X_test) != y_test)
-        loss = log_loss(y_test, clf.predict_proba(X_test), labels=clf.classes_)
-        table.add_row(features, inference, f"{error:.3f}", f"{loss:.3f}", f"{seconds:.2f}")
+        found = scores(clf.predict_proba(X_test), y_test, clf.classes_)
+        table.add_row(features, inference, f"{found.error:.3f}", f"{found.log_loss:.3f}", f"{seconds:.2f}")
         for warning in caught:
             console.print(f"{features}, {inference}: {warning.message}", style="yellow")
         if (features, inference) == FITS[0]:
-            relevant = largest(clf, 4)
+            relevant = clf.posterior_.largest(clf, 4)[1]
     console.print(table)
     _show(console, "Most relevant covariates (learned, Gibbs)", relevant)
-    _show(console, "Largest weights (exp, Gibbs)", largest(clf, 8))
+    _show(console, "Largest weights (exp, Gibbs)", clf.posterior_.largest(clf, 8)[1])
 
 
 def _show(console: Console, title: str, rows: dict[str, npt.NDArray[Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,26 @@ class LearnedDirections(BaseEstimator):
         self.covariate_spread = covariate_spread
         self.leapfrogs = leapfrogs
 
-    def learn(self, inference: EM | Variational | Gibbs, task: Task, shape: float) -> tuple[Fit, Task]:
-        """Draws of directions and weights, or their mode, and the task with the scale of covariates that was chosen."""
+    def learn(self, inference: EM | Variational | Gibbs, task: Task, shape: float) -> Fit:
+        """Draws of directions and weights, or their mode, with the gates as feature map and what there is to read."""
         from plackett.directions.map import climb
         from plackett.directions.sampler import sample
+        from plackett.directions.summary import readable_draw, relevance
 
         self.check()
         if isinstance(inference, Gibbs):
-            return sample(inference, task, self, shape)
-        if isinstance(inference, EM):
-            return climb(inference, task, self, shape), task
-        raise ValueError(
-            "there is no variational approximation for learned directions: their posterior has many modes. Use "
-            "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
-        )
+            fit, task = sample(inference, task, self, shape)
+        elif isinstance(inference, EM):
+            fit = climb(inference, task, self, shape)
+        else:
+            raise ValueError(
+                "there is no variational approximation for learned directions: their posterior has many modes. Use "
+                "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
+            )
+        draws: Any = fit.posterior
+        gates = draws.gates(task)
+        found = {"relevance_": relevance(gates, task), "readable_draw_": readable_draw(draws, gates, task)}
+        return replace(fit, extra=fit.extra | {"features_": gates} | found)
 
     def prior(self, n_classes: int, shape: float, components: int | None = None) -> Any:
         """The prior for so many classes; `shape` is that of a weight for a class that does not own the component."""

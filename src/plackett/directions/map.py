@@ -15,26 +15,24 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import PredefinedSplit, check_cv
 
 from plackett.directions.density import density_of
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionPoint, probabilities
 from plackett.directions.prior import Prior, inverse_weights, parts
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
 from plackett.inference.em import EM
-from plackett.inference.folds import stratified_folds
+from plackett.inference.folds import Folds, splits
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import tracked
+from plackett.output.scores import log_losses
+from plackett.posterior.directions import DirectionPoint, probabilities
 
 SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ, from weak to strong penalties
 FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation
 SHUT = -50.0  # ln λ of a weight that is left out
-
-Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
 
 def ascend(
@@ -95,15 +93,6 @@ def point(position: Array, prior: Prior, d: int) -> DirectionPoint:
     return DirectionPoint(**vars(unpacked(position[None, None], prior, d)))
 
 
-def folds_of(em: EM, task: Task) -> Folds:
-    """Rows to train on and to test on."""
-    if isinstance(em.cv, (int, np.integer)):
-        splitter = check_cv(PredefinedSplit(stratified_folds(task.Z, task.codes, int(em.cv))))
-    else:
-        splitter = check_cv(em.cv, task.codes, classifier=True)
-    return list(splitter.split(task.Z, task.codes))
-
-
 def held_out_modes(
     task: Task,
     settings: Any,
@@ -136,11 +125,11 @@ def best_choice(
     """The choice of the lowest held-out log-loss, and the losses."""
     losses = {}
     for choice, probability in found.items():
-        own = probability[np.arange(len(task.codes)), task.codes]
-        told = np.isfinite(own)
+        told = np.isfinite(probability).all(axis=1)
         if not told.any():
             raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
-        losses[choice] = float(-np.average(np.log(np.clip(own[told], 1e-15, 1.0)), weights=task.weight[told]))
+        loss = log_losses(probability[told], task.codes[told])
+        losses[choice] = float(np.average(loss, weights=task.weight[told]))
     return min(losses, key=lambda choice: losses[choice]), losses
 
 
@@ -149,7 +138,8 @@ def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
     em._check()
     if task.Z.any():
         components = sorted({1, settings.components})
-        found = held_out_modes(task, settings, shape, components, folds_of(em, task), em.max_iter, Clock())
+        folds = splits(em.cv, lambda: task.Z, task.Z, task.codes)
+        found = held_out_modes(task, settings, shape, components, folds, em.max_iter, Clock())
         (m, scale), losses = best_choice(found, task)
     else:  # rows that are all alike
         (m, scale), losses = (1, SCALES[-1]), {}
@@ -163,7 +153,7 @@ def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
             stacklevel=5,
         )
     return Fit(
-        point(position, prior, task.Z.shape[1]),  # type: ignore[arg-type]
+        point(position, prior, task.Z.shape[1]),
         shape=shape,
         trace=np.array(trace),
         n_iter=sum(len(steps) for _, steps, _ in climbs),

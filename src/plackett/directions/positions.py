@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.directions.posterior import DirectionDraws
 from plackett.directions.prior import Prior, directions_of, log_weights_of, parts
 from plackett.model.race import Array
+from plackett.posterior.directions import DirectionDraws
 from plackett.posterior.weights import normalised
 
 

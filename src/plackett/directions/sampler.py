@@ -8,7 +8,6 @@ import numpy as np
 
 from plackett.directions.learning import LENGTH
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionDraws, probabilities
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
@@ -20,6 +19,7 @@ from plackett.inference.gibbs import Gibbs
 from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
 from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
+from plackett.posterior.directions import DirectionDraws, probabilities
 
 
 class DirectionRun(Run):
@@ -52,7 +52,7 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit
     run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs, clock)
     draws, posterior = run.run(stacklevel=5), run.posterior()
     fit = Fit(
-        posterior if mode is None else posterior.with_mode(*mode),  # type: ignore[arg-type]
+        posterior if mode is None else posterior.with_mode(*mode),
         shape=shape,
         trace=draws["value"],
         n_iter=settings.tune + run.store.iterations,

@@ -12,7 +12,6 @@ predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under 
 from __future__ import annotations
 
 import threading
-import warnings
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,21 +20,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
-from sklearn.model_selection import StratifiedGroupKFold
 
 from plackett.directions.map import SCALES, best_choice, held_out_modes, path, point
 from plackett.directions.positions import unpacked
-from plackett.directions.posterior import DirectionPoint, probabilities, sharpened
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
 from plackett.directions.walk import HamiltonianSampler, load_kernels
 from plackett.inference.driver import Chain
-from plackett.inference.folds import stratified_folds
+from plackett.inference.folds import grouped_folds
 from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
+from plackett.output.scores import log_losses
+from plackett.posterior.directions import DirectionPoint, probabilities, sharpened
 
 CHAINS, TUNE, DRAWS = 2, 100, 60
 CLEARLY = 2.0  # standard errors
@@ -96,30 +95,16 @@ def held_out_averages(
     return found
 
 
-def folds_of(task: Task, n_folds: int) -> npt.NDArray[np.intp]:
-    """The fold of each row, with as many of each class in all; rows of one group are in one fold."""
-    if task.groups is None:
-        return stratified_folds(task.Z, task.codes, n_folds)
-    fold = np.zeros(len(task.Z), dtype=np.intp)
-    n_folds = min(n_folds, len(np.unique(task.groups)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes with fewer rows than folds
-        splits = StratifiedGroupKFold(n_folds).split(task.Z, task.codes, task.groups)
-        for f, (_, left) in enumerate(splits):
-            fold[left] = f
-    return fold
-
-
 def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Clock) -> tuple[Task, HeldOut | None]:
     """The task with covariates as they are or as normal scores; nothing is held out where rows are too few to tell."""
     if len(task.Z) < FEWEST:
         return task, None
-    fold = folds_of(task, 10 if len(task.Z) < MANY else 5)
+    fold = grouped_folds(task.Z, task.codes, task.groups, 10 if len(task.Z) < MANY else 5)
     tasks = [task] if task.rotation is not None else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, shape)
     found = held_out_averages(tasks, prior, fold, settings.leapfrogs, min(tune, TUNE), clock)
-    heights = [np.log(np.maximum(p[np.arange(len(fold)), task.codes], 1e-12)) for p in found]
-    gain = heights[-1] - heights[0]
+    losses = [log_losses(p, task.codes) for p in found]
+    gain = losses[0] - losses[-1]
     mean = np.average(gain, weights=task.weight)
     error = np.sqrt(np.average((gain - mean) ** 2, weights=task.weight) / task.weight.sum())
     chosen = -1 if mean > CLEARLY * error else 0

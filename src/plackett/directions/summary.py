@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.gates import Gates
-from plackett.directions.posterior import DirectionDraws
 from plackett.directions.task import Task
 from plackett.features.standardise import standardise
 from plackett.model.race import Array
+
+if TYPE_CHECKING:
+    from plackett.posterior.directions import DirectionDraws
+
+Table = dict[str, npt.NDArray[Any]]
 
 READ = 200  # rows
 
@@ -45,7 +49,7 @@ def along_covariates(directions: Array, gates: Gates) -> Array:
 
 
 @dataclass(frozen=True)
-class Portrait:
+class ReadableDraw:
     """The draw to read: the one whose predictions for the training rows are nearest to the average.
 
     Components have no identity from draw to draw, so they are shown as they stand together in one.
@@ -62,12 +66,12 @@ class Portrait:
     share: Array = field(repr=False)
 
 
-def portrait(draws: DirectionDraws, gates: Gates, task: Task) -> Portrait:
+def readable_draw(draws: DirectionDraws, gates: Gates, task: Task) -> ReadableDraw:
     """The draw to read, from the training rows."""
-    probability = np.concatenate(list(draws.probabilities(gates.chunks(some_rows(task)))))
+    probability = np.concatenate(list(draws.probabilities(draws.rows(gates, some_rows(task)))))
     distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
     s = int(np.argmin(distance))
-    return Portrait(s, np.average(_gate(gates, s, task.rows), axis=0, weights=task.weight))
+    return ReadableDraw(s, np.average(_gate(gates, s, task.rows), axis=0, weights=task.weight))
 
 
 def _gate(gates: Gates, s: int, X: Array) -> Array:
@@ -76,27 +80,28 @@ def _gate(gates: Gates, s: int, X: Array) -> Array:
     return np.concatenate([block[:, 0] for block in one.chunks(X)])
 
 
-def _directions(seen: Portrait, gates: Gates) -> Array:
+def _directions(shown: ReadableDraw, gates: Gates) -> Array:
     """(M, d), from their mean by share: a vector common to all components changes nothing."""
-    beta = along_covariates(gates.directions[seen.draw], gates)
-    return beta - seen.share @ beta
+    beta = along_covariates(gates.directions[shown.draw], gates)
+    return beta - shown.share @ beta
 
 
 def components(
-    seen: Portrait, draws: DirectionDraws, gates: Gates, classes: npt.NDArray[Any], names: npt.NDArray[Any]
-) -> Any:
+    shown: ReadableDraw, votes: Array, gates: Gates, classes: npt.NDArray[Any], names: npt.NDArray[Any]
+) -> Table:
     """A row for each component and covariate: the largest share first, and of a component what moves it most."""
-    votes, directions = draws.votes[seen.draw], _directions(seen, gates)
-    return _by_covariate("share", seen.share, votes, classes, names, "direction", directions)
+    return _by_covariate(
+        "share", shown.share, votes[shown.draw], classes, names, "direction", _directions(shown, gates)
+    )
 
 
 def explanation(
-    seen: Portrait, draws: DirectionDraws, gates: Gates, x: Array, classes: npt.NDArray[Any], names: npt.NDArray[Any]
-) -> Any:
+    shown: ReadableDraw, votes: Array, gates: Gates, x: Array, classes: npt.NDArray[Any], names: npt.NDArray[Any]
+) -> Table:
     """The same for one row: how far each gate is open, and how much each covariate opens it, z_f (β_jf − mean)."""
-    gate, votes, directions = _gate(gates, seen.draw, x[None])[0], draws.votes[seen.draw], _directions(seen, gates)
+    gate = _gate(gates, shown.draw, x[None])[0]
     z = np.nan_to_num(standardise(x[None], gates.mean, gates.scale, knots=gates.knots)[0])
-    return _by_covariate("gate", gate, votes, classes, names, "opens", z * directions)
+    return _by_covariate("gate", gate, votes[shown.draw], classes, names, "opens", z * _directions(shown, gates))
 
 
 def _by_covariate(
@@ -107,21 +112,17 @@ def _by_covariate(
     names: npt.NDArray[Any],
     effect: str,
     effects: Array,
-) -> Any:
+) -> Table:
     """A row for each component and covariate: what users named are entries, so that no heading can meet another."""
-    import pandas as pd
-
     M, d = effects.shape
     component, covariate = np.repeat(np.arange(M), d), np.tile(np.arange(d), M)
     order = np.lexsort((-np.abs(effects.ravel()), component, -sizes[component]))
     component, covariate = component[order], covariate[order]
-    return pd.DataFrame(
-        {
-            "component": component,
-            size: sizes[component].round(3),
-            "votes for": classes[np.argmax(votes, axis=0)][component],
-            "vote": votes.max(axis=0)[component].round(3),
-            "covariate": names[covariate],
-            effect: effects[component, covariate].round(3),
-        }
-    )
+    return {
+        "component": component,
+        size: sizes[component].round(3),
+        "votes for": classes[np.argmax(votes, axis=0)][component],
+        "vote": votes.max(axis=0)[component].round(3),
+        "covariate": names[covariate],
+        effect: effects[component, covariate].round(3),
+    }

@@ -12,7 +12,7 @@ from plackett.data.validation import plain
 from plackett.engines import Features, Rows
 from plackett.model.race import Array
 from plackett.model.weights import GIG, Gam, WeightPrior
-from plackett.posterior.weights import Posterior
+from plackett.posterior.base import RacePosterior
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Problem:
 class Fit:
     """The result of an inference."""
 
-    posterior: Posterior
+    posterior: RacePosterior
     shape: float
     trace: Array
     n_iter: int

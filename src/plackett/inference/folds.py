@@ -1,13 +1,15 @@
-"""Choosing the shape a for EM by cross-validated log-loss along a warm-started path (section 3.5)."""
+"""Folds of rows, and the shape a of EM chosen by held-out log-loss along a warm-started path (section 3.5)."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.model_selection import PredefinedSplit, check_cv
+from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 
 from plackett.engines import Engine, Features
@@ -16,7 +18,10 @@ from plackett.features.mapped import fit_features, transform
 from plackett.inference.em import EM
 from plackett.model.race import Array
 from plackett.output.progress import tracked
+from plackett.output.scores import log_losses
 from plackett.posterior.weights import mean_probabilities
+
+Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
 
 def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
@@ -37,6 +42,30 @@ def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> 
     return fold
 
 
+def grouped_folds(
+    W: Features, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None, n_folds: int
+) -> npt.NDArray[np.intp]:
+    """The fold of each row, with as many of each class in all; rows of one group are in one fold."""
+    if groups is None:
+        return stratified_folds(W, codes, n_folds)
+    fold = np.zeros(len(codes), dtype=np.intp)
+    n_folds = min(n_folds, len(np.unique(groups)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes with fewer rows than folds
+        for f, (_, left) in enumerate(StratifiedGroupKFold(n_folds).split(fold, codes, groups)):
+            fold[left] = f
+    return fold
+
+
+def splits(cv: Any, features: Callable[[], Features], X: Any, codes: npt.NDArray[np.intp]) -> Folds:
+    """Rows to train on and to test on: so many folds of distinct features, or what a splitter of scikit-learn says."""
+    if isinstance(cv, (int, np.integer)):
+        splitter = PredefinedSplit(stratified_folds(features(), codes, int(cv)))
+    else:
+        splitter = check_cv(cv, codes, classifier=True)
+    return list(splitter.split(X, codes))
+
+
 def cross_validated_losses(
     em: EM,
     features: Any,
@@ -50,14 +79,13 @@ def cross_validated_losses(
     shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
     if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
         raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
-    if isinstance(em.cv, (int, np.integer)):
-        fold = stratified_folds(transform(fit_features(clone(features), X, codes, sample_weight), X), codes, int(em.cv))
-        splitter = check_cv(PredefinedSplit(fold))
-    else:
-        splitter = check_cv(em.cv, codes, classifier=True)
+
+    def mapped() -> Features:
+        return transform(fit_features(clone(features), X, codes, sample_weight), X)
+
     n_classes = codes.max() + 1
     loss, weight = np.zeros(len(shapes)), 0.0
-    for train, test in tracked(list(splitter.split(X, codes)), progress, "EM, cross-validation"):
+    for train, test in tracked(splits(em.cv, mapped, X, codes), progress, "EM, cross-validation"):
         w_train = None if sample_weight is None else sample_weight[train]
         w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
         X_train = _safe_indexing(X, train)
@@ -70,8 +98,7 @@ def cross_validated_losses(
         for s, climb in enumerate(em.path(rows, shapes.tolist())):
             probability = np.zeros((len(test), n_classes))
             probability[:, present] = mean_probabilities(W_test, np.exp(climb.log_weights)[None])
-            own = np.clip(probability[np.arange(len(test)), codes[test]], 1e-15, 1.0)
-            loss[s] -= w_test @ np.log(own)
+            loss[s] += w_test @ log_losses(probability, codes[test])
         weight += w_test.sum()
     if weight == 0:
         raise ValueError("no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1.")

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_numbers, taken
 from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.estimator import Classifier
 from plackett.features.standardise import FARTHEST, mean_and_scale
 from plackett.inference.base import check_run
 from plackett.inference.driver import Source
+from plackett.logit.posterior import LogitDraws
 from plackett.logit.run import LogitRun
 from plackett.model.race import Array
-from plackett.output.summary import Summarised
 from plackett.settings import check_target, refuse
-from plackett.verbs import Verbs
 
 SAMPLERS = ("holmes-held", "polya-gamma")
 MOVES = ("all", "none")
 
 
-class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
+class SparseLogitClassifier(Classifier):
     """Sparse Bayesian multinomial logit (Appendix A): Pr(Y=k|x) ∝ exp(intercept_k + x·coef_k), 0 for the last class.
 
     Each coefficient of a standardised covariate has a Laplace prior with rate √θ, θ ~ Gam(c, d) or fixed.
@@ -102,6 +100,8 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     >>> clf.coef_.shape, bool(clf.coef_[0, 0] < -0.5)  # log-odds of "no" against "yes"
     ((2, 3), True)
     """
+
+    posterior_: LogitDraws
 
     def __init__(
         self,
@@ -179,33 +179,10 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         self.mean_, self.scale_ = mean, scale
         self.trace_ = draws["value"]
         self.n_iter_ = self.tune + run.store.iterations
-        self._training = (X, codes)
         return self
 
-    def _probabilities(self, X: Any) -> Iterator[Array]:
-        return self.posterior_.probabilities(self._checked(X))
-
-    def to_arviz(self, log_likelihood: bool = True) -> Any:
-        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x); dimensions class and feature.
-
-        Parameters
-        ----------
-        log_likelihood : bool
-            Include the pointwise log-likelihood of the training rows, for LOO and the like.
-        """
-        from plackett.output.arviz import assemble
-
-        check_is_fitted(self)
-        draws = self.posterior_
-        variables = {"coef": draws.coef, "intercept": draws.intercept, "penalty": draws.penalty}
-        dims = {"coef": ["class", "feature"], "intercept": ["class"]}
-        coords = {"class": self.classes_, "feature": np.asarray(_check_feature_names_in(self), dtype=object)}
-        if not log_likelihood:
-            return assemble(variables, self.trace_, dims, coords)
-        if not hasattr(self, "_training"):
-            raise ValueError("a model file does not hold the training rows; use to_arviz(log_likelihood=False).")
-        X, codes = self._training
-        return assemble(variables, self.trace_, dims, coords, draws.pointwise(X, codes), self.classes_[codes])
+    def _inference_in_words(self) -> tuple[str, int]:
+        return self.sampler, self.tune
 
     def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
         """The fixed θ, or None to learn it, and c and d."""
@@ -230,7 +207,7 @@ class SparseLogitClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             refuse(self, ("intercept_scale",), "it is for intercepts that are not penalised: penalize_intercept=False.")
         return penalty, prior
 
-    def _checked(self, X: Any) -> Array:
+    def _rows(self, X: Any) -> Array:
         """New rows, none of them so far out that a linear predictor overflows."""
         check_is_fitted(self)
         X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)

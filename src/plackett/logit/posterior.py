@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plackett.model.race import Array
+from plackett.posterior.base import Codes, Estimates, Posterior, Quantities, Variables, of_class
+from plackett.posterior.diagnostics import agreement, measures
 from plackett.posterior.weights import CHUNK
+
+ACTIVE = 0.1  # of log-odds by a standard deviation of the covariate: what is more matters
 
 
 @dataclass(frozen=True)
-class LogitDraws:
+class LogitDraws(Posterior):
     """Draws of a Markov chain, for covariates on their original scale.
 
     Attributes
@@ -25,6 +29,9 @@ class LogitDraws:
     penalty : (chain, draw) array
         θ of the Laplace prior with rate √θ, which holds for the standardised covariates.
     """
+
+    model_name = "sparse Bayesian multinomial logit"
+    no_race = "only a Plackett–Luce model is a race between features; a sparse logit is not. Read its coef_ instead."
 
     coef: Array = field(repr=False)
     intercept: Array = field(repr=False)
@@ -39,27 +46,74 @@ class LogitDraws:
         intercept[:, :, :-1] = beta[..., 0] - coef[:, :, :-1] @ mean
         return cls(coef, intercept, penalty)
 
-    def log_probabilities(self, X: Array) -> Iterator[Array]:
+    def log_probabilities(self, rows: Array) -> Iterator[Array]:
         """Log-probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
         n_classes, d = self.coef.shape[2:]
         coef, intercept = self.coef.reshape(-1, d).T, self.intercept.reshape(-1, n_classes)
         step = max(1, CHUNK // intercept.size)
-        for start in range(0, len(X), step):
-            scores = (X[start : start + step] @ coef).reshape(-1, *intercept.shape)
+        for start in range(0, len(rows), step):
+            scores = (rows[start : start + step] @ coef).reshape(-1, *intercept.shape)
             scores += intercept
             scores -= scores.max(axis=2, keepdims=True)
             scores -= np.log(np.exp(scores).sum(axis=2, keepdims=True))
             yield scores
 
-    def probabilities(self, X: Array) -> Iterator[Array]:
+    def probabilities(self, rows: Array) -> Iterator[Array]:
         """Probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
-        return (np.exp(block) for block in self.log_probabilities(X))
+        return (np.exp(block) for block in self.log_probabilities(rows))
 
-    def pointwise(self, X: Array, codes: npt.NDArray[np.intp]) -> Array:
-        """Log-likelihood (chain, draw, n) of each row."""
-        start, own = 0, np.empty((len(codes), self.penalty.size))
-        for block in self.log_probabilities(X):
-            stop = start + len(block)
-            own[start:stop] = np.take_along_axis(block, codes[start:stop, None, None], axis=2)[:, :, 0]
-            start = stop
-        return own.T.reshape(*self.penalty.shape, len(codes))
+    def log_likelihood(self, rows: Array, codes: Codes) -> Array:
+        """Log-likelihood (S, n) of the class of each row under every draw."""
+        return of_class(self.log_probabilities(rows), codes)
+
+    @property
+    def shape_of_estimate(self) -> tuple[int, int]:
+        """(K, d)."""
+        K, d = self.coef.shape[2:]
+        return K, d
+
+    def size(self, model: Any) -> str:
+        """Classes, covariates and penalty."""
+        K, d = self.shape_of_estimate
+        learned = " (learned)" if model.penalty == "learn" else ""
+        return f"{K} classes, {d} covariates, penalty θ = {model.penalty_:.3g}{learned}"
+
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """Whether the chains agree."""
+        return agreement(model.diagnostics_)
+
+    def estimates(self, model: Any) -> Estimates:
+        """Intercept and coefficients for standardised covariates, without the last class, whose own are zero."""
+        names = np.array(["intercept", *model._covariates()], dtype=object)
+        coef, scale = self.coef[:, :, :-1], np.where(np.isfinite(model.scale_), model.scale_, 0.0)
+        average = self.intercept[:, :, :-1] + coef @ model.mean_
+        chains = np.concatenate([average[..., None], coef * scale], axis=-1)
+        draws = chains.reshape(-1, *chains.shape[2:])
+        measured = None
+        if model.diagnostics_ is not None:
+            rhat, bulk, tail = measures(chains)
+            measured = np.minimum(bulk, tail), rhat
+        unit = "standard deviation" if model.standardize else "unit"
+        reading = (
+            f"Log-odds per {unit} of the column, against the last class, {model.classes_[-1]}; the intercept is the "
+            f"log-odds of an average row. Active is the probability of moving them by more than {ACTIVE}."
+        )
+        what = "coefficients", f"log-odds per {unit}", reading, names
+        active = (np.abs(draws) > ACTIVE).mean(axis=0)
+        return Estimates(*what, "median", np.median(draws, axis=0), draws.mean(axis=0), draws, active, measured, 3)
+
+    def variables(self, model: Any) -> Variables:
+        """Coefficients, intercepts and the penalty."""
+        values = {"coef": self.coef, "intercept": self.intercept, "penalty": self.penalty}
+        dims = {"coef": ["class", "feature"], "intercept": ["class"]}
+        return Variables(values, dims, {"class": model.classes_, "feature": model._covariates()})
+
+    def quantities(self, model: Any) -> Quantities:
+        """The penalty, the log-likelihood and every coefficient."""
+        scalars = {"penalty": ("ln θ", np.log(self.penalty)), "log-likelihood": ("log-likelihood", model.trace_)}
+        found, table = model.diagnostics_, ("coefficient of ", self.coef, model._covariates())
+        if found is None:
+            return Quantities(scalars, *table)
+        return Quantities(
+            scalars, *table, np.minimum(found.coef.ess_bulk, found.coef.ess_tail), float(found.penalty.ess_bulk)
+        )

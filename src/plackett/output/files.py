@@ -63,6 +63,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, and the folders it is in, so that it is there complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as stream:
+        stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
 def _is_device(target: Path) -> bool:
     """Whether something is there that is written to as it is: a device or a pipe."""
     return target.exists() and not (target.is_file() or target.is_dir())

@@ -17,30 +17,33 @@ from plackett.classifier import PlackettLuceClassifier
 from plackett.data.columns import Category, Number
 from plackett.data.table import Table
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.posterior import DirectionDraws, DirectionPoint
-from plackett.directions.summary import Portrait
+from plackett.directions.summary import ReadableDraw
+from plackett.estimator import Classifier, Model
 from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
 from plackett.logit.posterior import LogitDraws
 from plackett.output.files import whole_file
 from plackett.posterior.diagnostics import Diagnostics, Measures, stored_diagnostics
+from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 
 FORMAT = "plackett-model"
-VERSION = 1
+VERSION = 2
 MODELS: dict[str, Any] = {cls.__name__: cls for cls in (PlackettLuceClassifier, SparseLogitClassifier)}
+ESTIMATES = {PlackettLuceClassifier: "weights_", SparseLogitClassifier: "coef_"}
 SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
-        *(DirectionDraws, DirectionPoint, Portrait, LogitDraws),
+        *(DirectionDraws, DirectionPoint, ReadableDraw, LogitDraws),
         *(Table, Number, Category),
     )
 }
 STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
+RENAMED = {"Portrait": "ReadableDraw", "portrait_": "readable_draw_"}  # since version 1
 PLAIN = "biufcUSMm"  # kinds of arrays that hold nothing but values
 SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
 
@@ -119,14 +122,14 @@ class _Reader:
                 return {self.decode(k): self.decode(v) for k, v in pairs}
             case {"settings": str(kind), "params": params, "fitted": fitted} if kind in SETTINGS:
                 return self.build(SETTINGS[kind], params, fitted)
-            case {"record": str(kind), "fields": held} if kind in STORED:
-                return STORED[kind](**self.decode(held))
+            case {"record": str(kind), "fields": held} if RENAMED.get(kind, kind) in STORED:
+                return STORED[RENAMED.get(kind, kind)](**self.decode(held))
         raise ModelFileError(f"it holds {str(value)[:60]}, which this plackett does not know")
 
     def build(self, kind: Any, params: Any, fitted: Any) -> Any:
         """An estimator of a known class and what fitting gave it."""
         made = kind(**self.decode(params))
-        attributes = self.decode(fitted)
+        attributes = {RENAMED.get(name, name): value for name, value in self.decode(fitted).items()}
         for name in attributes:
             if name.startswith("_") or not name.endswith("_"):
                 raise ModelFileError(f"{name!r} is not a fitted attribute")
@@ -145,20 +148,20 @@ class _Reader:
         return values.copy()
 
 
-def save(classifier: PlackettLuceClassifier | SparseLogitClassifier, path: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write a fitted classifier to a path or a binary stream; an old file is replaced once the new one is whole."""
+def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write a fitted model to a path or a binary stream; an old file is replaced once the new one is whole."""
     from plackett import __version__
 
     writer = _Writer()
-    params = classifier.get_params(deep=False)
+    params = model.get_params(deep=False)
     if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
         params["random_state"] = None
-    fitted = {k: v for k, v in vars(classifier).items() if k.endswith("_") and not k.startswith("_")}
+    fitted = {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "plackett": __version__,
-        "model": type(classifier).__name__,
+        "model": type(model).__name__,
         "params": writer.encode(params, "parameters"),
         "fitted": writer.encode(fitted, "model"),
     }
@@ -220,27 +223,21 @@ def _unpack(stream: BinaryIO, name: str) -> Any:
             reader = _Reader(archive)
             manifest = reader.manifest()
             kind = MODELS[manifest.get("model", "PlackettLuceClassifier")]
-            classifier = reader.build(kind, manifest["params"], manifest["fitted"])
-            _check(classifier)
-            return classifier
+            model = reader.build(kind, manifest["params"], manifest["fitted"])
+            _check(model, getattr(model, ESTIMATES[kind]))
+            return model
     except Exception as error:  # whatever goes wrong in making sense of foreign bytes
         raise ModelFileError(f"{name} is not a whole plackett model file: {error or type(error).__name__}") from error
 
 
-def _check(classifier: Any) -> None:
+def _check(model: Classifier, estimate: npt.NDArray[Any]) -> None:
     """Refuse parts that do not fit together."""
-    weights = classifier.weights_ if isinstance(classifier, PlackettLuceClassifier) else classifier.coef_
-    classes, posterior = classifier.classes_, classifier.posterior_
-    draws = next((getattr(posterior, name) for name in ("log_weights", "coef") if hasattr(posterior, name)), weights)
-    expected = draws.shape[-2:]
-    if isinstance(posterior, DirectionDraws):
-        expected = (draws.shape[-2], classifier.features_.offsets.size)
     right = (
-        classes.ndim == 1
-        and weights.ndim == 2
-        and len(weights) == len(classes) >= 2
-        and weights.shape == expected
-        and np.isfinite(weights).all()
+        model.classes_.ndim == 1
+        and estimate.ndim == 2
+        and len(estimate) == len(model.classes_) >= 2
+        and estimate.shape == model.posterior_.shape_of_estimate
+        and np.isfinite(estimate).all()
     )
     if not right:
-        raise ModelFileError(f"weights of shape {weights.shape} do not fit classes of shape {classes.shape}")
+        raise ModelFileError(f"weights of shape {estimate.shape} do not fit classes of shape {model.classes_.shape}")

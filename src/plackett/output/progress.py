@@ -6,8 +6,9 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import TypeVar
+
+from plackett.output.html import text
 
 Item = TypeVar("Item")
 
@@ -65,8 +66,8 @@ def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
     def bar(done: float) -> HTML:
         elapsed = time.perf_counter() - began
         left = f", {_clock(elapsed * (total - done) / done)} left" if done else ""
-        text = f"{escape(description)}: {done:.0f}/{total:.0f}, {_clock(elapsed)}{left}"
-        return HTML(f'<label>{text} <progress value="{done:.0f}" max="{total:.0f}"></progress></label>')
+        words = f"{text(description)}: {done:.0f}/{total:.0f}, {_clock(elapsed)}{left}"
+        return HTML(f'<label>{words} <progress value="{done:.0f}" max="{total:.0f}"></progress></label>')
 
     handle = display(bar(0), display_id=True)
     return lambda done: handle.update(bar(done))

@@ -1,4 +1,4 @@
-"""How right probabilities were: the command line and the report say the same of the same rows."""
+"""How right probabilities were: the same for cross-validation, the command line, the report and the reproduction."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ class Scores(NamedTuple):
     brier: float
 
 
+def log_losses(probability: Array, codes: npt.NDArray[np.intp]) -> Array:
+    """−ln p of the class that came, for probabilities (n, K) and class numbers; −1 is a class that was given none."""
+    own = np.where(codes >= 0, probability[np.arange(len(codes)), codes], 0.0)
+    losses: Array = -np.log(np.clip(own, SMALLEST, 1.0))
+    return losses
+
+
 def scores(probability: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Scores:
     """Scores of probabilities (n, K); a label that is not among the classes was given probability 0.
 
@@ -34,10 +41,9 @@ def scores(probability: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -
     place = {label: k for k, label in enumerate(classes.tolist())}
     codes = np.array([place.get(label, -1) for label in y.tolist()])
     truth = np.arange(len(place)) == codes[:, None]
-    own = (truth * probability).sum(axis=1)
     return Scores(
         float(np.mean(np.argmax(probability, axis=1) != codes)),
-        float(-np.log(np.clip(own, SMALLEST, 1)).mean()),
+        float(log_losses(probability, codes).mean()),
         float(((probability - truth) ** 2).sum(axis=1).mean()),
     )
 

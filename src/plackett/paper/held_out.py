@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.output.scores import scores
 from plackett.paper.methods import METHODS, Method
 from plackett.paper.runs import Results, Task
 
@@ -38,18 +39,6 @@ def split(y: Any, train: float | int, replication: int) -> tuple[Any, Any]:
     return inside, outside
 
 
-def scores(probability: Any, truth: Any, classes: Any) -> dict[str, float]:
-    """Error, log-loss and Brier score Σ_k (p_k − 1{y = k})², means over rows."""
-    own, rows = np.searchsorted(classes, truth), np.arange(len(truth))
-    hit = np.zeros_like(probability)
-    hit[rows, own] = 1.0
-    return {
-        "error": float(np.mean(np.argmax(probability, axis=1) != own)),
-        "log_loss": float(-np.log(np.maximum(probability[rows, own], np.finfo(float).eps)).mean()),
-        "brier": float(((probability - hit) ** 2).sum(axis=1).mean()),
-    }
-
-
 def evaluate(
     dataset: str, train: float | int, replication: int, method: str, settings: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
@@ -67,7 +56,7 @@ def evaluate(
         classifier.fit(X[inside], y[inside])
         seconds = time.process_time() - started
     probability = classifier.predict_proba(X[outside])
-    found: dict[str, Any] = scores(probability, y[outside], classifier.classes_)
+    found: dict[str, Any] = scores(probability, y[outside], classifier.classes_)._asdict()
     found |= {"n_train": len(inside), "n_test": len(outside), "cpu_seconds": round(seconds, 4)}
     if len(classifier.classes_) == 2:
         found["probability"] = np.round(probability[:, 1], 6).tolist()

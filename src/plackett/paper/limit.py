@@ -15,9 +15,10 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import beta
 
+from plackett.output.scores import scores
 from plackett.paper import drawing
 from plackett.paper.document import Column, Figure, Section, Table, written
-from plackett.paper.held_out import SEED, scores, split, table
+from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs
 from plackett.paper.plan import Plan
 from plackett.paper.runs import Results, Task
@@ -47,9 +48,9 @@ def fit(
         started = time.process_time()
         clf.fit(X[inside], y[inside])
         seconds = time.process_time() - started
-    weights = clf.posterior_.flat_draws()
+    weights: Any = clf.posterior_.estimates(clf).draws
     of_class = weights / weights.sum(axis=2, keepdims=True)
-    found: dict[str, Any] = scores(clf.predict_proba(X[outside]), y[outside], clf.classes_)
+    found: dict[str, Any] = scores(clf.predict_proba(X[outside]), y[outside], clf.classes_)._asdict()
     active = float((of_class > ACTIVE).sum(axis=2).mean())
     return found | {"p": weights.shape[2], "active": active, "shape": clf.shape_, "cpu_seconds": seconds}
 

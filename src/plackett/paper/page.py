@@ -6,12 +6,12 @@ import base64
 import io
 import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from plackett.output.files import write_whole
+from plackett.output.html import text
 from plackett.paper.document import Figure, Section, Table, plain
-from plackett.paper.runs import write_whole
 from plackett.paper.verdicts import BETTER, WORSE
 
 STYLE = """
@@ -90,25 +90,23 @@ def html(
             data = base64.b64encode(pictures[block.name]).decode("ascii")
             return (
                 f'<figure><div class="scroll" tabindex="0"><img src="data:image/svg+xml;base64,{data}" '
-                f'alt="{escape(block.alt)}"></div><figcaption>{escape(block.caption)}</figcaption></figure>'
+                f'alt="{text(block.alt)}"></div><figcaption>{text(block.caption)}</figcaption></figure>'
             )
-        return f"<p>{escape(block)}</p>"
+        return f"<p>{text(block)}</p>"
 
-    contents = "".join(
-        f'<li><a href="#{escape(s.name)}">{escape(s.title)}</a>: {escape(s.outcome)}</li>' for s in sections
-    )
+    contents = "".join(f'<li><a href="#{text(s.name)}">{text(s.title)}</a>: {text(s.outcome)}</li>' for s in sections)
     body = "".join(
-        f'<section id="{escape(s.name)}"><h2>{escape(s.title)}</h2><p class="outcome">{escape(s.outcome)}</p>'
+        f'<section id="{text(s.name)}"><h2>{text(s.title)}</h2><p class="outcome">{text(s.outcome)}</p>'
         + "".join(block_html(block) for block in s.blocks)
         + "</section>"
         for s in sections
     )
-    made = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    made = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
     return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{text(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body><header><h1>{escape(title)}</h1>"
-        + "".join(f"<p>{escape(text)}</p>" for text in intro)
+        f"<style>{STYLE}</style></head><body><header><h1>{text(title)}</h1>"
+        + "".join(f"<p>{text(words)}</p>" for words in intro)
         + f"</header><main><h2>What came out</h2><ul>{contents}</ul>{body}</main>"
         f"<footer><h2>How this was made</h2><dl>{made}</dl></footer></body></html>\n"
     )
@@ -121,24 +119,24 @@ def table_html(table: Table) -> str:
         cell("th", column.heading, "n" if numeric else "") for column, numeric in zip(table.columns, right, strict=True)
     )
     lines = [
-        "".join(cell("td", text, kind(text, numeric)) for text, numeric in zip(texts, right, strict=True))
+        "".join(cell("td", words, kind(words, numeric)) for words, numeric in zip(texts, right, strict=True))
         for texts in table.texts()
     ]
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
     return (
-        f'<div class="scroll" tabindex="0"><table><caption>{escape(table.caption)}</caption>'
+        f'<div class="scroll" tabindex="0"><table><caption>{text(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def cell(tag: str, text: str, kind: str) -> str:
+def cell(tag: str, words: str, kind: str) -> str:
     """One cell."""
-    return f'<{tag} class="{kind}">{escape(text)}</{tag}>' if kind else f"<{tag}>{escape(text)}</{tag}>"
+    return f'<{tag} class="{kind}">{text(words)}</{tag}>' if kind else f"<{tag}>{text(words)}</{tag}>"
 
 
-def kind(text: str, numeric: bool) -> str:
+def kind(words: str, numeric: bool) -> str:
     """The style of a cell: numbers to the right, some verdicts in colour as well as in words, long texts broken."""
-    return "n" if numeric else text if text in (BETTER, WORSE) else "long" if len(text) > 30 else ""
+    return "n" if numeric else words if words in (BETTER, WORSE) else "long" if len(words) > 30 else ""
 
 
 def markdown(title: str, intro: Sequence[str], sections: Sequence[Section], facts: Mapping[str, str]) -> str:
@@ -161,11 +159,11 @@ def table_markdown(table: Table) -> str:
     """One table."""
     head = [_safe(column.heading) for column in table.columns]
     rule = ["---:" if table.numeric(column) else "---" for column in table.columns]
-    lines = [head, rule, *([_safe(text) for text in texts] for texts in table.texts())]
+    lines = [head, rule, *([_safe(words) for words in texts] for texts in table.texts())]
     return f"{_safe(table.caption)}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _safe(text: str) -> str:
+def _safe(words: str) -> str:
     for sign in "\\|*_<>`[]":
-        text = text.replace(sign, f"\\{sign}")
-    return text
+        words = words.replace(sign, f"\\{sign}")
+    return words

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett import __version__
+from plackett.output.files import write_whole
 from plackett.output.progress import progress_bar
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -66,14 +67,6 @@ class Results:
         """What the task's function returned."""
         result: dict[str, Any] = self.record(task)["result"]
         return result
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it is there complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    os.replace(temporary, path)
 
 
 def perform(task: Task, folder: Path) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from plackett.directions.posterior import DirectionDraws
-from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
 from plackett.output.arviz import arviz_1, arviz_for
 from plackett.plots.style import REST, axes, chain_colour, pair
-from plackett.posterior.weights import Draws
+from plackett.posterior.base import Quantities, refuse
+
+if TYPE_CHECKING:
+    from plackett.estimator import Classifier
 
 LOWEST = -30.0  # ln of a weight that cannot matter
 BINS = 20  # of the ranks
@@ -22,7 +22,7 @@ LANE = 0.9  # of the distance between lanes is filled by the highest bar
 LANES = 20  # that are numbered
 
 
-def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
+def trace(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any:
     """Values of one quantity along the chains, by ArviZ.
 
     Parameters
@@ -66,7 +66,7 @@ def trace(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
     return ax
 
 
-def rank(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
+def rank(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any:
     """Do the chains draw from the same distribution? Ranks of one quantity, a histogram in a lane for each chain.
 
     Where the chains agree the histograms are flat: as high as the dashed line of their lane. All lanes have one scale,
@@ -103,47 +103,32 @@ def rank(classifier: Any, quantity: Any = None, *, ax: Any = None) -> Any:
     return ax
 
 
-def _chains(classifier: Any, quantity: Any) -> tuple[str, Array]:
+def _chains(classifier: Classifier, quantity: Any) -> tuple[str, Array]:
     """The name of a quantity and its values (chain, draw)."""
     check_is_fitted(classifier)
-    posterior = classifier.posterior_
-    if isinstance(posterior, Draws):
-        scalars: dict[str, tuple[str, Array]] = {"shape": ("ln a", np.log(posterior.shape))}
-        table, names, kind = posterior.log_weights, classifier._feature_names(), "ln weight of "
-    elif isinstance(posterior, LogitDraws):
-        scalars = {"penalty": ("ln θ", np.log(posterior.penalty))}
-        table, names, kind = posterior.coef, np.asarray(_check_feature_names_in(classifier)), "coefficient of "
-    elif isinstance(posterior, DirectionDraws) and classifier.trace_.ndim == 2:
-        scalars, quantity = {}, quantity or "log-likelihood"
-        table, names, kind = posterior.log_weights, np.empty(0, dtype=object), ""
-    else:
-        raise ValueError("trace and rank plots need the chains of a sampler; fit with inference='gibbs'.")
-    name = "log-posterior" if isinstance(classifier.posterior_, DirectionDraws) else "log-likelihood"
-    scalars["log-likelihood"] = (name, classifier.trace_)
+    refuse(classifier.posterior_.no_chains)
+    found = classifier.posterior_.quantities(classifier)
+    classes, names = list(classifier.classes_), list(found.names)
     if quantity is None:
-        quantity = _worst(classifier, next(iter(scalars)), names)
-    if isinstance(quantity, str) and quantity in scalars:
-        return scalars[quantity]
-    classes, columns = list(classifier.classes_), list(names)
-    if not (isinstance(quantity, tuple) and len(quantity) == 2 and quantity[0] in classes and quantity[1] in columns):
+        quantity = _worst(found, classes)
+    if isinstance(quantity, str) and quantity in found.scalars:
+        return found.scalars[quantity]
+    known = isinstance(quantity, tuple) and len(quantity) == 2 and quantity[0] in classes and quantity[1] in names
+    if not known or found.table is None:
         raise ValueError(
-            f"quantity must be one of {', '.join(map(repr, scalars))} or (class, feature) with one of classes_ and one "
-            f"of the feature names, got {quantity!r} instead."
+            f"quantity must be one of {', '.join(map(repr, found.scalars))} or (class, feature) with one of classes_ "
+            f"and one of the feature names, got {quantity!r} instead."
         )
-    name = kind + pair(*quantity)
-    return name, table[:, :, classes.index(quantity[0]), columns.index(quantity[1])]
+    return found.title + pair(*quantity), found.table[:, :, classes.index(quantity[0]), names.index(quantity[1])]
 
 
-def _worst(classifier: Any, hyper: str, names: npt.NDArray[Any]) -> Any:
-    """The quantity with the smallest effective sample size."""
-    found = classifier.diagnostics_
-    if found is None:
-        return hyper
-    table = found.coef if hyper == "penalty" else found
-    ess = np.minimum(table.ess_bulk, table.ess_tail)
-    single = found.penalty.ess_bulk if hyper == "penalty" else found.shape_ess_bulk
-    k, j = np.unravel_index(np.nanargmin(ess), ess.shape)
-    return hyper if single < ess[k, j] else (classifier.classes_[k], names[j])
+def _worst(found: Quantities, classes: list[Any]) -> Any:
+    """The quantity with the smallest effective sample size; the first where that is not known."""
+    first = next(iter(found.scalars))
+    if found.ess is None:
+        return first
+    k, j = np.unravel_index(np.nanargmin(found.ess), found.ess.shape)
+    return first if found.scalar_ess < found.ess[k, j] else (classes[k], found.names[j])
 
 
 def _collection(data: Any, ax: Any) -> Any:

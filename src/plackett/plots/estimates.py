@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.output.summary import estimates
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair, wrapped
 
+if TYPE_CHECKING:
+    from plackett.estimator import Classifier
 
-def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
+
+def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
     """Which features speak for which class: the n largest weights, with credible intervals about their medians.
 
     Parameters
@@ -30,7 +32,8 @@ def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) 
     -------
     Axes
     """
-    found = estimates(classifier)
+    check_is_fitted(classifier)
+    found = classifier.posterior_.estimates(classifier)
     ax = axes(ax)
     places = found.order[:n]
     centre = found.centre.ravel()[places]
@@ -50,7 +53,7 @@ def weights(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) 
     return ax
 
 
-def relevance(classifier: Any, *, n: int = 15, ax: Any = None) -> Any:
+def relevance(classifier: Classifier, *, n: int = 15, ax: Any = None) -> Any:
     """How much each column matters to learned directions.
 
     Parameters

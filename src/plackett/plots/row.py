@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.explain import has_intervals, one_row, win_probabilities
+from plackett.explain import one_row, win_probabilities
 from plackett.plots.style import HATCHES, REST, axes, colour, label, marker, of
+
+if TYPE_CHECKING:
+    from plackett.estimator import Classifier
 
 
 def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
@@ -16,8 +19,8 @@ def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, 
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier or SparseLogitClassifier
-        A fitted model.
+    classifier : classifier
+        A fitted model; intervals are drawn of those here.
     row : Series, dict, data frame of one row or (d,) array
         The row.
     prob : float
@@ -36,7 +39,8 @@ def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, 
     centre = classifier.predict_proba(row)[0]
     drawn = np.argsort(-centre, kind="stable")[:n]
     ax = axes(ax)
-    uncertain = has_intervals(classifier)
+    posterior = getattr(classifier, "posterior_", None)  # any classifier has probabilities
+    uncertain = posterior is not None and posterior.no_interval is None
     if uncertain:
         (lower,), (upper,) = classifier.predict_interval(row, prob=prob)
         ax.hlines(range(len(drawn)), lower[drawn], upper[drawn], color=[colour(k) for k in drawn], linewidth=2)
@@ -49,7 +53,7 @@ def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, 
     return ax
 
 
-def race(classifier: Any, row: Any, *, n: int = 6, ax: Any = None) -> Any:
+def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any:
     """One prediction as a race: which competitor (feature) wins for which team (class).
 
     The bar of a class is as long as its probability and is made of the probabilities Pr(C=j, Y=k | x) that each of its

@@ -1,5 +1,6 @@
 """What a fit leaves behind, and how far it is to be trusted."""
 
+from plackett.posterior.base import Posterior
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 
-__all__ = ["Draws", "GIGs", "Gammas", "Point"]
+__all__ = ["Draws", "GIGs", "Gammas", "Point", "Posterior"]

@@ -7,7 +7,7 @@ Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelma
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ from scipy.stats import rankdata
 
 from plackett.engines import Features
 from plackett.model.race import Array
-from plackett.posterior.weights import Draws, chunks
+
+if TYPE_CHECKING:
+    from plackett.posterior.weights import Draws
 
 PROBED = 20  # rows whose probabilities are diagnosed
 TOLERATED = 0.02  # Monte-Carlo error of an averaged probability
@@ -211,7 +213,7 @@ def probed(n: int) -> npt.NDArray[np.intp]:
 def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
     """Of ln λ̄, of ln a where it is learned, and of probabilities."""
     some = features[probed(features.shape[0])]
-    probability = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
+    probability = np.concatenate(list(draws.probabilities(some)))  # (row, chain·draw, class)
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
@@ -238,6 +240,15 @@ def shortcomings(found: Diagnostics, target: float | None = None) -> str | None:
         size = f"effective sample size{' of a probability' if found.predictive else ''}"
         problems.append(f"the smallest {size} is {found.smallest_ess:.0f} (should be at least {wanted:g})")
     return " and ".join(problems) or None
+
+
+def agreement(found: Diagnostics | None) -> tuple[bool, str]:
+    """Whether chains are good enough, and why; None are the diagnostics of too few draws."""
+    if found is None:
+        return False, "too few draws to tell whether the chains agree"
+    wrong = shortcomings(found)
+    numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
+    return wrong is None, wrong or f"the chains agree: {numbers}"
 
 
 def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str = "") -> str | None:

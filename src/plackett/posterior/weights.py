@@ -2,82 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from plackett.engines import Features
+from plackett.features.mapped import transform
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
+from plackett.posterior.base import Estimates, Quantities, RacePosterior, Table, Variables, averaged
+from plackett.posterior.diagnostics import agreement
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
+ACTIVE = 0.1  # of the mean weight 1/(Kp): what is above it matters
+NO_CHAINS = "only a sampler leaves draws of a Markov chain; fit with inference='gibbs'."
+READING = """\
+A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. exp(x) is \
+large where the standardised column x is high, exp(-x) where it is low, and 1 is the same in every row. Active is the \
+probability that a weight matters at all."""
 CHUNK = 1 << 18  # probabilities held at a time
 MANY = 1 << 24  # probabilities from which compiled code averages them
 
 
-class Posterior(Protocol):
-    """Normalised weights λ̄, as one best estimate and as draws that stand for the distribution."""
+class WeightPosterior(RacePosterior):
+    """Normalised weights λ̄ of fixed features, as draws that stand for the distribution."""
 
-    @property
-    def weights(self) -> Array:
-        """(K, p), sums to 1."""
-        ...
-
+    @abstractmethod
     def flat_draws(self) -> Array:
         """(S, K, p), each sums to 1."""
-        ...
+
+    def rows(self, features: Any, X: Any) -> Features:
+        """W, with as many columns as there are weights."""
+        W, p = transform(features, X), self.shape_of_estimate[1]
+        if W.shape[1] != p:
+            raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {p} as in fit.")
+        return W
+
+    def probabilities(self, rows: Features) -> Iterator[Array]:
+        """Class probabilities (2), (rows, S, K) of runs of rows under every draw."""
+        return chunks(rows, self.flat_draws())
+
+    def predict(self, rows: Features) -> Array:
+        """Class probabilities (n, K), averaged over the draws."""
+        return mean_probabilities(rows, self.flat_draws())
+
+    def wins(self, features: Array) -> Array:
+        """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p), by (3) and (9)."""
+        draws = self.flat_draws()
+        rates = features * draws
+        answered = rates.any(axis=(1, 2), keepdims=True)
+        rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
+        shares: Array = rates / rates.sum(axis=(1, 2), keepdims=True)
+        return shares
+
+    def size(self, model: Any) -> str:
+        """Classes, features and prior."""
+        K, p = self.shape_of_estimate
+        return f"{K} classes × {p} features, {model._prior_in_words()}"
+
+    def estimates(self, model: Any) -> Estimates:
+        """Medians of the weights and how probably each matters."""
+        draws, mean = self.flat_draws(), model.weights_
+        found = getattr(model, "diagnostics_", None)
+        measured = None if found is None else (np.minimum(found.ess_bulk, found.ess_tail), found.rhat)
+        active: Array = (draws > ACTIVE / mean.size).mean(axis=0, dtype=np.float64)
+        return _estimates(model, "median", np.median(draws, axis=0), draws, active, measured)
+
+    def explain(self, model: Any, row: Any, prob: float) -> Table:
+        """Competitors by their probability of winning the race, the most probable first."""
+        shares = self.wins(model._rows(row)[:][0])
+        K, p = shares.shape[1:]
+        columns: Table = {
+            "class": np.repeat(model.classes_, p),
+            "feature": np.tile(model._feature_names(), K),
+            "probability": shares.mean(axis=0).ravel(),
+        }
+        if self.no_interval is None:
+            tail = (1 - prob) / 2
+            lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
+            columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
+        order = np.argsort(-columns["probability"], kind="stable")
+        return {name: column[order] for name, column in columns.items()}
+
+
+def _estimates(
+    model: Any, statistic: str, centre: Array, draws: Array | None, active: Array, measured: Any
+) -> Estimates:
+    mean, decimals = model.weights_, 2 + int(np.log10(model.weights_.size))
+    what = "weights", "weight", READING, model._feature_names()
+    return Estimates(*what, statistic, centre, mean, draws, active, measured, decimals)
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(WeightPosterior):
     """A single λ̄: the maximum a posteriori."""
 
     weights: Array
+    no_chains = NO_CHAINS
+    no_interval = (
+        "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
+        "inference='variational'."
+    )
 
     def flat_draws(self) -> Array:
         """The point itself."""
         return self.weights[None]
 
+    def estimates(self, model: Any) -> Estimates:
+        """The mode itself."""
+        mode = self.weights
+        return _estimates(model, "mode", mode, None, (mode > 0).astype(np.float64), None)
+
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """How many weights are not zero."""
+        active = int((self.weights > 0).sum())
+        return None, f"{active} of {self.weights.size} weights are not zero; one estimate without uncertainty"
+
+
+class SampledWeights(WeightPosterior):
+    """Draws of ln λ̄ in `log_weights` (…, K, p)."""
+
+    log_weights: Array
+
+    @property
+    def weights(self) -> Array:  # type: ignore[override]
+        """Mean of the normalised weights over the draws."""
+        return self.flat_draws().mean(axis=0)
+
+    @property
+    def shape_of_estimate(self) -> tuple[int, int]:
+        """(K, p)."""
+        K, p = self.log_weights.shape[-2:]
+        return K, p
+
+    def flat_draws(self) -> Array:
+        """(S, K, p)."""
+        return np.exp(self.log_weights).reshape(-1, *self.log_weights.shape[-2:])
+
+
+class Approximation(SampledWeights):
+    """Independent laws q(λ_kj), with draws of λ̄ made once."""
+
+    no_chains = NO_CHAINS
+
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """The bound that was reached."""
+        return None, f"bound {model.trace_[-1]:.1f} after {model.n_iter_} passes; intervals are narrow"
+
 
 @dataclass(frozen=True)
-class Gammas:
+class Gammas(Approximation):
     """Independent q(λ_kj) = Gam(shape_kj, rate_kj) of (19), with draws of λ̄ made once."""
 
     shape: Array
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
 
-    @property
-    def weights(self) -> Array:
-        """Mean of the normalised weights over the draws."""
-        return self.flat_draws().mean(axis=0)
-
-    def flat_draws(self) -> Array:
-        """(S, K, p)."""
-        return np.exp(self.log_weights)
-
 
 @dataclass(frozen=True)
-class GIGs:
+class GIGs(Approximation):
     """Independent q(λ_kj) = GIG(shape_kj, tail, rate_kj), with draws of λ̄ made once."""
 
     shape: Array
     tail: float
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
-
-    @property
-    def weights(self) -> Array:
-        """Mean of the normalised weights over the draws."""
-        return self.flat_draws().mean(axis=0)
-
-    def flat_draws(self) -> Array:
-        """(S, K, p)."""
-        return np.exp(self.log_weights)
 
 
 def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator) -> Gammas | GIGs:
@@ -89,7 +183,7 @@ def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator) -> Gam
 
 
 @dataclass(frozen=True)
-class Draws:
+class Draws(SampledWeights):
     """Draws of a Markov chain.
 
     Attributes
@@ -104,18 +198,27 @@ class Draws:
     shape: Array = field(repr=False)
 
     @property
-    def weights(self) -> Array:
-        """Posterior mean of λ̄."""
-        return self.flat_draws().mean(axis=0)
-
-    @property
     def median(self) -> Array:
         """Posterior median of each λ̄_kj; it does not sum to 1."""
         return np.median(self.flat_draws(), axis=0)
 
-    def flat_draws(self) -> Array:
-        """(S, K, p)."""
-        return np.exp(self.log_weights).reshape(-1, *self.log_weights.shape[2:])
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """Whether the chains agree."""
+        return agreement(model.diagnostics_)
+
+    def variables(self, model: Any) -> Variables:
+        """Weights, their logarithms and the shape."""
+        values = {"log_weight": self.log_weights, "weight": np.exp(self.log_weights), "shape": self.shape}
+        dims = {name: ["class", "feature"] for name in ("log_weight", "weight")}
+        return Variables(values, dims, {"class": model.classes_, "feature": model._feature_names()})
+
+    def quantities(self, model: Any) -> Quantities:
+        """The shape, the log-likelihood and every weight."""
+        scalars = {"shape": ("ln a", np.log(self.shape)), "log-likelihood": ("log-likelihood", model.trace_)}
+        found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
+        if found is None:
+            return Quantities(scalars, *table)
+        return Quantities(scalars, *table, np.minimum(found.ess_bulk, found.ess_tail), found.shape_ess_bulk)
 
 
 def normalised(log_weights: Array) -> Array:
@@ -153,20 +256,3 @@ def mean_probabilities(features: Features, weights: Array) -> Array:
     from plackett.posterior.averaging import mean_shares
 
     return mean_shares(features, weights, without_answer(weights))
-
-
-def probability_interval(features: Features, weights: Array, prob: float) -> tuple[Array, Array]:
-    """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
-    return equal_tailed(chunks(features, weights), prob)
-
-
-def averaged(blocks: Iterable[Array]) -> Array:
-    """Mean over the draws of blocks (rows, S, K)."""
-    return np.concatenate([block.mean(axis=1) for block in blocks])
-
-
-def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
-    """Interval over the draws of blocks (rows, S, K) with equal probability on either side."""
-    tail = (1 - prob) / 2
-    lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
-    return lower, upper

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
-from plackett.report.markup import text
+from plackett.output.html import text
 
 INK = "#010203"  # stands for the page's text colour until the drawing is placed
 WIDTHS = (4.4, 6.0, 8.0, 11.0)  # inches: the first that leaves room beside the labels

@@ -6,12 +6,13 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Any
 
 import numpy as np
+
+from plackett.output.html import text
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,6 @@ class Section:
     anchor: str
     heading: str
     body: str
-
-
-def text(value: Any) -> str:
-    """Text that cannot become markup, without control characters."""
-    return escape("".join(c if c.isprintable() else " " for c in str(value)))
 
 
 def number(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,17 @@ from sklearn.metrics import confusion_matrix
 from plackett import plots
 from plackett.data.columns import kind_of, listed
 from plackett.data.table import Table
-from plackett.explain import explain, has_intervals, is_race
-from plackett.logit.posterior import LogitDraws
+from plackett.explain import explain
 from plackett.model.race import Array
+from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
-from plackett.output.summary import estimates, largest
 from plackett.report import words
 from plackett.report.figures import figure
-from plackett.report.markup import Column, Section, facts, number, paragraph, table, text
+from plackett.report.markup import Column, Section, facts, number, paragraph, table
+
+if TYPE_CHECKING:
+    from plackett.estimator import Classifier
+
 
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
@@ -90,13 +93,13 @@ def _describe(X: Any, j: int) -> list[Any]:
     return [*values, np.nan, np.nan, np.nan, repeated]
 
 
-def model(classifier: Any) -> Section:
+def model(classifier: Classifier) -> Section:
     """What was fitted, and whether it may be trusted."""
     good, why = words.trust(classifier)
     kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
     body = [paragraph(words.model(classifier)), paragraph(why, kind)]
     if classifier.trace_.ndim == 2:
-        shown = "the log-posterior" if hasattr(classifier, "relevance_") else "what mixes worst"
+        shown = "what mixes worst" if classifier.posterior_.no_estimates is None else "the log-posterior"
         body.append(paragraph(f"Chains that agree overlap and have even ranks. Drawn is {shown}."))
         alt = f"of one quantity in {len(classifier.trace_)} chains. {why}"
         trace = figure(
@@ -109,31 +112,21 @@ def model(classifier: Any) -> Section:
     return Section("model", "Model and diagnostics", "\n".join(body))
 
 
-def weights(classifier: Any) -> Section:
+def weights(classifier: Classifier) -> Section:
     """Which features speak for which class: a figure and a table that can be sorted."""
-    if hasattr(classifier, "relevance_"):
+    posterior = classifier.posterior_
+    if posterior.no_estimates is not None:
         return _relevance(classifier)
-    what, found = estimates(classifier), largest(classifier, WEIGHTS)
+    what, (_, found) = posterior.estimates(classifier), posterior.largest(classifier, WEIGHTS)
     kind, total = what.kind, len(what.order)
     numbers = [name for name in found if name not in ("class", "feature")]
     columns = [Column("Feature"), Column("Class"), *(Column(HEADS.get(name, name), True) for name in numbers)]
     rows = [list(row) for row in zip(*(found[name] for name in ("feature", "class", *numbers)), strict=True)]
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
-    if isinstance(classifier.posterior_, LogitDraws):
-        reading = (
-            f"{what.meaning.capitalize()} of the column, against the last class, {classifier.classes_[-1]}; the "
-            "intercept is the log-odds of an average row. Active is the probability of moving them by more than 0.1."
-        )
-    else:
-        reading = (
-            "A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. "
-            "exp(x) is large where the standardised column x is high, exp(-x) where it is low, and 1 is the same "
-            "in every row. Active is the probability that a weight matters at all."
-        )
     caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
     falling = 2 if np.all(np.diff(found[what.statistic]) <= 0) else None
     body = [
-        paragraph(reading),
+        paragraph(what.reading),
         figure(
             "weights-figure",
             lambda ax: plots.weights(classifier, n=12, prob=PROB, ax=ax),
@@ -147,10 +140,10 @@ def weights(classifier: Any) -> Section:
     return Section("weights", kind.capitalize(), "\n".join(body))
 
 
-def _relevance(classifier: Any) -> Section:
+def _relevance(classifier: Classifier) -> Section:
     """Learned directions have no weights that could be named; columns matter to them more or less."""
-    order = np.argsort(-classifier.relevance_, kind="stable")[:WEIGHTS]
-    rows = [[classifier._covariates()[f], classifier.relevance_[f]] for f in order]
+    found = classifier.posterior_.largest(classifier, WEIGHTS)[1]
+    rows = [list(row) for row in zip(*found.values(), strict=True)]
     best = "; ".join(f"{name}: {number(value)}" for name, value in rows[:5])
     body = [
         paragraph(
@@ -169,7 +162,7 @@ def _relevance(classifier: Any) -> Section:
     return Section("weights", "Columns that matter", "\n".join(body))
 
 
-def predictions(classifier: Any, judged: Judged, fitted: Any) -> Section:
+def predictions(classifier: Classifier, judged: Judged, fitted: Any) -> Section:
     """Errors, confusion matrix, ROC and calibration; `fitted` are the labels of the fit, None if they did not come."""
     classes, y = classifier.classes_, judged.y
     predicted = judged.predicted(classes)
@@ -212,7 +205,7 @@ def predictions(classifier: Any, judged: Judged, fitted: Any) -> Section:
     return Section("predictions", "Predictions", "\n".join(body))
 
 
-def _counts(classifier: Any, fitted: Any) -> list[float] | None:
+def _counts(classifier: Classifier, fitted: Any) -> list[float] | None:
     """Rows of each class that the model was fitted to."""
     if hasattr(classifier, "table_"):
         return list(classifier.table_.counts.values())
@@ -242,7 +235,7 @@ def _confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.ND
     return table(caption, [Column("True class"), *(Column(str(label), True) for label in said)], rows, marked=own)
 
 
-def _areas(classifier: Any, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
+def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
     from sklearn.metrics import roc_auc_score
 
     y, areas = judged.y[known], []
@@ -252,7 +245,7 @@ def _areas(classifier: Any, judged: Judged, known: npt.NDArray[np.bool_]) -> str
     return f"Areas under the curves: {', '.join(areas)}."
 
 
-def _gap(classifier: Any, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
+def _gap(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
     """The average distance of statements from what came true, in ten bins of all classes."""
     q = judged.probability[known].ravel()
     came = (judged.y[known][:, None] == classifier.classes_).ravel()
@@ -261,7 +254,7 @@ def _gap(classifier: Any, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
     return f"Over all classes, probabilities are off by {np.abs(said - true).sum() / size.sum():.3f} on average."
 
 
-def uncertain(classifier: Any, judged: Judged) -> Section:
+def uncertain(classifier: Classifier, judged: Judged) -> Section:
     """The rows of which the model is least sure, and why of the first."""
     p = judged.probability
     entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
@@ -285,7 +278,7 @@ def uncertain(classifier: Any, judged: Judged) -> Section:
             3,
         )
     ]
-    if is_race(classifier):
+    if classifier.posterior_.no_race is None:
         why = explain(classifier, row).head(4)
         best = "; ".join(f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.itertuples(index=False, name=None))
         pictures.append(
@@ -307,14 +300,14 @@ def uncertain(classifier: Any, judged: Judged) -> Section:
     return Section("uncertain", "Most uncertain rows", "\n".join(body))
 
 
-def _interval(classifier: Any, row: Any, k: int) -> str:
-    if not has_intervals(classifier):
+def _interval(classifier: Classifier, row: Any, k: int) -> str:
+    if classifier.posterior_.no_interval is not None:
         return "–"
     (lower,), (upper,) = classifier.predict_interval(row, prob=PROB)
     return f"{number(lower[k])} to {number(upper[k])}"
 
 
-def colophon(classifier: Any) -> Section:
+def colophon(classifier: Classifier) -> Section:
     """How to cite, and what is needed to make the report again."""
     body = [
         "<h3>How to cite</h3>",

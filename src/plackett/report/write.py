@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,9 +14,12 @@ from plackett.output.files import check_folder, whole_file
 from plackett.report import sections
 from plackett.report.markup import page, paragraph
 
+if TYPE_CHECKING:
+    from plackett.estimator import Classifier
+
 
 def write_report(
-    classifier: Any,
+    classifier: Classifier,
     X: Any,
     y: Any,
     out_path: str | os.PathLike[str],

@@ -1,0 +1,184 @@
+"""The manners that fitted models share: what any of them has, and what is about classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_consistent_length, check_is_fitted, column_or_1d
+
+from plackett.data.validation import check_prob, plain
+from plackett.model.race import Array
+from plackett.output.summary import as_html, describe
+from plackett.posterior.base import Codes, Posterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Model(BaseEstimator):
+    """What any model has once it is fitted: a posterior that can be read, kept in a file and handed to ArviZ.
+
+    A model gives `_rows`, `_observed`, `_inference_in_words` and `_settings`; all else it leaves to its posterior.
+    """
+
+    random_state: Any
+    progress: bool
+    posterior_: Posterior
+    trace_: Array
+    n_iter_: int
+    n_features_in_: int
+
+    def _rows(self, X: Any) -> Any:
+        """New rows, checked, as the posterior takes them."""
+        raise NotImplementedError
+
+    def _observed(self, X: Any, y: Any) -> tuple[Any, Codes, npt.NDArray[Any]]:
+        """New rows as the posterior takes them, what was seen of each as it takes that, and the same by its name."""
+        raise NotImplementedError
+
+    def _inference_in_words(self) -> tuple[str, int]:
+        """The inference by its name, and the iterations of tuning."""
+        raise NotImplementedError
+
+    def _settings(self) -> dict[str, Any]:
+        """Parameters with those of the parts; numbers that were left open are those that were used."""
+        settings: dict[str, Any] = self.get_params(deep=True)
+        return settings
+
+    def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
+        """Seed, whether to show progress, and whether the user chose the seed."""
+        words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
+        return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
+
+    def _covariates(self) -> npt.NDArray[np.object_]:
+        return np.asarray(_check_feature_names_in(self), dtype=object)
+
+    def summary(self, prob: float = 0.9) -> pd.DataFrame:
+        """A data frame to read: each weight with its uncertainty, the largest first; numbers are rounded.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            One row a class and feature:
+
+            - ``class``, ``feature``;
+            - ``median`` of the normalised weight λ̄ (EM: ``mode``, and no further column);
+            - two quantiles, by default ``5%`` and ``95%``;
+            - ``active``: the probability that λ̄ is above a tenth of the mean weight 1/(Kp). No draw is ever zero, but
+              where the shape is small (a < 0.1) weights spread over so many orders of magnitude that the threshold
+              matters little; where it is larger nothing is clearly off, and this column says little;
+            - Gibbs only: ``ess``, the smaller of bulk and tail, and ``rhat`` of ln λ̄.
+
+            Where medians are equal the larger mean comes first.
+
+            Of learned directions, whose components have no identity from draw to draw, those of the draw that predicts
+            most like the average are shown. A row for each ``component`` and ``covariate``: the component's ``share``
+            of the gates, the class that it ``votes for`` and with which share, ``vote``
+            (``posterior_.votes[readable_draw_.draw]`` has the votes for the other classes), and its ``direction`` along
+            the covariate.
+
+            Of `SparseLogitClassifier` the same as of weights, of intercepts and coefficients against the last class,
+            whose own are zero: by how much one standard deviation of the covariate moves the log-odds (with
+            ``standardize=False`` one unit), and for the intercept the log-odds of an average row; ``active`` is the
+            probability that this is more than 0.1. `coef_` is in the units of X.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from plackett import PlackettLuceClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> clf = PlackettLuceClassifier("variational", shape=0.1, features="exp", random_state=0).fit(X, y)
+        >>> clf.summary().columns.tolist()
+        ['class', 'feature', 'median', '5%', '95%', 'active']
+        """
+        check_is_fitted(self)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("summary needs pandas: pip install 'plackett[cli]'") from error
+        return pd.DataFrame(self.posterior_.table(self, check_prob(prob)))
+
+    def to_arviz(self, X: Any = None, y: Any = None) -> Any:
+        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x).
+
+        Parameters
+        ----------
+        X, y : arrays, optional
+            Rows and their labels, those of the fit say: with them also the pointwise log-likelihood under every draw,
+            for LOO and the like, and the labels as observed data. It takes 8 bytes a draw and row.
+        """
+        from plackett.output.arviz import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self, X, y)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
+        from plackett.output.modelfile import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters: str = super().__repr__(N_CHAR_MAX)
+        return "\n  ".join([parameters, *describe(self)]) if hasattr(self, "posterior_") else parameters
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()
+        return as_html(self) + diagram if hasattr(self, "posterior_") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+
+
+class Classifier(ClassifierMixin, Model):
+    """A model of one label a row."""
+
+    classes_: npt.NDArray[Any]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K), averaged over the posterior."""
+        check_is_fitted(self)
+        return self.posterior_.predict(self._rows(X))
+
+    def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
+        """Equal-tailed credible intervals of the class probabilities.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            New rows.
+        prob : float
+            Probability that an interval holds.
+
+        Returns
+        -------
+        lower, upper : arrays (n, K)
+        """
+        check_is_fitted(self)
+        return self.posterior_.interval(self._rows(X), check_prob(prob))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        probability = self.predict_proba(X)
+        labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
+        return labels
+
+    def _observed(self, X: Any, y: Any) -> tuple[Any, Codes, npt.NDArray[Any]]:
+        labels = column_or_1d(y)
+        check_consistent_length(X, labels)
+        known = np.isin(labels, self.classes_)
+        if not known.all():
+            raise ValueError(f"the model does not know the class {plain(labels[~known][0])} in y; leave such rows out.")
+        codes = np.searchsorted(self.classes_, labels)
+        return self._rows(X), codes, self.classes_[codes]

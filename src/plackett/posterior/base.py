@@ -1,0 +1,203 @@
+"""What is asked of every posterior, so that nobody has to ask which one it is.
+
+A posterior predicts rows and tells about itself; where it needs names or settings it is given the fitted model. What
+one cannot do it says in a sentence, `no_interval` and the like, which is None where it can.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.model.race import Array
+
+Table = dict[str, npt.NDArray[Any]]  # columns by their names
+Codes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The numbers (K, p) that a model is read by, each the `statistic` of its draws.
+
+    `kind` is what they are called, `meaning` what they mean and `reading` the same at length, `measured` are ESS and
+    R-hat, and `decimals` is how many are worth reading.
+    """
+
+    kind: str
+    meaning: str
+    reading: str
+    names: npt.NDArray[Any]
+    statistic: str
+    centre: Array
+    mean: Array
+    draws: Array | None
+    active: Array
+    measured: tuple[Array, Array] | None
+    decimals: int
+
+    @property
+    def order(self) -> npt.NDArray[np.intp]:
+        """Places in the flattened arrays, the largest first, without those that are exactly zero."""
+        size = np.abs(self.centre.ravel())
+        order = np.lexsort((-np.abs(self.mean.ravel()), -size.round(self.decimals)))
+        return order[size[order] > 0]
+
+    def table(self, classes: npt.NDArray[Any], prob: float) -> Table:
+        """The columns of a summary with intervals of this probability, the largest first."""
+        tail, (K, p) = (1 - prob) / 2, self.centre.shape
+        numbers: Table = {self.statistic: self.centre.round(self.decimals)}
+        if self.draws is not None:
+            lower, upper = np.quantile(self.draws, [tail, 1 - tail], axis=0).round(self.decimals)
+            numbers |= {f"{100 * tail:g}%": lower, f"{100 * (1 - tail):g}%": upper, "active": self.active.round(2)}
+        if self.measured is not None:
+            ess, rhat = self.measured
+            numbers |= {"ess": ess.round().astype(int), "rhat": rhat.round(2)}
+        columns = {"class": np.repeat(classes[:K], p), "feature": np.tile(self.names, K)}
+        columns |= {name: value.ravel() for name, value in numbers.items()}
+        places = np.append(self.order, np.setdiff1d(np.arange(K * p), self.order))
+        return {name: column[places] for name, column in columns.items()}
+
+
+class Variables(NamedTuple):
+    """Draws (chain, draw, …) by name, the dimensions of each after chain and draw, and labels along dimensions."""
+
+    values: dict[str, Array]
+    dims: dict[str, list[str]]
+    coords: Table
+
+
+class Quantities(NamedTuple):
+    """What can be followed along the chains: `scalars` by name, each a title and (chain, draw), and a table.
+
+    The table is (chain, draw, K, p), with `names` of the last axis and a `title` before those of class and feature.
+    `ess` (K, p) is that of the table and `scalar_ess` that of the first scalar, where they are known.
+    """
+
+    scalars: dict[str, tuple[str, Array]]
+    title: str = ""
+    table: Array | None = None
+    names: npt.NDArray[Any] = np.empty(0, dtype=object)
+    ess: Array | None = None
+    scalar_ess: float = np.nan
+
+
+class Posterior(ABC):
+    """What a fit leaves behind."""
+
+    model_name: ClassVar[str]  # whose posterior this is, in a sentence
+    no_interval: ClassVar[str | None] = None
+    no_chains: ClassVar[str | None] = None
+    no_estimates: ClassVar[str | None] = None
+    no_race: ClassVar[str | None] = None
+
+    @property
+    @abstractmethod
+    def shape_of_estimate(self) -> tuple[int, int]:
+        """(K, p) of the weights or coefficients that are read and stored beside this."""
+
+    @abstractmethod
+    def probabilities(self, rows: Any) -> Iterator[Array]:
+        """Class probabilities (rows, S, K) of runs of rows under every draw."""
+
+    def predict(self, rows: Any) -> Array:
+        """Class probabilities (n, K), averaged over the draws."""
+        return averaged(self.probabilities(rows))
+
+    def interval(self, rows: Any, prob: float) -> tuple[Array, Array]:
+        """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
+        refuse(self.no_interval)
+        return equal_tailed(self.probabilities(rows), prob)
+
+    def log_likelihood(self, rows: Any, codes: Codes) -> Array:
+        """Log-likelihood (S, n) of the class of each row under every draw."""
+        with np.errstate(divide="ignore"):
+            return np.log(of_class(self.probabilities(rows), codes))
+
+    @abstractmethod
+    def size(self, model: Any) -> str:
+        """How large the model is, and its prior, in a line."""
+
+    @abstractmethod
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """Whether the fit may be trusted (None: it cannot be told), and what came out of it."""
+
+    def estimates(self, model: Any) -> Estimates:
+        """What `summary` lists and `plots.weights` draws."""
+        raise ValueError(self.no_estimates)
+
+    def table(self, model: Any, prob: float) -> Table:
+        """The columns of `summary`."""
+        return self.estimates(model).table(model.classes_, prob)
+
+    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+        """What matters most: its name, and the first rows of the summary without weights that are zero."""
+        found = self.estimates(model)
+        n = min(n, len(found.order))
+        columns = found.table(model.classes_, 0.9)
+        return f"largest {found.kind}", {name: column[:n] for name, column in columns.items()}
+
+    def wins(self, features: Array) -> Array:
+        """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p)."""
+        raise ValueError(self.no_race)
+
+    def explain(self, model: Any, row: Any, prob: float) -> Table:
+        """The columns of `explain` for one row."""
+        raise ValueError(self.no_race)
+
+    def variables(self, model: Any) -> Variables:
+        """The draws, for ArviZ."""
+        raise ValueError(self.no_chains)
+
+    def quantities(self, model: Any) -> Quantities:
+        """What the plots of chains can show."""
+        raise ValueError(self.no_chains)
+
+
+class RacePosterior(Posterior):
+    """What a fit of the weights of a race leaves behind."""
+
+    model_name = "Plackett–Luce regression"
+    weights: Array  # (K, p): one estimate of the normalised weights; they sum to 1
+
+    @abstractmethod
+    def rows(self, features: Any, X: Any) -> Any:
+        """Rows of checked covariates, seen through the fitted feature map, as the other methods take them."""
+
+    @property
+    def shape_of_estimate(self) -> tuple[int, int]:
+        """(K, p)."""
+        K, p = self.weights.shape
+        return K, p
+
+
+def refuse(sentence: str | None) -> None:
+    """Say why something cannot be had, if there is a reason."""
+    if sentence is not None:
+        raise ValueError(sentence)
+
+
+def averaged(blocks: Iterable[Array]) -> Array:
+    """Mean over the draws of blocks (rows, S, K)."""
+    return np.concatenate([block.mean(axis=1) for block in blocks])
+
+
+def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
+    """Interval over the draws of blocks (rows, S, K) with equal probability on either side."""
+    tail = (1 - prob) / 2
+    lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
+    return lower, upper
+
+
+def of_class(blocks: Iterable[Array], codes: Codes) -> Array:
+    """Of blocks (rows, S, K), what belongs to the class of each row: (S, n)."""
+    start, own = 0, []
+    for block in blocks:
+        mine = codes[start : start + len(block)]
+        own.append(np.take_along_axis(block, mine[:, None, None], axis=2)[:, :, 0].T)
+        start += len(block)
+    return np.concatenate(own, axis=1)

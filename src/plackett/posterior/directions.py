@@ -1,0 +1,196 @@
+"""What a fit of learned directions leaves behind: draws of (β, λ), a mode beside them, and their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from plackett.directions.gates import Gates
+from plackett.directions.summary import components, explanation
+from plackett.features.mapped import MappedRows
+from plackett.model.race import Array
+from plackett.posterior.base import Codes, Quantities, RacePosterior, Table, Variables, of_class
+from plackett.posterior.diagnostics import TOLERATED
+from plackett.posterior.weights import CHUNK, NO_CHAINS
+
+if TYPE_CHECKING:
+    from plackett.directions.task import Task
+
+POOLED = 400  # draws that predictions are averaged over
+SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
+SHUT = -1e3  # ln λ̄ of a component that is not there
+NAMELESS = "the components of learned directions have no identity from draw to draw"
+INSTEAD = "plots.relevance draws how much each column matters, and summary() lists the components."
+
+
+@dataclass(frozen=True)
+class DirectionDraws(RacePosterior):
+    """Draws of a Markov chain.
+
+    Attributes
+    ----------
+    directions : (chain, draw, M, d) array
+        β, for standardised covariates or their principal axes.
+    log_weights : (chain, draw, K, M) array
+        ln λ̄, normalised so that logsumexp over class and component is 0.
+    scales : (chain, draw, d) array
+        s_f: how much each covariate matters, a priori of the order 1.
+    mode_directions, mode_log_weights : (M, d), (K, M) arrays, optional
+        The mode that is stacked with the draws.
+    mode_weight : float
+        Its weight in predictions.
+    power : float
+        κ, to which predictions are raised at last.
+    """
+
+    no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
+    no_race = f"{NAMELESS}, so none can be said to win. plackett.explain.explain shows those of one draw."
+
+    directions: Array = field(repr=False)
+    log_weights: Array = field(repr=False)
+    scales: Array = field(repr=False)
+    mode_directions: Array | None = field(default=None, repr=False)
+    mode_log_weights: Array | None = field(default=None, repr=False)
+    mode_weight: float = 0.0
+    power: float = 1.0
+
+    def with_mode(self, mode: DirectionPoint, weight: float, power: float) -> DirectionDraws:
+        """The same draws with a mode of that weight, and κ; components that the mode lacks are shut."""
+        (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
+        few = mode.directions.shape[2]
+        directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
+        directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
+        return replace(self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight, power=power)
+
+    def _pooled(self) -> tuple[Array, Array, Array]:
+        """Directions (S, M, d), ln λ̄ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
+        C, D = self.log_weights.shape[:2]
+        some = np.linspace(0, C * D - 1, min(POOLED, C * D)).round().astype(np.intp)
+        chain, draw = np.divmod(some, D)
+        directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
+        weights = np.full(len(some), (1 - self.mode_weight) / len(some))
+        if self.mode_directions is None or self.mode_log_weights is None:
+            return directions, log_weights, weights
+        return (
+            np.concatenate([directions, self.mode_directions[None]]),
+            np.concatenate([log_weights, self.mode_log_weights[None]]),
+            np.append(weights, self.mode_weight),
+        )
+
+    def gates(self, task: Task) -> Gates:
+        """The feature map of what predicts, for covariates as they came."""
+        directions, log_weights, _ = self._pooled()
+        offsets = logsumexp(log_weights, axis=1)
+        return Gates(directions, offsets, task.mean, task.scale, task.rotation, task.knots).fit(task.rows)
+
+    @property
+    def votes(self) -> Array:
+        """θ_jk = λ_kj/Λ_j of what predicts, (S, K, M)."""
+        log_weights = self._pooled()[1]
+        votes: Array = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
+        return votes
+
+    @cached_property
+    def weights(self) -> Array:  # type: ignore[override]
+        """(K, S·M): with the gates as features, these weights give the predictions before κ; they sum to 1."""
+        votes = self.votes * self._pooled()[2][:, None, None]
+        S, K, M = votes.shape
+        return np.moveaxis(votes, 1, 0).reshape(K, S * M) / M
+
+    def rows(self, features: Gates, X: Any) -> MappedRows:
+        """Covariates and the gates that they are to go through."""
+        return MappedRows(features, np.asarray(X, dtype=np.float64))
+
+    def probabilities(self, rows: MappedRows) -> Iterator[Array]:
+        """Class probabilities (rows, S, K) of runs of rows under the draws that predict; the mode is none of them."""
+        votes = self.votes.transpose(0, 2, 1)[: len(self._pooled()[2]) - (self.mode_directions is not None)]
+        gates = rows.features.chunks(rows.X)
+        return (np.matmul(block.transpose(1, 0, 2)[: len(votes)], votes).transpose(1, 0, 2) for block in gates)
+
+    def predict(self, rows: MappedRows) -> Array:
+        """Class probabilities (n, K): the average of draws and mode, to the power κ."""
+        return sharpened(rows.features.mixed(rows.X, self.weights), self.power)
+
+    def interval(self, rows: MappedRows, prob: float) -> tuple[Array, Array]:
+        """Around the prediction as well, which may lean on a mode that is no draw."""
+        (lower, upper), probability = super().interval(rows, prob), self.predict(rows)
+        return np.minimum(lower, probability), np.maximum(upper, probability)
+
+    def log_likelihood(self, rows: MappedRows, codes: Codes) -> Array:
+        """Log-likelihood (S, n) of the class of each row under every single draw."""
+        Z, (C, D, K, M) = rows.features.standardised(rows.X), self.log_weights.shape
+        step = max(1, CHUNK // (C * D * M))
+        blocks = (probabilities(self, Z[i : i + step]).reshape(C * D, -1, K) for i in range(0, len(Z), step))
+        return np.log(of_class((block.transpose(1, 0, 2) for block in blocks), codes))
+
+    def size(self, model: Any) -> str:
+        """Classes and components."""
+        K, M = self.log_weights.shape[2:]
+        return f"{K} classes, {M} learned directions of {model.n_features_in_} covariates"
+
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """Whether the chains agree on predictions."""
+        found = model.diagnostics_
+        if found is None:
+            return False, "too few draws to tell whether the chains agree"
+        error = f"averaged probabilities differ between chains by a standard error of {found.monte_carlo_error:.3f}"
+        return found.monte_carlo_error <= TOLERATED, f"{error} (R-hat up to {found.worst_rhat:.2f})"
+
+    def table(self, model: Any, prob: float) -> Table:
+        """The components of one draw."""
+        return components(model.readable_draw_, self.votes, model.features_, model.classes_, model._covariates())
+
+    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+        """Components have no identity; covariates have."""
+        order = np.argsort(-model.relevance_, kind="stable")[:n]
+        columns = {"covariate": model._covariates()[order], "relevance": model.relevance_[order]}
+        return "most relevant covariates", columns
+
+    def explain(self, model: Any, row: Any, prob: float) -> Table:
+        """The components of one draw, and how far each is opened or shut by each covariate."""
+        x, gates = model._rows(row).X[0], model.features_
+        return explanation(model.readable_draw_, self.votes, gates, x, model.classes_, model._covariates())
+
+    def variables(self, model: Any) -> Variables:
+        """For the columns that directions are sampled on, covariates or principal axes."""
+        values = {"direction": self.directions, "log_weight": self.log_weights, "scale": self.scales}
+        dims = {"direction": ["component", "column"], "log_weight": ["class", "component"], "scale": ["column"]}
+        M, r = self.directions.shape[2:]
+        columns = model._covariates() if model.features_.rotation is None else np.arange(r)
+        return Variables(values, dims, {"class": model.classes_, "component": np.arange(M), "column": columns})
+
+    def quantities(self, model: Any) -> Quantities:
+        """The log-posterior alone: nothing else has an identity."""
+        return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
+
+
+def sharpened(probability: Array, power: float) -> Array:
+    """p^κ/Σ_l p_l^κ over the last axis."""
+    log = power * np.log(np.maximum(probability, SMALLEST))
+    result: Array = np.exp(log - logsumexp(log, axis=-1, keepdims=True))
+    return result
+
+
+class DirectionPoint(DirectionDraws):
+    """The mode alone: one chain of one draw."""
+
+    no_chains = NO_CHAINS
+    no_interval = "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'."
+
+    def verdict(self, model: Any) -> tuple[bool | None, str]:
+        """There is nothing to judge it by."""
+        return None, "one estimate without uncertainty"
+
+
+def probabilities(draws: DirectionDraws, Z: Array) -> Array:
+    """Class probabilities (chain, draw, row, K) of a few standardised rows under every draw."""
+    totals = logsumexp(draws.log_weights, axis=2)
+    gates = draws.directions @ Z.T + totals[..., None]  # (chain, draw, M, row)
+    gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
+    votes = np.exp(draws.log_weights - totals[:, :, None])
+    return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)
