@@ -36,7 +36,7 @@ from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
 from plackett.posterior.directions import DirectionPoint, probabilities, sharpened
 
-CHAINS, TUNE, DRAWS = 2, 100, 60
+CHAINS, TUNE, DRAWS = 2, 100, 60  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
 FEWEST, MANY = 20, 500  # rows: with fewer nothing is held out, from many on the folds are five instead of ten
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
