@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_numbers, taken
+from plackett.data.entry import check_dense, check_numbers, taken
 from plackett.data.validation import (
     all_alike,
     check_whole,
@@ -37,7 +38,7 @@ from plackett.directions.summary import components, portrait, relevance
 from plackett.directions.task import make_task
 from plackett.engines import Features, make_engine
 from plackett.features import ExpFeatures
-from plackett.features.mapped import feature_names, fit_features, transform
+from plackett.features.mapped import feature_names, fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import cross_validated_losses
@@ -45,7 +46,7 @@ from plackett.model.race import Array
 from plackett.output.summary import Summarised
 from plackett.posterior.weights import Point, chunks, mean_probabilities
 from plackett.priors import GIG
-from plackett.settings import check_all_read
+from plackett.settings import check_all_read, check_all_read_of_sparse
 from plackett.verbs import Verbs
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
@@ -71,7 +72,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     features : "learned", "exp" or transformer
         The feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
         predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
-        Or any transformer with non-negative output.
+        Or any transformer with non-negative output, which stays sparse where it is.
     prior : "gamma" or GIG
         The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
         own, in which case ``shape`` and ``rate`` here stay as they are.
@@ -148,7 +149,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or data frame (n, d)
+        X : array, sparse matrix, data frame (n, d) or list of texts
             Covariates; whatever the feature map takes.
         y : (n,) array
             Labels of any kind.
@@ -216,6 +217,9 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         engine, rate, n_classes, extra = make_engine(self.engine), float(self.rate), codes.max() + 1, {}
         self.features_ = fit_features(features, X, codes, weight)
         W, places = transform(self.features_, X), np.arange(len(codes))
+        self._sparse = bool(sparse.issparse(W))
+        if self._sparse:
+            check_all_read_of_sparse(inference)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
@@ -227,7 +231,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
             W, codes = transform(self.features_, X, places), codes[places]
         self._training = (W, codes)
         rows = engine.prepare(W, codes, weight, n_classes)
-        W, codes = transform(self.features_, X, places[rows.order]), codes[rows.order]
+        W, codes = in_order(W, rows.order), codes[rows.order]
         mirrors = getattr(self.features_, "mirrors_", None)
         problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed())
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
@@ -331,11 +335,12 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
     def _transform(self, X: Any) -> Features:
         check_is_fitted(self)
         if isinstance(self.features_, ExpFeatures):
+            check_dense(X)
             X = taken(self, X)
             X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
-        W = transform(self.features_, X)
+        W = transform(self.features_, X, empty=True)
         if W.shape[1] != self.weights_.shape[1]:
             raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {self.weights_.shape[1]} as in fit.")
         return W
@@ -378,6 +383,7 @@ class PlackettLuceClassifier(Verbs, Summarised, ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
+            check_dense(X)
             check_numbers(X)
             checked, y = validate_data(self, X, y, dtype=np.float64)
             X = checked if self._learned() else _named(X, checked)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.data.entry import taken
@@ -51,7 +52,11 @@ def win_probabilities(classifier: Any, X: Any) -> Array:
     ((150, 3, 9), True)
     """
     features, draws = _parts(classifier, X)
-    return np.stack([_shares(row, draws).mean(axis=0) for row in features])
+    found = np.zeros((features.shape[0], *draws.shape[1:]))
+    for i in range(len(found)):
+        columns, shares = _shares(features[i : i + 1], draws)
+        found[i][:, columns] = shares.mean(axis=0)
+    return found
 
 
 def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
@@ -61,7 +66,7 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     ----------
     classifier : PlackettLuceClassifier
         A fitted model.
-    row : Series, dict, data frame of one row or (d,) array
+    row : Series, dict, data frame or sparse matrix of one row, (d,) array or text
         The row to explain.
     prob : float
         Probability of the intervals.
@@ -69,7 +74,8 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1.
+        ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1. Of
+        sparse features those are listed that are not zero in this row.
         With draws to judge by (not EM) also ``lower`` and ``upper`` of an equal-tailed interval.
 
         Learned directions have no named competitors. Of them, a row for each ``component`` of the draw that predicts
@@ -96,11 +102,11 @@ def explain(classifier: Any, row: Any, prob: float = 0.9) -> pd.DataFrame:
         learned = classifier.portrait_, classifier.posterior_, classifier.features_
         return explanation(*learned, x, classifier.classes_, classifier._covariates())
     features, draws = _parts(classifier, one_row(row))
-    shares = _shares(features[0], draws)
+    competing, shares = _shares(features, draws)
     K, p = shares.shape[1:]
     columns: dict[str, Any] = {
         "class": np.repeat(classifier.classes_, p),
-        "feature": np.tile(classifier._feature_names(), K),
+        "feature": np.tile(classifier._feature_names()[competing], K),
         "probability": shares.mean(axis=0).ravel(),
     }
     if len(shares) > 1:
@@ -125,6 +131,10 @@ def is_race(classifier: Any) -> bool:
 
 def one_row(row: Any) -> Any:
     """A table of one row, or an error that says what came instead."""
+    if isinstance(row, str):
+        return [row]
+    if sparse.issparse(row) and row.ndim == 2 and row.shape[0] == 1:
+        return row
     if isinstance(row, dict):
         import pandas as pd
 
@@ -139,8 +149,8 @@ def one_row(row: Any) -> Any:
     return table
 
 
-def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
-    """W (n, p) and the draws of λ̄ (S, K, p)."""
+def _parts(classifier: Any, X: Any) -> tuple[Any, Array]:
+    """W (n, p), dense or CSR, and the draws of λ̄ (S, K, p)."""
     check_is_fitted(classifier)
     if not hasattr(classifier, "weights_"):
         raise ValueError(
@@ -155,10 +165,18 @@ def _parts(classifier: Any, X: Any) -> tuple[npt.NDArray[np.floating], Array]:
     return classifier._transform(X)[:], classifier.posterior_.flat_draws()
 
 
-def _shares(features: npt.NDArray[np.floating], draws: Array) -> Array:
-    """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p)."""
-    rates = features * draws
+def _shares(row: Any, draws: Array) -> tuple[npt.NDArray[np.intp], Array]:
+    """Pr(C=j, Y=k | x) of one row under every draw, (S, K, competitors), and which features these are.
+
+    Of a sparse row they are those that are not zero, unless no active weight answers to it under some draw.
+    """
+    competing = np.arange(draws.shape[2])
+    if sparse.issparse(row):
+        rates = row.data * draws[:, :, row.indices]
+        if rates.any(axis=(1, 2)).all():
+            return row.indices, rates / rates.sum(axis=(1, 2), keepdims=True)
+        row = row.toarray()
+    rates = row[0] * draws
     answered = rates.any(axis=(1, 2), keepdims=True)
     rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
-    shares: Array = rates / rates.sum(axis=(1, 2), keepdims=True)
-    return shares
+    return competing, rates / rates.sum(axis=(1, 2), keepdims=True)

@@ -19,6 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from scipy import sparse
 
 from plackett.compute.compiled import inner, jit
 from plackett.compute.pieces import cores
@@ -34,7 +35,7 @@ from plackett.compute.vectors import (
     store,
     total,
 )
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, Rows, canonical_order
 from plackett.model.race import Array, Stats, Weights, scaled
 
 LANES = 64
@@ -330,7 +331,11 @@ class NumbaEngine:
         codes: npt.NDArray[np.intp],
         sample_weight: Array | None,
         n_classes: int,
-    ) -> PanelRows:
+    ) -> Rows:
         """Pack the rows, in canonical order."""
+        if sparse.issparse(features):
+            from plackett.engines.sparse import SparseRows
+
+            return SparseRows(features, codes, sample_weight, n_classes)
         order, _ = canonical_order(features, codes)
         return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)

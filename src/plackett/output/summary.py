@@ -199,7 +199,7 @@ def resolved(classifier: Any) -> Any:
         return inference
     if isinstance(classifier.posterior_, DirectionDraws):
         return inference.completed(**LENGTH)
-    plain = classifier.engine == "numpy" or isinstance(classifier.prior, GIG)
+    plain = classifier.engine == "numpy" or isinstance(classifier.prior, GIG) or getattr(classifier, "_sparse", False)
     return inference.completed(**USUAL, moves="none" if plain else "exchange")
 
 

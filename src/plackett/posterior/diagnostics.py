@@ -149,7 +149,7 @@ def diagnose(draws: Draws, learned: bool, features: Features) -> Diagnostics | N
     n = features.shape[0]
     some = features[np.linspace(0, n - 1, min(PROBED, n)).astype(int)]
     probabilities = np.concatenate(list(chunks(some, draws.flat_draws())))  # (row, chain·draw, class)
-    probabilities = np.moveaxis(probabilities.reshape(len(some), C, D, -1), 0, 2)
+    probabilities = np.moveaxis(probabilities.reshape(some.shape[0], C, D, -1), 0, 2)
     return Diagnostics(*measures(draws.log_weights), *a, *measures(probabilities))
 
 
