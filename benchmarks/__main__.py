@@ -1,7 +1,7 @@
 import argparse
 import importlib
 
-PARTS = ("sweep", "large", "acceleration", "start", "mixing", "directions", "table3")
+PARTS = ("sweep", "sparse", "large", "acceleration", "start", "mixing", "directions", "table3")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios that do not depend on the machine.")
 parser.add_argument("parts", nargs="*", metavar="part", help=f"which to run, of {', '.join(PARTS)} (default: all)")

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_numbers, taken
+from plackett.data.entry import check_dense, check_numbers, taken
 from plackett.data.validation import (
     all_alike,
     check_whole,
@@ -29,7 +30,7 @@ from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.estimator import Classifier
 from plackett.features import ExpFeatures
-from plackett.features.mapped import feature_names, fit_features, transform
+from plackett.features.mapped import feature_names, fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import cross_validated_losses
@@ -37,7 +38,7 @@ from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
-from plackett.settings import check_all_read
+from plackett.settings import check_all_read, check_all_read_of_sparse
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
@@ -64,7 +65,7 @@ class PlackettLuceClassifier(Classifier):
     features : "learned", "exp" or transformer
         The feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
         predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
-        Or any transformer with non-negative output.
+        Or any transformer with non-negative output, which stays sparse where it is.
     prior : "gamma" or GIG
         The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
         own, in which case ``shape`` and ``rate`` here stay as they are.
@@ -143,7 +144,7 @@ class PlackettLuceClassifier(Classifier):
 
         Parameters
         ----------
-        X : array or data frame (n, d)
+        X : array, sparse matrix, data frame (n, d) or list of texts
             Covariates; whatever the feature map takes.
         y : (n,) array
             Labels of any kind.
@@ -206,6 +207,9 @@ class PlackettLuceClassifier(Classifier):
         fitted = fit_features(features, X, codes, weight)
         found: dict[str, Any] = {"features_": fitted}
         W = transform(fitted, X)
+        self._sparse = bool(sparse.issparse(W))
+        if self._sparse:
+            check_all_read_of_sparse(inference)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
@@ -217,7 +221,7 @@ class PlackettLuceClassifier(Classifier):
             places, weight = np.repeat(places, weight.astype(np.intp)), None
             W, codes = transform(fitted, X, places), codes[places]
         rows = engine.prepare(W, codes, weight, n_classes)
-        W, codes = transform(fitted, X, places[rows.order]), codes[rows.order]
+        W, codes = in_order(W, rows.order), codes[rows.order]
         weight = None if weight is None else weight[rows.order]
         mirrors = getattr(fitted, "mirrors_", None)
         problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed(), weight)
@@ -261,6 +265,7 @@ class PlackettLuceClassifier(Classifier):
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
         if isinstance(self.features_, (ExpFeatures, Gates)):
+            check_dense(X)
             X = taken(self, X)
             X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
         else:
@@ -287,7 +292,7 @@ class PlackettLuceClassifier(Classifier):
             return inference
         if self._learned():
             return inference.completed(**LENGTH)
-        plain = self.engine == "numpy" or isinstance(self.prior, GIG)
+        plain = self.engine == "numpy" or isinstance(self.prior, GIG) or getattr(self, "_sparse", False)
         return inference.completed(**USUAL, moves="none" if plain else "exchange")
 
     def _make_inference(self) -> EM | Variational | Gibbs:
@@ -328,6 +333,7 @@ class PlackettLuceClassifier(Classifier):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
+            check_dense(X)
             check_numbers(X)
             checked, y = validate_data(self, X, y, dtype=np.float64)
             X = checked if self._learned() else _named(X, checked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.validation import check_prob
@@ -51,7 +52,12 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
     check_is_fitted(classifier)
     posterior = classifier.posterior_
     refuse(posterior.no_race)
-    return np.stack([posterior.wins(row).mean(axis=0) for row in classifier._rows(X)[:]])
+    rows = classifier._rows(X)[:]
+    found = np.zeros((rows.shape[0], *posterior.shape_of_estimate))
+    for i in range(len(found)):
+        competing, shares = posterior.wins(rows[i : i + 1])
+        found[i][:, competing] = shares.mean(axis=0)
+    return found
 
 
 def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame:
@@ -61,7 +67,7 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     ----------
     classifier : PlackettLuceClassifier
         A fitted model.
-    row : Series, dict, data frame of one row or (d,) array
+    row : Series, dict, data frame or sparse matrix of one row, (d,) array or text
         The row to explain.
     prob : float
         Probability of the intervals.
@@ -69,7 +75,8 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1.
+        ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1. Of
+        sparse features those are listed that are not zero in this row.
         With draws to judge by (not EM) also ``lower`` and ``upper`` of an equal-tailed interval.
 
         Learned directions have no named competitors. Of them, a row for each ``component`` of the draw that predicts
@@ -95,6 +102,10 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
 
 def one_row(row: Any) -> Any:
     """A table of one row, or an error that says what came instead."""
+    if isinstance(row, str):
+        return [row]
+    if sparse.issparse(row) and row.ndim == 2 and row.shape[0] == 1:
+        return row
     if isinstance(row, dict):
         import pandas as pd
 

@@ -73,6 +73,17 @@ def _with_fixed(model: Any, inference: Any, shape: float | None) -> None:
             refuse(inference, ("move_budget",), "there are no moves with Gibbs(moves='none') or engine='numpy'.")
 
 
+def check_all_read_of_sparse(inference: Any) -> None:
+    """Refuse what would not be read with sparse features, which is known when they are made."""
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                "Gibbs(moves='exchange') cannot be had with sparse features: the moves go through whole columns. Use "
+                "Gibbs(moves='none'), or a map with dense output, such as OneHotEncoder(sparse_output=False)."
+            )
+        refuse(inference, ("move_budget",), "there are no moves with sparse features.")
+
+
 def _with_tail(prior: GIG, inference: Any) -> None:
     if isinstance(inference, Gibbs):
         if inference.moves == "exchange":

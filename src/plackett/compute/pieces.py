@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plackett.compute.blas import one_blas_thread
 from plackett.model.race import Array
@@ -15,11 +15,14 @@ from plackett.model.race import Array
 ROWS, COLUMNS = 256, 256  # of a tile of a matrix product: half a megabyte
 
 
-def over_rows(work: Callable[[Array], Array], blocks: Iterable[npt.NDArray[np.floating]], many: bool) -> Array:
-    """The results of work for pieces of the rows of blocks, one below the other; on all cores if there are many."""
+def over_rows(work: Callable[[Any], Array], blocks: Iterable[Any], many: bool) -> Array:
+    """The results of work for pieces of the rows of blocks, one below the other; on all cores if there are many.
 
-    def pieces(block: npt.NDArray[np.floating]) -> Iterable[Array]:
-        return (np.asarray(block[start : start + ROWS], dtype=np.float64) for start in range(0, len(block), ROWS))
+    Blocks are arrays or CSR rows.
+    """
+
+    def pieces(block: Any) -> Iterable[Any]:
+        return (block[start : start + ROWS].astype(np.float64, copy=False) for start in range(0, block.shape[0], ROWS))
 
     if not many:
         return np.concatenate([work(piece) for block in blocks for piece in pieces(block)])

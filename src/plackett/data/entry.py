@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from plackett.data.validation import plain
 
@@ -23,6 +24,16 @@ def taken(classifier: Any, X: Any) -> Any:
     names = list(X.columns)
     encoded = names == list(classifier.feature_names_in_) and names != [column.name for column in table.columns]
     return X if encoded else table.covariates(X)
+
+
+def check_dense(X: Any) -> None:
+    """Refuse sparse X where features are exponentials."""
+    if sparse.issparse(X):
+        raise ValueError(
+            "X is sparse, and features='learned' and features='exp' are exponentials, which leave no entry zero. Keep "
+            "it sparse with a map that leaves zeros as they are, such as features=MaxAbsScaler() or, for numbers that "
+            "are not negative, features=FunctionTransformer(accept_sparse=True); or, if it is small, give X.toarray()."
+        )
 
 
 def check_numbers(X: Any) -> None:

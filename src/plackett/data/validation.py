@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight
 
 from plackett.engines.base import Features, runs
@@ -81,8 +82,11 @@ def check_whole(weight: Array | None, who: str, instead: str) -> None:
 
 def all_alike(X: Features, stacklevel: int = 4) -> bool:
     """Whether no column varies beyond rounding; if so, a warning says what that means."""
-    low = high = X[:1][0]
-    for _, some in runs(X):
+    used = _same_columns(X) if sparse.issparse(X) else X
+    if used is None:
+        return False
+    low = high = used[:1][0]
+    for _, some in runs(used):
         low, high = np.minimum(low, some.min(axis=0)), np.maximum(high, some.max(axis=0))
         if np.any(high - low > 1e-12 * np.maximum(np.abs(low), np.abs(high))):
             return False
@@ -93,6 +97,15 @@ def all_alike(X: Features, stacklevel: int = 4) -> bool:
         stacklevel=stacklevel,
     )
     return True
+
+
+def _same_columns(X: Any) -> npt.NDArray[np.floating] | None:
+    """The columns that are not zero of CSR rows, where these are the same in all rows."""
+    used = X.indptr[1]
+    if (np.diff(X.indptr) != used).any() or (X.indices.reshape(-1, used) != X.indices[:used]).any():
+        return None
+    columns: npt.NDArray[np.floating] = X.data.reshape(-1, used)
+    return columns
 
 
 def check_prob(prob: Any) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from plackett.model.race import Array, Slopes, Stats, Weights
 
@@ -16,7 +17,7 @@ RUN = 4096  # rows of W looked at together
 
 
 class Features(Protocol):
-    """W (n, p) as engines see it: an array, or anything that makes the rows that it is asked for."""
+    """W (n, p) as engines see it: an array, CSR rows, or anything that makes the rows that it is asked for."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -118,7 +119,11 @@ def _projection(features: Features, rows: npt.NDArray[np.intp], direction: Array
     found = np.empty(len(rows))
     for start in range(0, len(rows), RUN):
         some = slice(start, start + RUN)
-        np.einsum("ij,j->i", np.asarray(features[rows[some]], dtype=np.float64), direction, out=found[some])
+        W = features[rows[some]]
+        if sparse.issparse(W):
+            found[some] = W @ direction  # an entry after the other
+        else:
+            np.einsum("ij,j->i", np.asarray(W, dtype=np.float64), direction, out=found[some])
     return found
 
 

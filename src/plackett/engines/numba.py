@@ -20,6 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from scipy import sparse
 
 from plackett.compute.compiled import NOTHING, REAL, REALS, apart, inner, jit
 from plackett.compute.pieces import cores
@@ -35,7 +36,7 @@ from plackett.compute.vectors import (
     store,
     total,
 )
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, canonical_order, check_counts
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, Rows, canonical_order, check_counts
 from plackett.engines.draws import begin, gamma, share_out
 from plackett.model.race import Array, Stats, Weights, scaled
 
@@ -379,8 +380,12 @@ class NumbaEngine:
         codes: npt.NDArray[np.intp],
         sample_weight: Array | None,
         n_classes: int,
-    ) -> PanelRows:
+    ) -> Rows:
         """Pack the rows, in canonical order."""
+        if sparse.issparse(features):
+            from plackett.engines.sparse import SparseRows
+
+            return SparseRows(features, codes, sample_weight, n_classes)
         order, _ = canonical_order(features, codes, sample_weight)
         return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
 

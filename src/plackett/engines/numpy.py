@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import logsumexp
 
 from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, check_counts, uniforms
@@ -65,6 +67,55 @@ class NumpyRows:
         return np.broadcast_to(time @ self.features, (self.n_classes, self.n_features))
 
 
+class NumpySparseRows(NumpyRows):
+    """The same of CSR rows, none of them empty: `share` has what is not zero, one row after the other."""
+
+    features: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.start = self.features.indptr[:-1]
+        self.row = np.repeat(np.arange(self.n_rows), np.diff(self.features.indptr))
+        self.place = self.codes[self.row], self.features.indices  # of an entry of W in a table (K, p)
+
+    def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
+        own, own_scale = scaled(weights.log_own)
+        total, total_scale = scaled(weights.log_total())
+        share = self.features.data * own[self.place]
+        rival = self.features @ total[0]
+        with np.errstate(divide="ignore"):
+            terms = np.log(np.add.reduceat(share, self.start) / rival) + own_scale[self.codes] - total_scale
+        return share, rival * np.exp(total_scale), terms
+
+    def _wins(self, place: Any, count: Array | float) -> Array:
+        wins = np.zeros((self.n_classes, self.n_features))
+        np.add.at(wins, place, count)
+        return wins
+
+    def expect(self, weights: Weights) -> Stats:
+        """⟨n_kj⟩ and ⟨z_i⟩ of (10) and (18)."""
+        share, rival, terms = self._races(weights)
+        own = np.add.reduceat(share, self.start)[self.row]
+        claim = self.sample_weight[self.row] * np.divide(share, own, out=np.zeros_like(share), where=own > 0)
+        exposure = self._exposure(self.sample_weight / rival)
+        return Stats(self._wins(self.place, claim), exposure, float(self.sample_weight @ terms))
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """C_i by (11) and Z_i by (12), of equal rows together."""
+        count, (share, rival, terms) = check_counts(self.sample_weight), self._races(weights)
+        won, time = np.zeros_like(share), -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows))
+        for i, u in enumerate(uniforms(key, self.n_rows)):
+            mine = slice(*self.features.indptr[i : i + 2])
+            climb = np.cumsum(share[mine])
+            if count[i] == 1.0:
+                won[mine][min((climb < u * climb[-1]).sum(), len(climb) - 1)] = 1.0
+            else:
+                stream, each = stream_of(key ^ KEY_OF_TIMES, i), np.ones(len(climb))
+                share_out(count[i], share[mine], each, climb[-1], stream, won[mine])
+                time[i] = gamma(count[i], stream_of(key, i))
+        return Stats(self._wins(self.place, won), self._exposure(time / rival), float(count @ terms))
+
+
 @dataclass
 class NumpyDirections:
     """Covariates X (n, d), Y (n,) and the weight of each row."""
@@ -103,7 +154,8 @@ class NumpyEngine:
         """Sort the rows."""
         order, _ = canonical_order(features, codes, sample_weight)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
-        return NumpyRows(features[order], codes[order], weight, n_classes, order)
+        kind = NumpySparseRows if sparse.issparse(features) else NumpyRows
+        return kind(features[order], codes[order], weight, n_classes, order)
 
     def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> NumpyDirections:
         """Keep the rows as they come."""

@@ -16,34 +16,63 @@ FLOOR = {
 
 
 def check_features(
-    W: Any, names: Callable[[], Any], places: npt.NDArray[np.intp] | None = None
-) -> npt.NDArray[np.floating]:
-    """The output of a feature map as an array (n, p), or an error that names the row and column at fault.
+    W: Any, names: Callable[[], Any], places: npt.NDArray[np.intp] | None = None, empty: bool = False
+) -> Any:
+    """The output of a feature map, rows scaled to a largest entry of 1, or an error that names the row and column.
 
+    What is sparse stays so: a `csr_array` of what is not zero, in order of the columns; all else is an array (n, p).
     The names of the columns are asked for when they are needed; the places are those of the rows, if not 0 to n − 1.
+    Rows of zeros are refused unless they are said to be allowed.
     """
     if hasattr(W, "to_numpy"):
         W = W.to_numpy()
-    W = np.asarray(W.toarray() if sparse.issparse(W) else W)
+    W = sparse.csr_array(W, copy=True) if sparse.issparse(W) else np.asarray(W)
     if W.dtype not in FLOOR:
         W = W.astype(np.float64)
     if W.ndim != 2 or W.shape[1] == 0:
         raise ValueError(f"the features must be a table with at least one column, got shape {W.shape} instead.")
-    row = range(len(W)) if places is None else places
-    for bad, what in ((~np.isfinite(W), "not finite"), (W < 0, "negative")):
+    row = range(W.shape[0]) if places is None else places
+    if sparse.issparse(W):
+        W.sum_duplicates()
+        W.eliminate_zeros()
+    held = W.data if sparse.issparse(W) else W
+    for bad, what in ((~np.isfinite(held), "not finite"), (held < 0, "negative")):
         if bad.any():
-            i, j = np.argwhere(bad)[0]
+            i, j = _place(W, np.argwhere(bad)[0])
             known = names()
             name = known[j] if known is not None and len(known) == W.shape[1] else j
             raise ValueError(
                 f"features must be non-negative and finite; row {row[i]}, column {j} ({name}) is {what}: {W[i, j]}. "
                 "Use a map with non-negative output, such as ExpFeatures or MinMaxScaler(clip=True)."
             )
-    largest = W.max(axis=1)
-    if (largest == 0).any():
+    largest = _largest(W)
+    if not empty and (largest == 0).any():
         i = int(np.argmin(largest))
         raise ValueError(
             f"row {row[i]} of the features is zero in every column, so no class can win its race. Add a constant "
-            "column, or a feature that covers this row."
+            "column or a feature that covers this row, or leave the row out."
         )
+    largest[largest == 0] = 1
+    if sparse.issparse(W):
+        W.data /= np.repeat(largest, np.diff(W.indptr))
+        return W
     return np.ascontiguousarray(W / largest[:, None])
+
+
+def _place(W: Any, found: npt.NDArray[np.intp]) -> tuple[int, int]:
+    """Row and column of an entry; of CSR rows, of what is not zero of them."""
+    if len(found) == 2:
+        return int(found[0]), int(found[1])
+    return int(np.searchsorted(W.indptr, found[0], side="right")) - 1, int(W.indices[found[0]])
+
+
+def _largest(W: Any) -> npt.NDArray[np.floating]:
+    """The largest entry of each row."""
+    if not sparse.issparse(W):
+        largest: npt.NDArray[np.floating] = W.max(axis=1)
+        return largest
+    filled = np.diff(W.indptr) > 0
+    largest = np.zeros(W.shape[0], dtype=W.dtype)
+    if filled.any():
+        largest[filled] = np.maximum.reduceat(W.data, W.indptr[:-1][filled])
+    return largest

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
@@ -36,10 +37,29 @@ def feature_names(features: Any) -> Any:
         return None
 
 
-def transform(features: Any, X: Any, places: Places | None = None) -> Features:
-    """W of rows of X, of all of them unless their places are given: an array if it is small, else made as needed."""
-    W = MappedRows(features, X, places)
-    return W[:] if W.n_rows <= RUN or W.n_rows * W.shape[1] <= WHOLE else W
+def transform(features: Any, X: Any, places: Places | None = None, empty: bool = False) -> Features:
+    """W of rows of X, of all of them unless their places are given: an array if it is small, else made as needed.
+
+    What is sparse is held whole. Rows of zeros may be allowed: to predict from one is to know nothing of it.
+    """
+    W = MappedRows(features, X, places, empty)
+    return W[:] if W.n_rows <= RUN or W.sparse or W.n_rows * W.shape[1] <= WHOLE else W
+
+
+def in_order(W: Features, order: Places) -> Features:
+    """The rows of W in this order, held or made as needed as they were."""
+    if not isinstance(W, MappedRows):
+        return W[order]
+    return MappedRows(W.features, W.X, order if W.places is None else W.places[order], W.empty)
+
+
+def told(features: Any, X: Any) -> tuple[Features, Places | slice]:
+    """W of the rows that say something, and which they are: without the words of others, a text may have none left."""
+    if not MappedRows(features, X, empty=True).sparse:
+        return transform(features, X), slice(None)
+    W: Any = transform(features, X, empty=True)
+    some = np.flatnonzero(np.diff(W.indptr))
+    return W[some], some
 
 
 class MappedRows:
@@ -53,15 +73,22 @@ class MappedRows:
         What it takes.
     places : array of int, optional
         The rows of X that are meant, in this order; one may come twice.
+    empty : bool
+        Whether rows of zeros are allowed.
     """
 
-    def __init__(self, features: Any, X: Any, places: Places | None = None):
-        self.features, self.X, self.places = features, X, places
+    def __init__(self, features: Any, X: Any, places: Places | None = None, empty: bool = False):
+        self.features, self.X, self.places, self.empty = features, X, places, empty
         self.n_rows = _num_samples(X) if places is None else len(places)
 
     @cached_property
-    def _first(self) -> npt.NDArray[np.floating]:
+    def _first(self) -> Any:
         return self[:1]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the map gives rows that are mostly zeros, as CSR."""
+        return bool(sparse.issparse(self._first))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,8 +100,8 @@ class MappedRows:
         """float64 or float32."""
         return self._first.dtype
 
-    def __getitem__(self, rows: slice | Places) -> npt.NDArray[np.floating]:
+    def __getitem__(self, rows: slice | Places) -> Any:
         places = np.arange(self.n_rows)[rows] if self.places is None else self.places[rows]
         untouched = self.places is None and isinstance(rows, slice) and len(places) == self.n_rows and rows.step is None
         some = self.X if untouched else _safe_indexing(self.X, places)
-        return check_features(self.features.transform(some), lambda: feature_names(self.features), places)
+        return check_features(self.features.transform(some), lambda: feature_names(self.features), places, self.empty)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from scipy import sparse
 
 from plackett.engines.base import runs
 
@@ -42,7 +43,7 @@ class CheckpointError(ValueError):
 def fingerprint(*parts: Any) -> str:
     """A digest of arrays and settings: a checkpoint may only be continued with the same."""
     digest = hashlib.sha256()
-    for part in parts:
+    for part in (each for whole in parts for each in _arrays(whole)):
         table = len(getattr(part, "shape", ())) > 0
         data = f"{part.dtype.str}{part.shape}".encode() if table else repr(part).encode()
         size = part.dtype.itemsize * math.prod(part.shape) if table else 0
@@ -50,6 +51,11 @@ def fingerprint(*parts: Any) -> str:
         for _, some in runs(part) if table else ():
             digest.update(np.ascontiguousarray(some).tobytes())
     return digest.hexdigest()
+
+
+def _arrays(part: Any) -> tuple[Any, ...]:
+    """The arrays that CSR rows are made of; any other part as it is."""
+    return (part.shape, part.data, part.indices, part.indptr) if sparse.issparse(part) else (part,)
 
 
 def encode(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from plackett.engines import Engine, Features
 from plackett.engines.base import canonical_order
-from plackett.features.mapped import fit_features, transform
+from plackett.features.mapped import fit_features, told, transform
 from plackett.inference.em import EM
 from plackett.model.race import Array
 from plackett.output.progress import tracked
@@ -86,15 +86,17 @@ def cross_validated_losses(
     n_classes = codes.max() + 1
     loss, weight = np.zeros(len(shapes)), 0.0
     for train, test in tracked(splits(em.cv, mapped, X, codes), progress, "EM, cross-validation"):
-        w_train = None if sample_weight is None else sample_weight[train]
         w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
         X_train = _safe_indexing(X, train)
+        w_train = None if sample_weight is None else sample_weight[train]
         fold_features = fit_features(clone(features), X_train, codes[train], w_train)
-        present, fold_codes = np.unique(codes[train], return_inverse=True)
+        W_train, some = told(fold_features, X_train)
+        w_train = None if w_train is None else w_train[some]
+        present, fold_codes = np.unique(codes[train][some], return_inverse=True)
         if len(present) < 2:
             continue
-        rows = engine.prepare(transform(fold_features, X_train), fold_codes, w_train, len(present))
-        W_test = transform(fold_features, X, test)
+        rows = engine.prepare(W_train, fold_codes, w_train, len(present))
+        W_test = transform(fold_features, X, test, empty=True)
         for s, climb in enumerate(em.path(rows, shapes.tolist())):
             probability = np.zeros((len(test), n_classes))
             probability[:, present] = mean_probabilities(W_test, np.exp(climb.log_weights)[None])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from plackett.compute.memory import check_draws_fit
 from plackett.inference.base import Fit, Problem, check_run, check_tolerance
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
@@ -37,8 +38,8 @@ class Gibbs(BaseEstimator):
     moves : {"auto", "exchange", "none"}
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
         sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
-        ``engine="numpy"``, since the moves are compiled, and with a `GIG` prior, since they take the proportions of the
-        weights for independent of their scale.
+        ``engine="numpy"``, since the moves are compiled, with sparse features, since they go through whole columns, and
+        with a `GIG` prior, since they take the proportions of the weights for independent of their scale.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
@@ -125,6 +126,10 @@ class WeightRun(Run):
         compiled = isinstance(problem.rows, PanelRows)
         free = problem.prior(1.0).scale_free
         settings = settings.completed(**USUAL, moves="exchange" if compiled and free else "none")
+        size = (problem.rows.n_classes, problem.rows.n_features)
+        kept = settings.chains * (settings.draws if settings.target_ess is None else 2 * settings.draws)
+        asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
+        check_draws_fit(kept, size, f"Ask for fewer than {asked}.")
         self.problem, self.learned = problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
@@ -139,7 +144,7 @@ class WeightRun(Run):
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         chains = [WeightChain(begin_one(rng), rng) for rng in generators]
-        shapes = {"log_weights": (problem.rows.n_classes, problem.rows.n_features), "shape": (), "value": ()}
+        shapes = {"log_weights": size, "shape": (), "value": ()}
         data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
         identity = (*data, *table, settings.moves, settings.move_budget, *(() if tailed is None else (repr(tailed),)))
         identity += () if problem.sample_weight is None else (problem.sample_weight,)

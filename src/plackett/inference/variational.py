@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from plackett.compute.memory import check_draws_fit
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.model.race import Array, Weights
@@ -150,6 +151,8 @@ class Variational(BaseEstimator):
         check_tolerance("Variational(tol)", self.tol)
         check_count("Variational(max_iter)", self.max_iter)
         check_count("Variational(draws)", self.draws)
+        size = problem.rows.n_classes, problem.rows.n_features
+        check_draws_fit(self.draws, size, f"Ask for fewer than Variational(draws={self.draws}).")
         if shape is not None:
             bound = Bound(problem, shape)
             climb = self._climb(bound, bound.start(), self.tol)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy import sparse
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import COLUMNS, over_rows
@@ -20,12 +23,16 @@ def mean_shares(features: Features, weights: Array, silent: Array) -> Array:
         for s in range(0, S, step)
     ]
 
-    def work(W: Array) -> Array:
-        total, room = np.zeros((len(W), K)), np.empty(len(W) * step * K)
+    def work(W: Any) -> Array:
+        n = W.shape[0]
+        total, room = np.zeros((n, K)), np.empty(n * step * K)
         for flat, without in tiles:
-            scores = room[: len(W) * flat.shape[1]].reshape(len(W), -1)
-            np.matmul(W, flat, out=scores)
-            add_shares(scores.reshape(len(W), K, -1), without, total)
+            scores = room[: n * flat.shape[1]].reshape(n, -1)
+            if sparse.issparse(W):
+                scores[...] = W @ flat
+            else:
+                np.matmul(W, flat, out=scores)
+            add_shares(scores.reshape(n, K, -1), without, total)
         return total / S
 
     return over_rows(work, (some for _, some in runs(features)), many=True)

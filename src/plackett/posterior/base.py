@@ -141,8 +141,8 @@ class Posterior(ABC):
         columns = found.table(model.classes_, 0.9)
         return f"largest {found.kind}", {name: column[:n] for name, column in columns.items()}
 
-    def wins(self, features: Array) -> Array:
-        """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p)."""
+    def wins(self, row: Any) -> tuple[Codes, Array]:
+        """Which features compete in one row (1, p), and Pr(C=j, Y=k | x) of them under every draw, (S, K, …)."""
         raise ValueError(self.no_race)
 
     def explain(self, model: Any, row: Any, prob: float) -> Table:

@@ -217,7 +217,7 @@ def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnos
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
-        probability=np.moveaxis(probability.reshape(len(some), *draws.shape.shape, -1), 0, 2),
+        probability=np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2),
     )
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import logsumexp
 
 from plackett.engines import Features
 from plackett.features.mapped import transform
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
-from plackett.posterior.base import Estimates, Quantities, RacePosterior, Table, Variables, averaged
+from plackett.posterior.base import Codes, Estimates, Quantities, RacePosterior, Table, Variables, averaged
 from plackett.posterior.diagnostics import agreement
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
@@ -38,7 +39,7 @@ class WeightPosterior(RacePosterior):
 
     def rows(self, features: Any, X: Any) -> Features:
         """W, with as many columns as there are weights."""
-        W, p = transform(features, X), self.shape_of_estimate[1]
+        W, p = transform(features, X, empty=True), self.shape_of_estimate[1]
         if W.shape[1] != p:
             raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {p} as in fit.")
         return W
@@ -51,14 +52,21 @@ class WeightPosterior(RacePosterior):
         """Class probabilities (n, K), averaged over the draws."""
         return mean_probabilities(rows, self.flat_draws())
 
-    def wins(self, features: Array) -> Array:
-        """Pr(C=j, Y=k | x) of one row under every draw, (S, K, p), by (3) and (9)."""
+    def wins(self, row: Any) -> tuple[Codes, Array]:
+        """Which features compete in one row (1, p), and Pr(C=j, Y=k | x) of them under every draw, by (3) and (9).
+
+        Of a sparse row they are those that are not zero, unless no active weight answers to it under some draw.
+        """
         draws = self.flat_draws()
-        rates = features * draws
+        if sparse.issparse(row):
+            rates = row.data * draws[:, :, row.indices]
+            if rates.any(axis=(1, 2)).all():
+                return row.indices, rates / rates.sum(axis=(1, 2), keepdims=True)
+            row = row.toarray()
+        rates = row[0] * draws
         answered = rates.any(axis=(1, 2), keepdims=True)
         rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
-        shares: Array = rates / rates.sum(axis=(1, 2), keepdims=True)
-        return shares
+        return np.arange(draws.shape[2]), rates / rates.sum(axis=(1, 2), keepdims=True)
 
     def size(self, model: Any) -> str:
         """Classes, features and prior."""
@@ -75,11 +83,11 @@ class WeightPosterior(RacePosterior):
 
     def explain(self, model: Any, row: Any, prob: float) -> Table:
         """Competitors by their probability of winning the race, the most probable first."""
-        shares = self.wins(model._rows(row)[:][0])
+        competing, shares = self.wins(model._rows(row)[:])
         K, p = shares.shape[1:]
         columns: Table = {
             "class": np.repeat(model.classes_, p),
-            "feature": np.tile(model._feature_names(), K),
+            "feature": np.tile(model._feature_names()[competing], K),
             "probability": shares.mean(axis=0).ravel(),
         }
         if self.no_interval is None:

@@ -1,0 +1,252 @@
+"""The block of rows that are mostly zeros (CSR): the passes of `engines/numba.py` over what is not zero.
+
+For every class, U_j and Σ_l V_lj stand side by side, as do the sums of wins and exposure of a block, so that an entry
+of W finds both in one line of the cache; the second line is asked for while the first is read. A block is a part of a
+class and has sums of its own, each as long as a row of weights: blocks are few, and are added in a fixed order, so that
+results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.compute.compiled import inner, jit
+from plackett.compute.pieces import cores
+from plackett.compute.vectors import WIDTH, count_below, exp, larger, load, multiply_add, spread, store
+from plackett.engines.base import KEY_OF_TIMES, canonical_order, check_counts
+from plackett.engines.numba import arrival_times, prefetch, uniform, winning_features
+from plackett.model.race import Array, Stats, Weights
+
+BLOCKS = 16  # of a class with all rows; others have fewer
+COLUMNS = 1 << 12  # handed to a thread at a time
+SMALL = 1 << 18  # entries and weights together below which handing out work costs more than it saves
+AHEAD = 64  # entries by which weights are asked for before they are needed
+LEAST = -1.7e308  # below it there is −inf alone
+_TIMES = np.uint64(KEY_OF_TIMES)
+
+
+class Entries(NamedTuple):
+    """The rows in canonical order, as what is not zero of each."""
+
+    values: npt.NDArray[np.floating]  # (entry,)
+    columns: npt.NDArray[np.uint32]  # (entry + AHEAD,), 0 at the end
+    start: npt.NDArray[np.int64]  # (row + 1,) first entry of each row
+    weight: Array  # (row,)
+    block_start: npt.NDArray[np.int64]  # (block + 1,) first row of each block
+    block_class: npt.NDArray[np.int64]  # (block,) a block holds rows of one class
+
+
+def blocks(codes: npt.NDArray[np.intp], n_classes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """First rows of the blocks, and their classes, of sorted codes."""
+    most = -(-len(codes) // BLOCKS)
+    starts, classes, first = [0], [], 0
+    for k, count in enumerate(np.bincount(codes, minlength=n_classes).tolist()):
+        for start in range(0, count, most):
+            starts.append(first + min(start + most, count))
+            classes.append(k)
+        first += count
+    return np.array(starts), np.array(classes)
+
+
+@inner
+def _eight(table, k, at, count, room):
+    """Eight entries of a row from a column on; where fewer are left, −inf after them."""
+    if count == WIDTH:
+        return load(table, k * table.shape[1] + at)
+    for i in range(WIDTH):
+        room[i] = table[k, at + i] if i < count else -np.inf
+    return load(room, 0)
+
+
+@inner
+def _relative(log_weights, scale):
+    """Exponentials of eight numbers relative to a scale, as `plackett.model.race.scaled` has them."""
+    share = exp(larger(log_weights - spread(scale), spread(-690.0)))
+    return share * count_below(spread(LEAST), log_weights)
+
+
+@jit
+def weigh(log_own, log_rival, own_scale, scale, first, last, pairs):
+    """Side by side in pairs[k, j], for columns first ≤ j < last: U_kj and Σ_l V_lj, up to their scales."""
+    K = log_own.shape[0]
+    sums, room = np.empty(WIDTH), np.empty(WIDTH)
+    for at in range(first, last, WIDTH):
+        count = min(WIDTH, last - at)
+        whole = spread(0.0)
+        for k in range(K):
+            whole = whole + _relative(_eight(log_rival, k, at, count, room), scale)
+        store(sums, 0, whole)
+        for k in range(K):
+            store(room, 0, _relative(_eight(log_own, k, at, count, room), own_scale[k]))
+            for i in range(count):
+                pairs[k, at + i, 0] = room[i]
+                pairs[k, at + i, 1] = sums[i]
+
+
+@inner
+def _rates(rows, i, pairs, sums):
+    """W_i·U and W_i·Σ_l V_l, each in two sums that take turns.
+
+    Asks for what the row will be added to, and for the weights of entries ahead.
+    """
+    start, stop = rows.start[i], rows.start[i + 1]
+    even_own = odd_own = even_all = odd_all = 0.0
+    for e in range(start, stop - 1, 2):
+        w, j = np.float64(rows.values[e]), rows.columns[e]
+        even_own, even_all = multiply_add(w, pairs[j, 0], even_own), multiply_add(w, pairs[j, 1], even_all)
+        prefetch(sums, 2 * j)
+        prefetch(pairs, 2 * rows.columns[e + AHEAD])
+        w, j = np.float64(rows.values[e + 1]), rows.columns[e + 1]
+        odd_own, odd_all = multiply_add(w, pairs[j, 0], odd_own), multiply_add(w, pairs[j, 1], odd_all)
+        prefetch(sums, 2 * j)
+        prefetch(pairs, 2 * rows.columns[e + 1 + AHEAD])
+    if (stop - start) % 2 == 1:
+        w, j = np.float64(rows.values[stop - 1]), rows.columns[stop - 1]
+        even_own, even_all = multiply_add(w, pairs[j, 0], even_own), multiply_add(w, pairs[j, 1], even_all)
+    return even_own + odd_own, even_all + odd_all
+
+
+@inner
+def _clear(sums):
+    for j in range(sums.shape[0]):
+        sums[j, 0] = 0.0
+        sums[j, 1] = 0.0
+
+
+@jit
+def expect_blocks(rows, first, last, pairs, key, sums, value):
+    """Expected statistics, (10) and (18), of blocks first ≤ b < last: Σ claim·W and Σ z·W side by side in sums[b]."""
+    for b in range(first, last):
+        weights, out = pairs[rows.block_class[b]], sums[b]
+        _clear(out)
+        value[b] = 0.0
+        for i in range(rows.block_start[b], rows.block_start[b + 1]):
+            own, whole = _rates(rows, i, weights, out)
+            value[b] += rows.weight[i] * (math.log(own) - math.log(whole))
+            supported = rows.weight[i] if own > 0.0 else 0.0  # else the value is −inf
+            claim, z = supported / max(own, 1e-300), supported / whole
+            for e in range(rows.start[i], rows.start[i + 1]):
+                w, j = np.float64(rows.values[e]), rows.columns[e]
+                out[j, 0] = multiply_add(w, claim, out[j, 0])
+                out[j, 1] = multiply_add(w, z, out[j, 1])
+
+
+@inner
+def _share_out(rows, i, weights, own, key, room, out):
+    """Add the winning features of a row of weight w, a multinomial; `room` has three lines as long as the row."""
+    start, count = rows.start[i], rows.start[i + 1] - rows.start[i]
+    for e in range(count):
+        room[0, e] = rows.values[start + e]
+        room[1, e] = weights[rows.columns[start + e], 0]
+        room[2, e] = 0.0
+    winning_features(rows.weight[i], room[0, :count], room[1, :count], own, key, np.uint64(i), room[2, :count])
+    for e in range(count):
+        out[rows.columns[start + e], 0] += room[2, e]
+
+
+@jit
+def sample_blocks(rows, first, last, pairs, key, sums, value):
+    """Sampled statistics, (11) and (12), of blocks first ≤ b < last: wins and Σ z·W side by side in sums[b]."""
+    longest = 0
+    for i in range(rows.block_start[first], rows.block_start[last]):
+        if rows.weight[i] != 1.0:
+            longest = max(longest, rows.start[i + 1] - rows.start[i])
+    room = np.empty((3, longest))
+    for b in range(first, last):
+        weights, out = pairs[rows.block_class[b]], sums[b]
+        _clear(out)
+        value[b] = 0.0
+        for i in range(rows.block_start[b], rows.block_start[b + 1]):
+            own, whole = _rates(rows, i, weights, out)
+            value[b] += rows.weight[i] * (math.log(own) - math.log(whole))
+            target = uniform(key, np.uint64(i)) * own
+            z = -math.log(uniform(key ^ _TIMES, np.uint64(i))) / whole
+            once = rows.weight[i] == 1.0
+            if not once:
+                z = arrival_times(rows.weight[i], key, np.uint64(i)) / whole
+            climb, winner = 0.0, rows.start[i]
+            for e in range(rows.start[i], rows.start[i + 1]):
+                w, j = np.float64(rows.values[e]), rows.columns[e]
+                climb = multiply_add(w, weights[j, 0], climb)
+                winner += 1 if climb < target else 0
+                out[j, 1] = multiply_add(w, z, out[j, 1])
+            if once:
+                out[rows.columns[min(winner, rows.start[i + 1] - 1)], 0] += 1.0
+            elif rows.weight[i] > 0.0:
+                _share_out(rows, i, weights, own, key, room, out)
+
+
+@jit
+def gather(rows, pairs, sums, expected, first, last, wins, exposure):
+    """The sums of all blocks for columns first ≤ j < last, into wins (K, p) and exposure (p,)."""
+    for j in range(first, last):
+        exposure[j] = 0.0
+        for k in range(wins.shape[0]):
+            wins[k, j] = 0.0
+    for b in range(rows.block_class.size):
+        k = rows.block_class[b]
+        for j in range(first, last):
+            wins[k, j] += sums[b, j, 0] * pairs[k, j, 0] if expected else sums[b, j, 0]
+            exposure[j] += sums[b, j, 1]
+
+
+class SparseRows:
+    """Rows with their passes; large data are shared out to threads, by blocks of rows and by columns."""
+
+    def __init__(self, features: Any, codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int):
+        self.order, _ = canonical_order(features, codes, sample_weight)
+        self.n_rows, self.n_features = features.shape
+        self.n_classes = n_classes
+        features, codes = features[self.order], codes[self.order]
+        weight = np.ones(self.n_rows) if sample_weight is None else sample_weight[self.order]
+        self.class_weight = np.bincount(codes, weight, minlength=n_classes)
+        columns = np.append(features.indices.astype(np.uint32), np.zeros(AHEAD, dtype=np.uint32))
+        start = features.indptr.astype(np.int64)
+        self.entries = Entries(features.data, columns, start, weight, *blocks(codes, n_classes))
+        self._rooms: list[tuple[Array, Array]] = []  # scratch of passes that have ended: fresh memory costs a third
+        self.set_threads(1 if features.nnz + n_classes * self.n_features < SMALL else cores())
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self.n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def _share(self, work: Callable[[int, int], None], cuts: Iterable[int]) -> None:
+        """Do the work between every two cuts."""
+        if self._pool is None:
+            for first, last in itertools.pairwise(cuts):
+                work(first, last)
+        else:
+            list(self._pool.map(lambda piece: work(*piece), itertools.pairwise(cuts)))
+
+    def _pass(self, kernel: Any, weights: Weights, key: int) -> Stats:
+        own, rival = (np.ascontiguousarray(each) for each in (weights.log_own, weights.log_rival))
+        own_scale = np.maximum(own.max(axis=1), LEAST)
+        scale = max(float(rival.max()), LEAST)
+        n_blocks, p = len(self.entries.block_class), self.n_features
+        pairs, sums = self._rooms.pop() if self._rooms else [np.empty((m, p, 2)) for m in (self.n_classes, n_blocks)]
+        value, wins, exposure = np.empty(n_blocks), np.empty((self.n_classes, p)), np.empty(p)
+        columns = [*range(0, p, COLUMNS), p]
+        self._share(lambda first, last: weigh(own, rival, own_scale, scale, first, last, pairs), columns)
+        entries, bits, expected = self.entries, np.uint64(key), kernel is expect_blocks
+        self._share(lambda first, last: kernel(entries, first, last, pairs, bits, sums, value), range(n_blocks + 1))
+        self._share(lambda first, last: gather(entries, pairs, sums, expected, first, last, wins, exposure), columns)
+        self._rooms.append((pairs, sums))
+        for_all = np.broadcast_to(np.exp(-scale) * exposure, wins.shape)
+        return Stats(wins, for_all, float(value.sum() + self.class_weight @ (own_scale - scale)))
+
+    def expect(self, weights: Weights) -> Stats:
+        """Expected wins and exposure."""
+        return self._pass(expect_blocks, weights, 0)
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """Sampled wins and exposure."""
+        check_counts(self.entries.weight)
+        return self._pass(sample_blocks, weights, key)
