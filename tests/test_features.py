@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from plackett.features import ExpFeatures
+from plackett import PlackettLuceClassifier
+from plackett.features import ExpFeatures, exp
 
 X = np.random.default_rng(0).normal(3.0, 2.0, size=(50, 3))
 
@@ -75,6 +76,49 @@ def test_single_precision():
     W = ExpFeatures(dtype="float32").fit_transform(1e3 * X)
     assert W.dtype == np.float32 and (W > 0).all()
     np.testing.assert_allclose(ExpFeatures(dtype="float32").fit_transform(X), ExpFeatures().fit_transform(X), rtol=1e-6)
+
+
+def test_large_data_are_stored_in_single_precision(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    monkeypatch.setattr(exp, "LARGE", 300 * 9)
+    large, smaller = ExpFeatures().fit(X), ExpFeatures().fit(X[:-1])
+    assert (large.dtype_, large.transform(X).dtype) == ("float32", np.float32)
+    assert (smaller.dtype_, smaller.transform(X).dtype) == ("float64", np.float64)
+    assert ExpFeatures(dtype="float64").fit(X).dtype_ == "float64"
+    assert ExpFeatures(dtype="float32").fit(X[:5]).dtype_ == "float32"
+
+
+@pytest.mark.parametrize("settings", [{}, {"scales": (0.1, 2.0)}, {"pair_sums": True}, {"pair_differences": True}])
+def test_what_single_precision_cannot_hold_stays_double(settings, monkeypatch):
+    """The bound on the span of a row is one, and rows beyond it are given in full."""
+    monkeypatch.setattr(exp, "LARGE", 1)
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    for factor in np.linspace(1, 40, 60):
+        features = ExpFeatures(standardize=False, **settings).fit(factor * X)
+        full = ExpFeatures(standardize=False, dtype="float64", **settings).fit(factor * X).transform(factor * X)
+        span = -np.log(full.min())
+        assert features._span(factor * X) >= span * (1 - 1e-12)
+        assert features.dtype_ == "float64" or span <= 40
+        np.testing.assert_allclose(features.transform(factor * X), full, rtol=1e-6)
+    near = ExpFeatures(standardize=False, **settings).fit(X)
+    assert near.dtype_ == "float32"
+    np.testing.assert_array_equal(near.transform(40 * X), full)
+
+
+@pytest.mark.parametrize("inference", ["em", "variational"])
+@pytest.mark.parametrize("shape", [0.5, 1.0])
+def test_predictions_agree_whatever_the_storage(inference, shape):
+    rng = np.random.default_rng(1)
+    X = rng.standard_t(6, size=(5000, 6))
+    y = (np.clip(X, -4, 4) @ rng.normal(size=(6, 3)) + rng.gumbel(size=(5000, 3))).argmax(axis=1)
+    found = [
+        PlackettLuceClassifier(inference, shape=shape, features=ExpFeatures(dtype=dtype), random_state=0)
+        .fit(X, y)
+        .predict_proba(X)
+        for dtype in ("float64", "float32")
+    ]
+    assert 0 < np.abs(found[0] - found[1]).max() < 1e-5
 
 
 @pytest.mark.parametrize("scales", [0, [1, -1], [], np.nan])

@@ -21,6 +21,9 @@ from plackett.features.checks import FLOOR
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
 
+LARGE = 1 << 22  # entries of W in fit from which float32 is the usual storage
+SPAN = 40.0  # in logarithms, of a row beyond which it is not: fits with the two storages begin to differ
+
 
 class ExpFeatures(TransformerMixin, BaseEstimator):
     """The paper's features: exp(s·x_j), exp(−s·x_j) and a constant.
@@ -41,8 +44,17 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     standardize : bool
         Subtract the mean and divide by the standard deviation of each column first; a constant column
         becomes zero.
-    dtype : {"float64", "float32"}
-        Storage of the output; float32 halves the memory, sums are still taken in float64.
+    dtype : {"auto", "float64", "float32"}
+        Storage of the output; float32 halves the memory, sums are still taken in float64. "auto": float32 where fit
+        sees 2²² entries of the output or more and no row spans more than e⁴⁰, so that predictions agree to 1e-5; else
+        float64. Rows that span more than e⁶⁹, which float32 would cut off, `transform` then gives in float64.
+
+    Attributes
+    ----------
+    mean_, scale_ : (d,) arrays
+        What is subtracted from the columns, and what they are divided by.
+    dtype_ : str
+        The storage that was chosen.
 
     Examples
     --------
@@ -60,7 +72,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         pair_sums: bool = False,
         pair_differences: bool = False,
         standardize: bool = True,
-        dtype: str = "float64",
+        dtype: str = "auto",
     ):
         self.scales = scales
         self.offset = offset
@@ -74,25 +86,36 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         scales = np.atleast_1d(np.asarray(self.scales, dtype=np.float64))
         if scales.ndim != 1 or not len(scales) or not np.all((scales > 0) & np.isfinite(scales)):
             raise ValueError(f"scales must be positive numbers, got {plain(self.scales)} instead.")
-        if np.dtype(self.dtype) not in FLOOR:
-            raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r} instead.")
+        if self.dtype != "auto" and np.dtype(self.dtype) not in FLOOR:
+            raise ValueError(f"dtype must be 'auto', 'float64' or 'float32', got {self.dtype!r} instead.")
         X = validate_data(self, X, dtype=np.float64)
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
             self.mean_, self.scale_ = mean_and_scale(X, _check_sample_weight(sample_weight, X))
+        small = self._span(X) <= SPAN and len(X) * len(self._terms()) >= LARGE
+        self.dtype_ = np.dtype(("float32" if small else "float64") if self.dtype == "auto" else self.dtype).name
         return self
+
+    def _span(self, X: Array) -> float:
+        """A bound on how far apart, in logarithms, two entries of a row are."""
+        ends = np.abs(standardise(np.array([X.min(axis=0), X.max(axis=0)]), self.mean_, self.scale_))
+        largest = np.sort(ends.max(axis=0))[::-1]
+        terms = 2 if self.pair_sums or self.pair_differences else 1
+        return 2.0 * float(np.asarray(self.scales, dtype=np.float64).max() * largest[:terms].sum())
 
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Scaled rows of W, the largest entry of each 1."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         Z = standardise(X, self.mean_, self.scale_)
-        terms, dtype = self._terms(), np.dtype(self.dtype)
+        terms, dtype = self._terms(), np.dtype(getattr(self, "dtype_", self.dtype))  # early model files have no dtype_
         exponents = np.empty((len(X), len(terms)))
         for column, (scale, plus, minus) in enumerate(terms):
             exponents[:, column] = scale * (_sum(Z, plus) - _sum(Z, minus))
         exponents -= exponents.max(axis=1, keepdims=True)
+        if self.dtype == "auto" and exponents.min() < FLOOR[dtype]:
+            dtype = np.dtype(np.float64)
         np.maximum(exponents, FLOOR[dtype], out=exponents)
         return np.exp(exponents, out=exponents).astype(dtype, copy=False)
 
