@@ -44,7 +44,7 @@ def problem(n=50, d=5, K=3, M=6, seed=0):
 
 
 def compiled_likelihood(X, codes, weight, beta, log_weights):
-    found = ExponentialRows(X, codes, weight).gradient(beta, log_weights)
+    found = ExponentialRows(X, codes, weight, np.float64).gradient(beta, log_weights)
     return found.value, found.directions, found.log_weights
 
 
@@ -56,21 +56,24 @@ def test_compiled_pass_equals_reference(n, d, K, M):
         np.testing.assert_allclose(got, getattr(expected, name), rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("large", [0, 1 << 40])
-def test_blocks_and_threads_leave_the_pass_of_a_chain(monkeypatch, large):
+def test_blocks_and_threads_leave_the_pass_of_a_chain(monkeypatch, large, dtype):
     """Blocks are added in one order, whether a compiled chain goes through them or threads share them out."""
     monkeypatch.setattr(exponential, "LARGE", large)
-    n = 3 * 16 * exponential.BLOCK // 2
+    n = 3 * exponential.BLOCK // 2
     X, codes, weight, beta, log_weights = problem(n, 2, 3, 4)
-    rows = ExponentialRows(X, codes, weight)
+    rows = ExponentialRows(X, codes, weight, dtype)
     assert len(rows.blocks) > 1 and rows.large(4) == (large == 0)
     found = rows.gradient(beta, log_weights)
-    scratch = exponential.make_scratch(4, 2, 3)
-    assert found.value == exponential.log_likelihood(rows.packed, beta, log_weights, scratch)
+    scratch = exponential.make_scratch(4, 2, 3, dtype)
+    assert found.value == rows.kernel(rows.packed, 0, len(rows.packed.label), beta, log_weights, scratch)
     np.testing.assert_array_equal(found.directions, scratch.directions)
     np.testing.assert_array_equal(found.log_weights, scratch.log_weights)
     expected = NumpyDirections(X, codes, weight).gradient(beta, log_weights)
-    np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-9, atol=1e-9)
+    tolerance = 1e-9 if dtype == np.float64 else 1e-5 * n
+    assert found.value == pytest.approx(expected.value, abs=tolerance)
+    np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-9, atol=tolerance)
 
 
 def test_a_walk_around_any_engine_is_the_compiled_walk():
@@ -80,24 +83,24 @@ def test_a_walk_around_any_engine_is_the_compiled_walk():
     found = []
     for density in (
         None,
-        density_of(ExponentialRows(X, codes, weight), prior, 5),
+        density_of(ExponentialRows(X, codes, weight, np.float32), prior, 5),
         density_of(NumpyDirections(X, codes, weight), prior, 5),
     ):
         rng, walk = np.random.default_rng(3), hmc.begin(np.zeros(size(prior, 5)))
         draws, values = np.empty((30, size(prior, 5))), np.empty(30)
         how = (walk, rng, hmc.windows(30), 10, True, draws, values)
         if density is None:
-            compiled.walk_on(make_density(ExponentialRows(X, codes, weight).packed, prior), *how)
+            compiled.walk_on(make_density(ExponentialRows(X, codes, weight, np.float32).packed, prior), *how)
         else:
             hmc.walk_on(density, *how)
         found.append((draws, values))
     np.testing.assert_array_equal(found[1][0], found[0][0])
     np.testing.assert_array_equal(found[1][1], found[0][1])
-    np.testing.assert_allclose(found[2][0][:5], found[0][0][:5], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found[2][0][:3], found[0][0][:3], rtol=1e-3, atol=1e-3)
 
 
 def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkeypatch):
-    X, codes, weight, *_ = problem(n=3 * 16 * exponential.BLOCK // 2, d=2)
+    X, codes, weight, *_ = problem(n=3 * exponential.BLOCK // 2, d=2)
     task = make_task(X, codes, weight, np.random.SeedSequence(0))
     prior = LearnedDirections(components=1).prior(3, 0.02)
     found = []
@@ -120,18 +123,18 @@ def test_far_scores_stay_finite():
 
 
 def test_gradient_of_the_posterior_by_finite_differences():
+    """Around a pass in float64; the compiled density of chains, in floats, has the same to their rounding."""
     X, codes, weight, *_ = problem()
-    task = make_task(X, codes, weight, np.random.SeedSequence(0))
     prior = LearnedDirections(components=2).prior(3, 0.02)
-    target = make_density(exponential.pack(task.Z, task.codes, task.weight), prior)
+    density = density_of(ExponentialRows(X, codes, weight, np.float64), prior, 5)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     gradient, other = np.empty_like(q), np.empty_like(q)
-    log_density(q, gradient, target)
-    numeric = [
-        (log_density(q + step, other, target) - log_density(q - step, other, target)) / 2e-5
-        for step in 1e-5 * np.eye(len(q))
-    ]
+    value = density(q, gradient)
+    numeric = [(density(q + step, other) - density(q - step, other)) / 2e-5 for step in 1e-5 * np.eye(len(q))]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+    in_floats = make_density(exponential.pack(X, codes, weight, np.float32), prior)
+    assert log_density(q, other, in_floats) == pytest.approx(value, abs=1e-4)
+    np.testing.assert_allclose(other, gradient, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_and_their_coordinates_are_inverse():
@@ -142,7 +145,7 @@ def test_weights_and_their_coordinates_are_inverse():
 def test_positions_are_unpacked_as_the_density_sees_them():
     X, codes, weight, *_ = problem()
     prior = LearnedDirections(components=2).prior(3, 0.02)
-    target = make_density(exponential.pack(X, codes, weight), prior)
+    target = make_density(exponential.pack(X, codes, weight, np.float32), prior)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     log_density(q, np.empty_like(q), target)
     draws = unpacked(q[None, None], prior, 5)
@@ -348,12 +351,12 @@ def test_variational_says_what_to_use(iris):
 
 
 def test_a_limit_of_time_ends_the_chains(iris, quiet):
-    X, y = iris[0][::3], iris[1][::3]
-    settings = Gibbs(draws=100_000, tune=50, chains=2, max_seconds=10)
+    X, y = iris
+    settings = Gibbs(draws=300_000, tune=50, chains=2, max_seconds=10)
     began = time.perf_counter()
     clf = PlackettLuceClassifier(settings, random_state=0).fit(X, y)
     assert time.perf_counter() - began < 60  # with the loading of kernels on a busy machine
-    assert 0 < clf.trace_.shape[1] < 100_000 and 0 < clf.posterior_.mode_weight < 1
+    assert 0 < clf.trace_.shape[1] < 300_000 and 0 < clf.posterior_.mode_weight < 1
 
 
 def test_a_limit_of_time_counts_the_held_out_rows(iris):
@@ -435,6 +438,7 @@ def test_target_ess_goes_on_until_it_gives_up(iris):
 def test_a_pass_reads_each_row_once():
     for n in (320, 3200):
         X, codes, *_ = problem(n=n, K=4)
-        panels = exponential.pack(X, codes, None)
-        assert panels.weight.sum() == n
-        assert len(panels.label) < n / exponential.LANES + 4
+        for dtype, lanes in ((np.float64, 16), (np.float32, 32)):
+            panels = exponential.pack(X, codes, None, dtype)
+            assert panels.weight.sum() == n
+            assert len(panels.label) < n / lanes + 4

@@ -51,7 +51,16 @@ def alternating(prior, n, seed=1, reorder=slice(None)):
     for i in range(n):
         p = probabilities(unpacked(walk.position[None, None], PRIOR, D), X)[0, 0]
         codes = (p.cumsum(axis=1) < rng.uniform(size=(N, 1))).sum(axis=1).clip(max=K - 1)
-        walk_on(make_density(pack(X, codes[reorder], None), prior), walk, rng, windows(0), 12, False, draws, values)
+        walk_on(
+            make_density(pack(X, codes[reorder], None, np.float32), prior),
+            walk,
+            rng,
+            windows(0),
+            12,
+            False,
+            draws,
+            values,
+        )
         out[i] = draws[0]
     return out
 

@@ -81,7 +81,7 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
 
 def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
     """Modes at the scales of the path."""
-    density = density_of(task.prepared(), prior, task.Z.shape[1])
+    density = density_of(task.prepared(np.float64), prior, task.Z.shape[1])
     position = start(task, prior, np.random.default_rng(0))
     climbs = []
     for scale in SCALES:

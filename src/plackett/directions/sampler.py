@@ -45,7 +45,7 @@ class HamiltonianSampler:
     def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
         from plackett.engines.exponential import ExponentialRows
 
-        self.rows, self.prior, self.longest = task.prepared(), prior, longest
+        self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.Z.shape[1], windows(tune)
         self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
         self.workers = cores() if self.compiled else 1

@@ -40,9 +40,9 @@ class Task:
         """K."""
         return int(self.codes.max()) + 1
 
-    def prepared(self) -> DirectionRows:
-        """The rows as the engine holds them, ready for passes."""
-        return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight)
+    def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
+        """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
+        return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
 
 
 def make_task(

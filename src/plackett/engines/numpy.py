@@ -99,6 +99,8 @@ class NumpyEngine:
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
         return NumpyRows(features[order], codes[order], weight, n_classes, order)
 
-    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> NumpyDirections:
-        """Keep the rows as they come."""
+    def prepare_directions(
+        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
+    ) -> NumpyDirections:
+        """Keep the rows as they come, in float64 whatever would do."""
         return NumpyDirections(X, codes, weight)
