@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -79,7 +80,7 @@ def test_blocks_and_threads_leave_the_pass_of_a_chain(monkeypatch, large, dtype)
 def test_a_walk_around_any_engine_is_the_compiled_walk():
     """To the last bit around the same pass; around the reference as long as rounding has not grown."""
     X, codes, weight, *_ = problem()
-    prior = LearnedDirections(components=2).prior(3, 0.02)
+    prior = LearnedDirections(components=2).prior(3, 5, 0.02)
     found = []
     for density in (
         None,
@@ -102,7 +103,7 @@ def test_a_walk_around_any_engine_is_the_compiled_walk():
 def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkeypatch):
     X, codes, weight, *_ = problem(n=3 * exponential.BLOCK // 2, d=2)
     task = make_task(X, codes, weight, np.random.SeedSequence(0))
-    prior = LearnedDirections(components=1).prior(3, 0.02)
+    prior = LearnedDirections(components=1).prior(3, 2, 0.02)
     found = []
     for large in (0, 1 << 40):
         monkeypatch.setattr(exponential, "LARGE", large)
@@ -125,7 +126,7 @@ def test_far_scores_stay_finite():
 def test_gradient_of_the_posterior_by_finite_differences():
     """Around a pass in float64; the compiled density of chains, in floats, has the same to their rounding."""
     X, codes, weight, *_ = problem()
-    prior = LearnedDirections(components=2).prior(3, 0.02)
+    prior = LearnedDirections(components=2).prior(3, 5, 0.02)
     density = density_of(ExponentialRows(X, codes, weight, np.float64), prior, 5)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     gradient, other = np.empty_like(q), np.empty_like(q)
@@ -144,7 +145,7 @@ def test_weights_and_their_coordinates_are_inverse():
 
 def test_positions_are_unpacked_as_the_density_sees_them():
     X, codes, weight, *_ = problem()
-    prior = LearnedDirections(components=2).prior(3, 0.02)
+    prior = LearnedDirections(components=2).prior(3, 5, 0.02)
     target = make_density(exponential.pack(X, codes, weight, np.float32), prior)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     log_density(q, np.empty_like(q), target)
@@ -315,15 +316,31 @@ def test_a_fitted_model_is_a_feature_map_for_other_inferences(fitted, iris, infe
     assert clf.weights_.shape == fitted.weights_.shape
 
 
-def test_more_covariates_than_rows(quiet):
+@pytest.mark.parametrize("wide", [100, 2500], ids=["principal axes", "covariates"])
+def test_more_covariates_than_rows(quiet, monkeypatch, wide):
+    monkeypatch.setattr("plackett.directions.task.WIDE", wide)
     rng = np.random.default_rng(0)
     y = np.arange(230) % 2
     X = rng.normal(size=(230, 200))
     X[:, :30] += y[:, None]
-    clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X[:30], y[:30])
+    clf = PlackettLuceClassifier(Gibbs(draws=150, tune=150, chains=2), random_state=0).fit(X[:30], y[:30])
+    assert (clf.features_.rotation is not None) == (wide == 100)
     assert clf.score(X[30:], y[30:]) > 0.85
     assert clf.relevance_.shape == (200,)
-    assert clf.relevance_[:30].mean() > 1.5 * clf.relevance_[30:].mean()
+    assert clf.relevance_[:30].mean() > 1.3 * clf.relevance_[30:].mean()
+
+
+def test_few_real_covariates_are_found_among_more_than_rows(quiet):
+    """Shrinkage by covariate survives where there are more of them than rows."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1200, 201))
+    score = np.column_stack([2 * X[:, 0] - X[:, 1], 1.5 * X[:, 1] + X[:, 2], np.zeros(1200)])
+    p = np.exp(score - logsumexp(score, axis=1, keepdims=True))
+    y = (p.cumsum(axis=1) < rng.uniform(size=(1200, 1))).sum(axis=1)
+    clf = PlackettLuceClassifier(Gibbs(draws=150, tune=150, chains=2), random_state=0).fit(X[:200], y[:200])
+    assert set(np.argsort(-clf.relevance_)[:2]) == {0, 1}
+    loss = -np.log(clf.predict_proba(X[200:])[np.arange(1000), y[200:]]).mean()
+    assert loss < 0.85  # on principal axes 0.98, by the probabilities that made the labels 0.69
 
 
 def test_principal_axes_keep_every_distance():

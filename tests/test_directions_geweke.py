@@ -18,7 +18,7 @@ from plackett.inference.hmc import MEAN_STEP, begin, windows
 
 K, M, D, N = 3, 6, 2, 8
 X = np.random.default_rng(0).normal(size=(N, D))
-PRIOR = LearnedDirections(components=2, own_shape=0.5, covariate_spread=0.5).prior(K, 0.2)
+PRIOR = LearnedDirections(components=2, own_shape=0.5, covariate_spread=0.5).prior(K, D, 0.2)
 BATCHES = 40
 
 
