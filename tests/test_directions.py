@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -44,7 +45,7 @@ def problem(n=50, d=5, K=3, M=6, seed=0):
 
 
 def compiled_likelihood(X, codes, weight, beta, log_weights):
-    found = ExponentialRows(X, codes, weight).gradient(beta, log_weights)
+    found = ExponentialRows(X, codes, weight, np.float64).gradient(beta, log_weights)
     return found.value, found.directions, found.log_weights
 
 
@@ -56,50 +57,53 @@ def test_compiled_pass_equals_reference(n, d, K, M):
         np.testing.assert_allclose(got, getattr(expected, name), rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("large", [0, 1 << 40])
-def test_blocks_and_threads_leave_the_pass_of_a_chain(monkeypatch, large):
+def test_blocks_and_threads_leave_the_pass_of_a_chain(monkeypatch, large, dtype):
     """Blocks are added in one order, whether a compiled chain goes through them or threads share them out."""
     monkeypatch.setattr(exponential, "LARGE", large)
-    n = 3 * 16 * exponential.BLOCK // 2
+    n = 3 * exponential.BLOCK // 2
     X, codes, weight, beta, log_weights = problem(n, 2, 3, 4)
-    rows = ExponentialRows(X, codes, weight)
+    rows = ExponentialRows(X, codes, weight, dtype)
     assert len(rows.blocks) > 1 and rows.large(4) == (large == 0)
     found = rows.gradient(beta, log_weights)
-    scratch = exponential.make_scratch(4, 2, 3)
-    assert found.value == exponential.log_likelihood(rows.packed, beta, log_weights, scratch)
+    scratch = exponential.make_scratch(4, 2, 3, dtype)
+    assert found.value == rows.kernel(rows.packed, 0, len(rows.packed.label), beta, log_weights, scratch)
     np.testing.assert_array_equal(found.directions, scratch.directions)
     np.testing.assert_array_equal(found.log_weights, scratch.log_weights)
     expected = NumpyDirections(X, codes, weight).gradient(beta, log_weights)
-    np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-9, atol=1e-9)
+    tolerance = 1e-9 if dtype == np.float64 else 1e-5 * n
+    assert found.value == pytest.approx(expected.value, abs=tolerance)
+    np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-9, atol=tolerance)
 
 
 def test_a_walk_around_any_engine_is_the_compiled_walk():
     """To the last bit around the same pass; around the reference as long as rounding has not grown."""
     X, codes, weight, *_ = problem()
-    prior = LearnedDirections(components=2).prior(3, 0.02)
+    prior = LearnedDirections(components=2).prior(3, 5, 0.02)
     found = []
     for density in (
         None,
-        density_of(ExponentialRows(X, codes, weight), prior, 5),
+        density_of(ExponentialRows(X, codes, weight, np.float32), prior, 5),
         density_of(NumpyDirections(X, codes, weight), prior, 5),
     ):
         rng, walk = np.random.default_rng(3), hmc.begin(np.zeros(size(prior, 5)))
         draws, values = np.empty((30, size(prior, 5))), np.empty(30)
         how = (walk, rng, hmc.windows(30), 10, True, draws, values)
         if density is None:
-            compiled.walk_on(make_density(ExponentialRows(X, codes, weight).packed, prior), *how)
+            compiled.walk_on(make_density(ExponentialRows(X, codes, weight, np.float32).packed, prior), *how)
         else:
             hmc.walk_on(density, *how)
         found.append((draws, values))
     np.testing.assert_array_equal(found[1][0], found[0][0])
     np.testing.assert_array_equal(found[1][1], found[0][1])
-    np.testing.assert_allclose(found[2][0][:5], found[0][0][:5], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found[2][0][:3], found[0][0][:3], rtol=1e-3, atol=1e-3)
 
 
 def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkeypatch):
-    X, codes, weight, *_ = problem(n=3 * 16 * exponential.BLOCK // 2, d=2)
+    X, codes, weight, *_ = problem(n=3 * exponential.BLOCK // 2, d=2)
     task = make_task(X, codes, weight, np.random.SeedSequence(0))
-    prior = LearnedDirections(components=1).prior(3, 0.02)
+    prior = LearnedDirections(components=1).prior(3, 2, 0.02)
     found = []
     for large in (0, 1 << 40):
         monkeypatch.setattr(exponential, "LARGE", large)
@@ -120,18 +124,18 @@ def test_far_scores_stay_finite():
 
 
 def test_gradient_of_the_posterior_by_finite_differences():
+    """Around a pass in float64; the compiled density of chains, in floats, has the same to their rounding."""
     X, codes, weight, *_ = problem()
-    task = make_task(X, codes, weight, np.random.SeedSequence(0))
-    prior = LearnedDirections(components=2).prior(3, 0.02)
-    target = make_density(exponential.pack(task.Z, task.codes, task.weight), prior)
+    prior = LearnedDirections(components=2).prior(3, 5, 0.02)
+    density = density_of(ExponentialRows(X, codes, weight, np.float64), prior, 5)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     gradient, other = np.empty_like(q), np.empty_like(q)
-    log_density(q, gradient, target)
-    numeric = [
-        (log_density(q + step, other, target) - log_density(q - step, other, target)) / 2e-5
-        for step in 1e-5 * np.eye(len(q))
-    ]
+    value = density(q, gradient)
+    numeric = [(density(q + step, other) - density(q - step, other)) / 2e-5 for step in 1e-5 * np.eye(len(q))]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+    in_floats = make_density(exponential.pack(X, codes, weight, np.float32), prior)
+    assert log_density(q, other, in_floats) == pytest.approx(value, abs=1e-4)
+    np.testing.assert_allclose(other, gradient, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_and_their_coordinates_are_inverse():
@@ -141,8 +145,8 @@ def test_weights_and_their_coordinates_are_inverse():
 
 def test_positions_are_unpacked_as_the_density_sees_them():
     X, codes, weight, *_ = problem()
-    prior = LearnedDirections(components=2).prior(3, 0.02)
-    target = make_density(exponential.pack(X, codes, weight), prior)
+    prior = LearnedDirections(components=2).prior(3, 5, 0.02)
+    target = make_density(exponential.pack(X, codes, weight, np.float32), prior)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
     log_density(q, np.empty_like(q), target)
     draws = unpacked(q[None, None], prior, 5)
@@ -295,7 +299,7 @@ def test_model_file_and_arviz(fitted, iris, tmp_path):
     np.testing.assert_array_equal(same.predict_proba(X), fitted.predict_proba(X))
     pd.testing.assert_frame_equal(same.summary(), fitted.summary())
     pd.testing.assert_frame_equal(explain(same, X[100]), explain(fitted, X[100]))
-    data = same.to_arviz(*iris)
+    data = same.to_arviz(X, np.array(["a", "b", "c"])[iris[1]])
     assert data.posterior["direction"].dims == ("chain", "draw", "component", "column")
     expected = np.log(np.concatenate(list(fitted.posterior_.probabilities(fitted._rows(X))))[:, 0, 0])
     np.testing.assert_allclose(data.log_likelihood["y"][0, 0, :50], expected[:50], atol=1e-9)
@@ -311,15 +315,31 @@ def test_a_fitted_model_is_a_feature_map_for_other_inferences(fitted, iris, infe
     assert clf.weights_.shape == fitted.weights_.shape
 
 
-def test_more_covariates_than_rows(quiet):
+@pytest.mark.parametrize("wide", [100, 2500], ids=["principal axes", "covariates"])
+def test_more_covariates_than_rows(quiet, monkeypatch, wide):
+    monkeypatch.setattr("plackett.directions.task.WIDE", wide)
     rng = np.random.default_rng(0)
     y = np.arange(230) % 2
     X = rng.normal(size=(230, 200))
     X[:, :30] += y[:, None]
-    clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X[:30], y[:30])
+    clf = PlackettLuceClassifier(Gibbs(draws=150, tune=150, chains=2), random_state=0).fit(X[:30], y[:30])
+    assert (clf.features_.rotation is not None) == (wide == 100)
     assert clf.score(X[30:], y[30:]) > 0.85
     assert clf.relevance_.shape == (200,)
-    assert clf.relevance_[:30].mean() > 1.5 * clf.relevance_[30:].mean()
+    assert clf.relevance_[:30].mean() > 1.3 * clf.relevance_[30:].mean()
+
+
+def test_few_real_covariates_are_found_among_more_than_rows(quiet):
+    """Shrinkage by covariate survives where there are more of them than rows."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1200, 201))
+    score = np.column_stack([2 * X[:, 0] - X[:, 1], 1.5 * X[:, 1] + X[:, 2], np.zeros(1200)])
+    p = np.exp(score - logsumexp(score, axis=1, keepdims=True))
+    y = (p.cumsum(axis=1) < rng.uniform(size=(1200, 1))).sum(axis=1)
+    clf = PlackettLuceClassifier(Gibbs(draws=150, tune=150, chains=2), random_state=0).fit(X[:200], y[:200])
+    assert set(np.argsort(-clf.relevance_)[:2]) == {0, 1}
+    loss = -np.log(clf.predict_proba(X[200:])[np.arange(1000), y[200:]]).mean()
+    assert loss < 0.85  # on principal axes 0.98, by the probabilities that made the labels 0.69
 
 
 def test_principal_axes_keep_every_distance():
@@ -434,6 +454,7 @@ def test_target_ess_goes_on_until_it_gives_up(iris):
 def test_a_pass_reads_each_row_once():
     for n in (320, 3200):
         X, codes, *_ = problem(n=n, K=4)
-        panels = exponential.pack(X, codes, None)
-        assert panels.weight.sum() == n
-        assert len(panels.label) < n / exponential.LANES + 4
+        for dtype, lanes in ((np.float64, 16), (np.float32, 32)):
+            panels = exponential.pack(X, codes, None, dtype)
+            assert panels.weight.sum() == n
+            assert len(panels.label) < n / lanes + 4

@@ -18,7 +18,7 @@ from plackett.posterior.directions import probabilities
 
 K, M, D, N = 3, 6, 2, 8
 X = np.random.default_rng(0).normal(size=(N, D))
-PRIOR = LearnedDirections(components=2, own_shape=0.5, covariate_spread=0.5).prior(K, 0.2)
+PRIOR = LearnedDirections(components=2, own_shape=0.5, covariate_spread=0.5).prior(K, D, 0.2)
 BATCHES = 40
 
 
@@ -51,7 +51,16 @@ def alternating(prior, n, seed=1, reorder=slice(None)):
     for i in range(n):
         p = probabilities(unpacked(walk.position[None, None], PRIOR, D), X)[0, 0]
         codes = (p.cumsum(axis=1) < rng.uniform(size=(N, 1))).sum(axis=1).clip(max=K - 1)
-        walk_on(make_density(pack(X, codes[reorder], None), prior), walk, rng, windows(0), 12, False, draws, values)
+        walk_on(
+            make_density(pack(X, codes[reorder], None, np.float32), prior),
+            walk,
+            rng,
+            windows(0),
+            12,
+            False,
+            draws,
+            values,
+        )
         out[i] = draws[0]
     return out
 

@@ -65,7 +65,7 @@ def test_classes_equal_the_fast_path(engine):
     X, codes, weight = rng.normal(size=(90, D)), rng.integers(3, size=90), rng.gamma(1, size=90)
     beta, log_weights = rng.normal(size=(M, D)), rng.normal(size=(3, M))
     general = prepare_situations(X, class_situations(codes, 3, weight), Choice(), 3, engine).gradient(beta, log_weights)
-    fast = make_engine(engine).prepare_directions(X, codes, weight).gradient(beta, log_weights)
+    fast = make_engine(engine).prepare_directions(X, codes, weight, np.float64).gradient(beta, log_weights)
     assert general.value == pytest.approx(fast.value, rel=1e-12)
     np.testing.assert_allclose(general.directions, fast.directions, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(general.log_weights, fast.log_weights, rtol=1e-10, atol=1e-10)

@@ -17,8 +17,16 @@ from numba.core import cgutils, event
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
-REAL, WHOLE, TRUTH, NOTHING, RNG = types.float64, types.int64, types.boolean, types.void, types.npy_rng
+REAL, FLOAT, WHOLE, TRUTH, NOTHING, RNG = (
+    types.float64,
+    types.float32,
+    types.int64,
+    types.boolean,
+    types.void,
+    types.npy_rng,
+)
 REALS, TABLE, CUBE = (types.Array(REAL, dimensions, "C") for dimensions in (1, 2, 3))
+FLOATS, FLOAT_TABLE, FLOAT_CUBE = (types.Array(FLOAT, dimensions, "C") for dimensions in (1, 2, 3))
 WHOLES, WHOLE_TABLE = (types.Array(WHOLE, dimensions, "C") for dimensions in (1, 2))
 
 
@@ -86,7 +94,8 @@ def apart(returned: Any, *arguments: Any, allocates: bool = False) -> Callable[.
         kernel.compile(returned(*arguments))
         kernel.disable_compile()
         (made,) = kernel.overloads.values()
-        symbol = f"{function.__module__}.{function.__qualname__}"
+        kind = hashlib.sha256(str(arguments).encode()).hexdigest()[:8]
+        symbol = f"{function.__module__}.{function.__qualname__}.{kind}"
         llvmlite.binding.add_symbol(symbol, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
         @functools.wraps(function)

@@ -1,7 +1,7 @@
-"""Eight doubles at a time, in compiled code: what a loop over rows does is written down, not left to the compiler.
+"""Eight doubles or sixteen floats at a time: what a compiled loop over rows does is written down, not left open.
 
 A compiler that is free to reorder sums rounds differently by what was compiled before, and a chain amplifies the last
-bit. Here every operation is one IEEE operation on each of eight lanes, and `total` adds lanes in a stated order: the
+bit. Here every operation is one IEEE operation on each lane, and `total` adds lanes in a stated order: the
 same numbers whatever is inlined, vectorised or loaded from a cache.
 """
 
@@ -20,34 +20,37 @@ from numba.extending import intrinsic, models, register_model
 
 from plackett.compute.compiled import inner
 
-WIDTH = 8
-DOUBLE, LONG, INT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
-DOUBLES, LONGS = ir.VectorType(DOUBLE, WIDTH), ir.VectorType(LONG, WIDTH)
+BYTES = 64  # of a vector
+WIDTH = BYTES // 8  # doubles
+DOUBLE, FLOAT, LONG, INT = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(32)
 
 
 class Lanes(types.Type):
-    """The type of eight doubles."""
+    """The type of eight doubles, or of sixteen floats."""
 
-    def __init__(self) -> None:
-        super().__init__(name="lanes")
+    def __init__(self, scalar: Any, number: ir.Type, whole: ir.Type) -> None:
+        super().__init__(name=f"lanes of {scalar}")
+        self.scalar, self.width = scalar, BYTES * 8 // scalar.bitwidth
+        self.numbers, self.wholes = ir.VectorType(number, self.width), ir.VectorType(whole, self.width)
 
 
-lanes = Lanes()
+doubles, floats = Lanes(types.float64, DOUBLE, LONG), Lanes(types.float32, FLOAT, INT)
+KINDS = {types.float64: doubles, types.float32: floats}
 
 
 @register_model(Lanes)
 class _Model(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any):
-        super().__init__(dmm, fe_type, DOUBLES)
+        super().__init__(dmm, fe_type, fe_type.numbers)
 
 
 def _arithmetic(symbol: Any, instruction: str) -> None:
     @infer_global(symbol)
     class Template(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
-            return signature(lanes, lanes, lanes) if args == (lanes, lanes) else None
+            return signature(args[0], *args) if args in ((doubles, doubles), (floats, floats)) else None
 
-    @lower_builtin(symbol, lanes, lanes)
+    @lower_builtin(symbol, Lanes, Lanes)
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return getattr(builder, instruction)(*args)
 
@@ -61,69 +64,92 @@ for _symbol, _instruction in (
     _arithmetic(_symbol, _instruction)
 
 
-def _constant(value: float | int, kind: ir.VectorType = DOUBLES) -> ir.Constant:
-    return ir.Constant(kind, [ir.Constant(kind.element, value)] * WIDTH)
+def _constant(kind: ir.VectorType, value: float | int) -> ir.Constant:
+    return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
 
 
-def _spread(builder: Any, scalar: Any) -> Any:
-    one = builder.insert_element(ir.Constant(DOUBLES, ir.Undefined), scalar, INT(0))
-    return builder.shuffle_vector(one, ir.Constant(DOUBLES, ir.Undefined), ir.Constant(ir.VectorType(INT, WIDTH), None))
+def _spread(builder: Any, kind: ir.VectorType, scalar: Any) -> Any:
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, INT(0))
+    first = ir.Constant(ir.VectorType(INT, kind.count), None)
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
 
 
-def _place(context: Any, builder: Any, array: Any, value: Any, index: Any) -> Any:
-    """A pointer to eight entries from array.flat[index] on."""
+def _place(context: Any, builder: Any, width: int, array: Any, value: Any, index: Any) -> Any:
+    """A pointer to so many entries from array.flat[index] on."""
     data = builder.gep(context.make_array(array)(context, builder, value).data, [index])
-    return builder.bitcast(data, ir.VectorType(data.type.pointee, WIDTH).as_pointer())
+    return builder.bitcast(data, ir.VectorType(data.type.pointee, width).as_pointer())
+
+
+FUSED = {DOUBLE: "llvm.fma.f64", doubles.numbers: "llvm.fma.v8f64", floats.numbers: "llvm.fma.v16f32"}
 
 
 def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    kind = a.type
-    name = "llvm.fma.v8f64" if isinstance(kind, ir.VectorType) else "llvm.fma.f64"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    name = next(name for kind, name in FUSED.items() if kind == a.type)
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
     return builder.call(function, [a, b, c])
 
 
 def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
     """Horner's scheme, the highest power first."""
-    value = _constant(coefficients[0])
+    value = _constant(x.type, coefficients[0])
     for c in coefficients[1:]:
-        value = _multiply_add(builder, value, x, _constant(c))
+        value = _multiply_add(builder, value, x, _constant(x.type, c))
     return value
 
 
 @intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
-    """Eight entries of a contiguous array (its flat order) from `index` on; floats of either size become doubles."""
+    """Entries of a contiguous array (its flat order) from `index` on: eight doubles, or sixteen floats."""
+    kind = KINDS[array.dtype]
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        place = _place(context, builder, sig.args[0], *args)
-        value = builder.load(place, align=array.dtype.bitwidth // 8)
-        return value if array.dtype == types.float64 else builder.fpext(value, DOUBLES)
+        return builder.load(_place(context, builder, kind.width, sig.args[0], *args), align=array.dtype.bitwidth // 8)
 
-    return lanes(array, types.intp), codegen
+    return kind(array, types.intp), codegen
+
+
+@intrinsic
+def load_doubles(typingctx: Any, array: Any, index: Any) -> Any:
+    """Eight entries of a contiguous array from `index` on; floats become doubles."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = _place(context, builder, WIDTH, sig.args[0], *args)
+        value = builder.load(place, align=array.dtype.bitwidth // 8)
+        return value if array.dtype == types.float64 else builder.fpext(value, doubles.numbers)
+
+    return doubles(array, types.intp), codegen
 
 
 @intrinsic
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write eight doubles to array.flat from `index` on."""
+    """Write lanes to array.flat from `index` on."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        builder.store(args[2], _place(context, builder, sig.args[0], *args[:2]), align=8)
+        place = _place(context, builder, value.width, sig.args[0], *args[:2])
+        builder.store(args[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, lanes), codegen
+    return types.void(array, types.intp, value), codegen
 
 
 @intrinsic
 def spread(typingctx: Any, scalar: Any) -> Any:
-    """The same double in all lanes."""
-    return lanes(types.float64), lambda context, builder, sig, args: _spread(builder, args[0])
+    """The same number in all lanes."""
+    kind = floats if scalar == types.float32 else doubles
+    return kind(kind.scalar), lambda context, builder, sig, args: _spread(builder, kind.numbers, args[0])
+
+
+@intrinsic
+def all_lanes(typingctx: Any, array: Any, scalar: Any) -> Any:
+    """The same number in all lanes of the kind that `load` gives of this array."""
+    kind = KINDS[array.dtype]
+    return kind(array, kind.scalar), lambda context, builder, sig, args: _spread(builder, kind.numbers, args[1])
 
 
 @intrinsic
 def multiply_add(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c with one rounding, of lanes or of doubles."""
-    kind = lanes if lanes in (a, b, c) else types.float64
+    kind = a if isinstance(a, Lanes) else types.float64
     return kind(kind, kind, kind), lambda context, builder, sig, args: _multiply_add(builder, *args)
 
 
@@ -138,13 +164,13 @@ def _chosen(predicate: str) -> Callable[..., Any]:
 @intrinsic
 def larger(typingctx: Any, a: Any, b: Any) -> Any:
     """The larger of two, lane by lane."""
-    return lanes(lanes, lanes), _chosen(">")
+    return a(a, a), _chosen(">")
 
 
 @intrinsic
 def smaller(typingctx: Any, a: Any, b: Any) -> Any:
     """The smaller of two, lane by lane."""
-    return lanes(lanes, lanes), _chosen("<")
+    return a(a, a), _chosen("<")
 
 
 @intrinsic
@@ -152,14 +178,15 @@ def count_below(typingctx: Any, a: Any, b: Any) -> Any:
     """1 in the lanes where a < b, else 0."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", *args), _constant(1.0), _constant(0.0))
+        below = builder.fcmp_ordered("<", *args)
+        return builder.select(below, _constant(a.numbers, 1.0), _constant(a.numbers, 0.0))
 
-    return lanes(lanes, lanes), codegen
+    return a(a, a), codegen
 
 
 def _folded(builder: Any, value: Any, join: Callable[[Any, Any], Any]) -> Any:
-    """Lanes 0…3 joined with 4…7, of those 0, 1 with 2, 3, then 0 with 1."""
-    width = WIDTH
+    """The first half of the lanes joined with the second, and so on with what is left."""
+    width = value.type.count
     while width > 1:
         width //= 2
         index = ir.VectorType(INT, width)
@@ -172,8 +199,13 @@ def _folded(builder: Any, value: Any, join: Callable[[Any, Any], Any]) -> Any:
 
 @intrinsic
 def total(typingctx: Any, a: Any) -> Any:
-    """The sum of the lanes, in a fixed order."""
-    return types.float64(lanes), lambda context, builder, sig, args: _folded(builder, args[0], builder.fadd)
+    """The sum of the lanes, in a fixed order, as a double."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        value = args[0] if a is doubles else builder.fpext(args[0], ir.VectorType(DOUBLE, a.width))
+        return _folded(builder, value, builder.fadd)
+
+    return types.float64(a), codegen
 
 
 @intrinsic
@@ -183,76 +215,84 @@ def smallest(typingctx: Any, a: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return _folded(builder, args[0], lambda x, y: builder.select(builder.fcmp_ordered("<", x, y), x, y))
 
-    return types.float64(lanes), codegen
+    return a.scalar(a), codegen
 
 
 LN2 = 0.6931471805599453
-ROUNDING = 6755399441055744.0  # 1.5·2⁵²: added, it rounds to an integer and leaves it in the low bits
+# For doubles and floats: what rounds to an integer when it is added and leaves it in the low bits, ln 2 in two parts,
+# the bias and place of the exponent, bits of √½, and the terms of the series that reach the last bit.
+ROUNDING = {doubles: 6755399441055744.0, floats: 12582912.0}
+LN2_PARTS = {doubles: (0.6931471803691238, 1.9082149292705877e-10), floats: (0.693359375, -2.12194440e-4)}
+BIAS, PLACE = {doubles: 1023, floats: 127}, {doubles: 52, floats: 23}
+ROOT_HALF = {doubles: 0x3FE6A09E667F3BCD, floats: 0x3F3504F3}
+EXP_TERMS, LOG_TERMS = {doubles: 14, floats: 8}, {doubles: 10, floats: 5}
 
 
 @intrinsic
 def exp(typingctx: Any, x: Any) -> Any:
-    """e^x for −600 ≤ x ≤ 600, to the last bit but one.
+    """e^x, to the last bit but one, for −600 ≤ x ≤ 600; of floats for −80 ≤ x ≤ 80.
 
-    x = k ln 2 + r with |r| ≤ ½ ln 2: the series of e^r to degree 13, and 2^k put together from its exponent bits.
+    x = k ln 2 + r with |r| ≤ ½ ln 2: the series of e^r, and 2^k put together from its exponent bits.
     """
+    numbers, wholes, (high, low) = x.numbers, x.wholes, LN2_PARTS[x]
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        rounded = _multiply_add(builder, args[0], _constant(1 / LN2), _constant(ROUNDING))
-        k = builder.fsub(rounded, _constant(ROUNDING))
-        r = _multiply_add(builder, k, _constant(-0.6931471803691238), args[0])
-        r = _multiply_add(builder, k, _constant(-1.9082149292705877e-10), r)
+        shift = _constant(numbers, ROUNDING[x])
+        rounded = _multiply_add(builder, args[0], _constant(numbers, 1 / LN2), shift)
+        k = builder.fsub(rounded, shift)
+        r = _multiply_add(builder, k, _constant(numbers, -high), args[0])
+        r = _multiply_add(builder, k, _constant(numbers, -low), r)
         series, factor = [], 1.0
-        for degree in range(14):
+        for degree in range(EXP_TERMS[x]):
             factor *= degree or 1
             series.append(1 / factor)
-        bits = builder.add(builder.bitcast(rounded, LONGS), _constant(1023, LONGS))
-        power = builder.bitcast(builder.shl(bits, _constant(52, LONGS)), DOUBLES)
+        bits = builder.add(builder.bitcast(rounded, wholes), _constant(wholes, BIAS[x]))
+        power = builder.bitcast(builder.shl(bits, _constant(wholes, PLACE[x])), numbers)
         return builder.fmul(_polynomial(builder, r, series[::-1]), power)
 
-    return lanes(lanes), codegen
+    return x(x), codegen
 
 
 @intrinsic
 def log(typingctx: Any, x: Any) -> Any:
-    """ln x of normal positive doubles.
+    """ln x of normal positive numbers.
 
-    x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: ten terms of the series
-    reach the last bit.
+    x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: the series reaches the last
+    bit.
     """
+    numbers, wholes = x.numbers, x.wholes
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.bitcast(args[0], LONGS)
-        e = builder.ashr(builder.sub(bits, _constant(0x3FE6A09E667F3BCD, LONGS)), _constant(52, LONGS))
-        m = builder.bitcast(builder.sub(bits, builder.shl(e, _constant(52, LONGS))), DOUBLES)
-        s = builder.fdiv(builder.fsub(m, _constant(1.0)), builder.fadd(m, _constant(1.0)))
-        z = builder.fmul(s, s)
-        series = _polynomial(builder, z, [2 / (2 * i + 1) for i in range(9, -1, -1)])
-        return _multiply_add(builder, builder.sitofp(e, DOUBLES), _constant(LN2), builder.fmul(s, series))
+        bits, place, one = builder.bitcast(args[0], wholes), _constant(wholes, PLACE[x]), _constant(numbers, 1.0)
+        e = builder.ashr(builder.sub(bits, _constant(wholes, ROOT_HALF[x])), place)
+        m = builder.bitcast(builder.sub(bits, builder.shl(e, place)), numbers)
+        s = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
+        series = _polynomial(builder, builder.fmul(s, s), [2 / (2 * i + 1) for i in range(LOG_TERMS[x] - 1, -1, -1)])
+        return _multiply_add(builder, builder.sitofp(e, numbers), _constant(numbers, LN2), builder.fmul(s, series))
 
-    return lanes(lanes), codegen
+    return x(x), codegen
 
 
 @intrinsic
 def exponent(typingctx: Any, x: Any) -> Any:
-    """e of x = 2^e m with 1 ≤ m < 2, of normal positive doubles, as doubles."""
+    """e of x = 2^e m with 1 ≤ m < 2, of normal positive numbers, as such numbers."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        e = builder.ashr(builder.bitcast(args[0], LONGS), _constant(52, LONGS))
-        return builder.sitofp(builder.sub(e, _constant(1023, LONGS)), DOUBLES)
+        e = builder.ashr(builder.bitcast(args[0], x.wholes), _constant(x.wholes, PLACE[x]))
+        return builder.sitofp(builder.sub(e, _constant(x.wholes, BIAS[x])), x.numbers)
 
-    return lanes(lanes), codegen
+    return x(x), codegen
 
 
 @intrinsic
 def mantissa(typingctx: Any, x: Any) -> Any:
-    """m of x = 2^e m with 1 ≤ m < 2, of normal positive doubles."""
+    """m of x = 2^e m with 1 ≤ m < 2, of normal positive numbers."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.and_(builder.bitcast(args[0], LONGS), _constant(0xFFFFFFFFFFFFF, LONGS))
-        return builder.bitcast(builder.or_(bits, _constant(0x3FF0000000000000, LONGS)), DOUBLES)
+        bits = builder.and_(builder.bitcast(args[0], x.wholes), _constant(x.wholes, (1 << PLACE[x]) - 1))
+        return builder.bitcast(builder.or_(bits, _constant(x.wholes, BIAS[x] << PLACE[x])), x.numbers)
 
-    return lanes(lanes), codegen
+    return x(x), codegen
 
 
 @inner
@@ -261,7 +301,7 @@ def dot(a, b):
     whole = a.size - a.size % WIDTH
     sums = spread(0.0)
     for i in range(0, whole, WIDTH):
-        sums = multiply_add(load(a, i), load(b, i), sums)
+        sums = multiply_add(load_doubles(a, i), load_doubles(b, i), sums)
     result = total(sums)
     for i in range(whole, a.size):
         result += a[i] * b[i]

@@ -10,7 +10,14 @@ import numpy as np
 from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, apart, record
 from plackett.directions.prior import PRIOR, Prior
 from plackett.engines.base import DirectionRows
-from plackett.engines.exponential import COVARIATES, SCRATCH, Covariates, Scratch, log_likelihood, make_scratch
+from plackett.engines.exponential import (
+    FLOAT_COVARIATES,
+    FLOAT_SCRATCH,
+    Covariates,
+    Scratch,
+    log_likelihood_in_floats,
+    make_scratch,
+)
 from plackett.model.race import Array
 
 
@@ -26,7 +33,11 @@ class Place(NamedTuple):
 
 
 class Density(NamedTuple):
-    """All that the compiled density needs: rows, prior, and room of one chain."""
+    """All that the compiled density needs: rows in floats, prior, and room of one chain.
+
+    A chain leaves the density as it is computed in place, so that rounding a row's log-likelihood at 1e-6 changes the
+    posterior by that much and no more.
+    """
 
     packed: Covariates
     prior: Prior
@@ -35,7 +46,7 @@ class Density(NamedTuple):
 
 
 PLACE = record(Place, TABLE, TABLE, REALS, REALS, REALS, REALS)
-DENSITY = record(Density, COVARIATES, PRIOR, SCRATCH, PLACE)
+DENSITY = record(Density, FLOAT_COVARIATES, PRIOR, FLOAT_SCRATCH, PLACE)
 
 
 def make_place(prior: Prior, n_columns: int) -> Place:
@@ -47,7 +58,7 @@ def make_place(prior: Prior, n_columns: int) -> Place:
 def make_density(packed: Covariates, prior: Prior) -> Density:
     """With room of its own, for one chain."""
     (K, M), d = prior.shape.shape, packed.n_columns
-    return Density(packed, prior, make_scratch(M, d, K), make_place(prior, d))
+    return Density(packed, prior, make_scratch(M, d, K, np.float32), make_place(prior, d))
 
 
 @apart(NOTHING, REALS, PRIOR, PLACE)
@@ -121,7 +132,8 @@ def log_density(q, gradient, density):
     """Log-posterior of a position, up to a constant, and its gradient; both laid out as `parts` has them."""
     scratch, place = density.scratch, density.place
     unpack(q, density.prior, place)
-    value = log_likelihood(density.packed, place.beta, place.log_weights, scratch)
+    packed = density.packed
+    value = log_likelihood_in_floats(packed, 0, len(packed.label), place.beta, place.log_weights, scratch)
     return add_prior(q, gradient, density.prior, place, value, scratch.directions, scratch.log_weights)
 
 

@@ -35,7 +35,7 @@ class Gates(TransformerMixin, BaseEstimator):
     mean, scale : (d,) arrays
         What covariates are standardised with; the scale of a constant one is infinite.
     rotation : (d, r) array, optional
-        Where there are more covariates than rows: their principal axes.
+        Where covariates are thousands, and more than rows: their principal axes.
     knots : (2, d, m) array, optional
         Where covariates are taken as normal scores, whose mean and scale these are: values and their scores.
     """

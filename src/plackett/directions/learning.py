@@ -14,8 +14,14 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, check_count
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
+FEW = 20  # columns
 LENGTH = {"draws": 250, "tune": 250}  # of a chain, where Gibbs leaves them open
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
+
+
+def shrinkage(n_columns: int) -> float:
+    """The factor of σ that gives x·β the prior variance of FEW columns, where there are more."""
+    return float(np.sqrt(FEW / max(n_columns, FEW)))
 
 
 class LearnedDirections(BaseEstimator):
@@ -69,14 +75,23 @@ class LearnedDirections(BaseEstimator):
         found = {"relevance_": relevance(gates, task), "readable_draw_": readable_draw(draws, gates, task)}
         return replace(fit, extra=fit.extra | {"features_": gates} | found)
 
-    def prior(self, n_classes: int, shape: float, components: int | None = None) -> Any:
-        """The prior for so many classes; `shape` is that of a weight for a class that does not own the component."""
+    def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Any:
+        """The prior for so many classes and columns.
+
+        `shape` is that of a weight for a class that does not own the component.
+        """
         from plackett.directions.prior import Prior
 
         owner = np.repeat(np.arange(n_classes), components or self.components)
         shapes = np.full((n_classes, len(owner)), shape)
         shapes[owner, np.arange(len(owner))] = self.own_shape
-        return Prior(owner, shapes, float(self.covariate_spread), np.array(SCALE_CENTRE), np.array(SCALE_SPREAD))
+        return Prior(
+            owner,
+            shapes,
+            float(self.covariate_spread),
+            np.log(shrinkage(n_columns)) + SCALE_CENTRE,
+            np.array(SCALE_SPREAD),
+        )
 
     def check(self) -> None:
         """Refuse settings that make no sense."""

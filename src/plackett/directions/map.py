@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.directions.density import density_of
+from plackett.directions.learning import shrinkage
 from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, inverse_weights, parts
 from plackett.directions.starts import start
@@ -30,9 +31,14 @@ from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
 from plackett.posterior.directions import DirectionPoint, probabilities
 
-SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ, from weak to strong penalties
+SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ of few columns, from weak to strong penalties
 FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation
 SHUT = -50.0  # ln λ of a weight that is left out
+
+
+def scales_for(n_columns: int) -> list[float]:
+    """σ along the path for so many columns."""
+    return [scale * shrinkage(n_columns) for scale in SCALES]
 
 
 def ascend(
@@ -79,10 +85,10 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
 
 def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
     """Modes at the scales of the path."""
-    density = density_of(task.prepared(), prior, task.Z.shape[1])
+    density = density_of(task.prepared(np.float64), prior, task.Z.shape[1])
     position = start(task, prior, np.random.default_rng(0))
     climbs = []
-    for scale in SCALES:
+    for scale in scales_for(task.Z.shape[1]):
         climbs.append(ascend(task, prior, density, position, scale, max_iter, tol))
         position = climbs[-1][0]
     return climbs
@@ -103,7 +109,8 @@ def held_out_modes(
     clock: Clock,
 ) -> dict[tuple[int, float], Array]:
     """Probabilities (n, K) of held-out rows by (components, σ); NaN for rows that no mode could predict."""
-    found = {(m, scale): np.full((len(task.Z), task.n_classes), np.nan) for m in components for scale in SCALES}
+    scales = scales_for(task.Z.shape[1])
+    found = {(m, scale): np.full((len(task.Z), task.n_classes), np.nan) for m in components for scale in scales}
     for done, (train, test) in enumerate(tracked(folds, task.progress, "held-out rows, modes")):
         clock.check("while rows were held out", (1 + done / len(folds)) / 4)
         present, codes = np.unique(task.codes[train], return_inverse=True)
@@ -111,8 +118,8 @@ def held_out_modes(
             continue
         fold = replace(task, Z=task.Z[train], codes=codes, weight=task.weight[train])
         for m in components:
-            prior = settings.prior(len(present), shape, m)
-            for scale, (position, *_) in zip(SCALES, path(fold, prior, max_iter, COARSE), strict=True):
+            prior = settings.prior(len(present), task.Z.shape[1], shape, m)
+            for scale, (position, *_) in zip(scales, path(fold, prior, max_iter, COARSE), strict=True):
                 found[m, scale][test] = 0.0
                 mode = point(position, prior, task.Z.shape[1])
                 found[m, scale][np.ix_(test, present)] = probabilities(mode, task.Z[test])[0, 0]
@@ -142,9 +149,9 @@ def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
         found = held_out_modes(task, settings, shape, components, folds, em.max_iter, Clock())
         (m, scale), losses = best_choice(found, task)
     else:  # rows that are all alike
-        (m, scale), losses = (1, SCALES[-1]), {}
-    prior = settings.prior(task.n_classes, shape, m)
-    climbs = path(task, prior, em.max_iter, FINE)[: SCALES.index(scale) + 1]
+        (m, scale), losses = (1, scales_for(task.Z.shape[1])[-1]), {}
+    prior = settings.prior(task.n_classes, task.Z.shape[1], shape, m)
+    climbs = path(task, prior, em.max_iter, FINE)[: scales_for(task.Z.shape[1]).index(scale) + 1]
     position, trace, converged = climbs[-1]
     if not converged:
         warnings.warn(

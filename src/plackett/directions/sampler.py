@@ -49,7 +49,7 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
-    run = DirectionRun(settings, task, learned.prior(task.n_classes, shape), learned.leapfrogs, clock)
+    run = DirectionRun(settings, task, learned.prior(task.n_classes, task.Z.shape[1], shape), learned.leapfrogs, clock)
     draws, posterior = run.run(stacklevel=5), run.posterior()
     fit = Fit(
         posterior if mode is None else posterior.with_mode(*mode),

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from plackett.directions.map import SCALES, best_choice, held_out_modes, path, point
+from plackett.directions.map import best_choice, held_out_modes, path, point, scales_for
 from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
@@ -100,8 +100,8 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     if len(task.Z) < FEWEST:
         return task, None
     fold = grouped_folds(task.Z, task.codes, task.groups, 10 if len(task.Z) < MANY else 5)
-    tasks = [task] if task.rotation is not None else [task, with_scores(task)]
-    prior = settings.prior(task.n_classes, shape)
+    tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
+    prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
     found = held_out_averages(tasks, prior, fold, settings.leapfrogs, min(tune, TUNE), clock)
     losses = [log_losses(p, task.codes) for p in found]
     gain = losses[0] - losses[-1]
@@ -136,6 +136,6 @@ def stacked_mode(
     weight, power = best_mixture(
         np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight
     )
-    single = settings.prior(task.n_classes, shape, 1)
-    position = path(task, single, ITERATIONS, TOLERANCE)[SCALES.index(scale)][0]
+    single = settings.prior(task.n_classes, task.Z.shape[1], shape, 1)
+    position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.Z.shape[1]).index(scale)][0]
     return point(position, single, task.Z.shape[1]), weight, power

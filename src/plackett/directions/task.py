@@ -13,6 +13,8 @@ from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
 
+WIDE = 2500  # covariates beyond which, if rows are fewer, principal axes take their place
+
 
 @dataclass(frozen=True)
 class Task:
@@ -26,7 +28,7 @@ class Task:
     weight: Array
     mean: Array
     scale: Array
-    rotation: Array | None  # (d, r): principal axes, where covariates are more than rows
+    rotation: Array | None  # (d, r): principal axes, where covariates are too many
     rows: Array  # the covariates as they came
     seed: np.random.SeedSequence
     progress: bool = False
@@ -40,9 +42,9 @@ class Task:
         """K."""
         return int(self.codes.max()) + 1
 
-    def prepared(self) -> DirectionRows:
-        """The rows as the engine holds them, ready for passes."""
-        return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight)
+    def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
+        """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
+        return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
 
 
 def make_task(
@@ -62,7 +64,7 @@ def make_task(
     merged: Array = np.bincount(place.ravel(), weights=np.ones(len(X)) if weight is None else weight).astype(np.float64)
     mean, scale = mean_and_scale(rows, merged)
     Z = standardise(rows, mean, scale)
-    rotation = principal_axes(Z) if Z.shape[1] > len(Z) else None
+    rotation = principal_axes(Z) if Z.shape[1] > max(len(Z), WIDE) else None
     if rotation is not None:
         Z = Z @ rotation
     kept, labels = None if groups is None else found[:, -1].astype(np.intp), found[:, 0].astype(np.intp)

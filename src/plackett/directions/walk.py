@@ -43,7 +43,7 @@ class HamiltonianSampler:
     """Advances chains, whose states are a `Walk`, on the posterior of the directions."""
 
     def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
-        self.rows, self.prior, self.longest = task.prepared(), prior, longest
+        self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.Z.shape[1], hmc.windows(tune)
         self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
         self.workers = cores() if self.compiled else 1

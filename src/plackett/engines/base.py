@@ -79,8 +79,10 @@ class Engine(Protocol):
         """Sort, pack and keep the rows."""
         ...
 
-    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> DirectionRows:
-        """Pack and keep rows of covariates, in the order in which they come within a class."""
+    def prepare_directions(
+        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike
+    ) -> DirectionRows:
+        """Pack and keep rows of covariates, in the order in which they come within a class; float32 will do, or not."""
         ...
 
 

@@ -28,6 +28,7 @@ from plackett.compute.vectors import (
     WIDTH,
     count_below,
     load,
+    load_doubles,
     log,
     multiply_add,
     smaller,
@@ -132,8 +133,8 @@ def _sums(values, q, own, total, T, R):
         r0 = r1 = r2 = r3 = spread(0.0)
         for j in range(p):
             at = (q * p + j) * LANES + half
-            w0, w1 = load(values, at), load(values, at + WIDTH)
-            w2, w3 = load(values, at + 2 * WIDTH), load(values, at + 3 * WIDTH)
+            w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
+            w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
             u, v = spread(own[j]), spread(total[j])
             t0, r0 = multiply_add(w0, u, t0), multiply_add(w0, v, r0)
             t1, r1 = multiply_add(w1, u, t1), multiply_add(w1, v, r1)
@@ -186,8 +187,8 @@ def _give_back(values, q, half, claim, z, win_lanes, exposure_lanes):
         if half == 0:
             _read_ahead(values, q + 1, j)
         at = (q * p + j) * LANES + half
-        w0, w1 = load(values, at), load(values, at + WIDTH)
-        w2, w3 = load(values, at + 2 * WIDTH), load(values, at + 3 * WIDTH)
+        w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
+        w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
         even, odd = multiply_add(c0, w0, load(win_lanes, WIDTH * j)), c1 * w1
         store(win_lanes, WIDTH * j, multiply_add(c2, w2, even) + multiply_add(c3, w3, odd))
         even, odd = multiply_add(z0, w0, load(exposure_lanes, WIDTH * j)), z1 * w1
@@ -307,8 +308,8 @@ def _climb(values, q, half, own, target, z, below, lanes):
         if half == 0:
             _read_ahead(values, q + 1, j)
         at, u = (q * p + j) * LANES + half, spread(own[j])
-        w0, w1 = load(values, at), load(values, at + WIDTH)
-        w2, w3 = load(values, at + 2 * WIDTH), load(values, at + 3 * WIDTH)
+        w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
+        w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
         c0, c1 = multiply_add(w0, u, c0), multiply_add(w1, u, c1)
         c2, c3 = multiply_add(w2, u, c2), multiply_add(w3, u, c3)
         n0, n1 = n0 + count_below(c0, t0), n1 + count_below(c1, t1)
@@ -389,8 +390,10 @@ class NumbaEngine:
         order, _ = canonical_order(features, codes, sample_weight)
         return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
 
-    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> Any:
+    def prepare_directions(
+        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
+    ) -> Any:
         """Pack covariates, for features that are made as a pass goes."""
         from plackett.engines.exponential import ExponentialRows
 
-        return ExponentialRows(X, codes, weight)
+        return ExponentialRows(X, codes, weight, dtype)

@@ -157,6 +157,8 @@ class NumpyEngine:
         kind = NumpySparseRows if sparse.issparse(features) else NumpyRows
         return kind(features[order], codes[order], weight, n_classes, order)
 
-    def prepare_directions(self, X: Array, codes: npt.NDArray[np.intp], weight: Array) -> NumpyDirections:
-        """Keep the rows as they come."""
+    def prepare_directions(
+        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
+    ) -> NumpyDirections:
+        """Keep the rows as they come, in float64 whatever would do."""
         return NumpyDirections(X, codes, weight)
