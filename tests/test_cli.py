@@ -102,7 +102,7 @@ def test_learned_directions_are_fitted_shown_and_predict(folder, tmp_path):
     expected = clf.predict_proba(covariates(clf, pd.read_csv(folder / "people.csv")))
     np.testing.assert_allclose(table.iloc[:, -3:], expected, rtol=5.1e-6)  # six digits are written
     assert clf.features == "learned" and clf.inference.draws == 20 and clf.trace_.shape == (4, 20)
-    assert clf.n_iter_ == 250 + 20
+    assert clf.n_iter_ == 150 + 20
     components = probabilities(plackett("show", tmp_path / "d.plk", "--out", "-").stdout)
     assert components.drop_duplicates("component")["share"].sum() == pytest.approx(1, abs=0.01)
     assert "age" in set(components["covariate"])

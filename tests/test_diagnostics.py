@@ -42,7 +42,7 @@ def test_a_constant_has_no_rhat_and_counts_as_independent():
 
 
 BAD = Diagnostics(dict.fromkeys(("weights", "shape", "probability"), Measures(*np.array([1.5, 20.0, 20.0]))), 0.1)
-APART = Diagnostics({"probability": Measures(*np.array([[2.0], [5.0], [5.0]]))}, monte_carlo_error=0.1)
+APART = Diagnostics({"probability": Measures(*np.array([[2.0], [5.0], [5.0]]))}, 0.1, 0.1, 2.0)
 
 
 @pytest.mark.parametrize("chains, draws", [(4, 250), (8, 250), (16, 1000)])
@@ -52,7 +52,7 @@ APART = Diagnostics({"probability": Measures(*np.array([[2.0], [5.0], [5.0]]))},
 )
 def test_advice_is_new(found, chains, draws, limits, end):
     """Whatever it names is more than the run had."""
-    settings = Gibbs(draws=draws, tune=100, chains=chains, **limits)
+    settings = Gibbs(draws=draws, tune=100, chains=chains, max_draws=1000, **limits)
     for word in (advice(found, settings, end), advice(None, settings, end)):
         advised = re.findall(r"Gibbs\((\w+)=([^)]*)\)", word)
         assert advised
@@ -75,8 +75,10 @@ def test_groups_are_found_by_the_names_of_their_measures():
     assert found.worst_rhat == max(found.rhat.max(), found.probability_rhat.max())
     sizes = [*measures(draws["weights"])[1:], *measures(draws["probability"])[1:]]
     assert found.smallest_ess == min(size.min() for size in sizes)
-    averages = draws["probability"].mean(axis=1)
-    assert found.monte_carlo_error == pytest.approx(np.sqrt(averages.var(axis=0, ddof=1).mean() / 4))
+    errors = array_stats.mcse(draws["probability"], method="mean", **KIND)
+    assert found.monte_carlo_error == pytest.approx(np.sqrt((errors**2).mean()), rel=0.2)
+    assert found.largest_error == pytest.approx(errors.max(), rel=0.2)
+    assert found.prediction_rhat == found.probability_rhat.max() and not found.converged
     same = pickle.loads(pickle.dumps(found))
     assert same.smallest_ess == found.smallest_ess and repr(same) == repr(found)
     with pytest.raises(AttributeError, match="no 'penalty' among weights, probability, shape"):
@@ -93,6 +95,16 @@ def test_records_of_the_first_files_are_understood():
         ("weights", "shape", "probability"), one
     )
     directions = stored_diagnostics(**of["probability"], monte_carlo_error=0.2)
-    assert directions == Diagnostics({"probability": one}, 0.2) and directions.predictive
+    assert directions == Diagnostics({"probability": one}, 0.2, 0.2, 1.1) and directions.predictive
     assert stored_diagnostics(coef=one, intercept=one, penalty=one).penalty == one
     assert stored_diagnostics(groups={"coef": one}, monte_carlo_error=0.0) == Diagnostics({"coef": one}, 0.0)
+
+
+def test_what_the_draws_hardly_move_is_right_in_any_case():
+    """Chains far apart, relative to how little they move, at probabilities next to 0."""
+    rng = np.random.default_rng(0)
+    steady = np.broadcast_to(rng.uniform(0.3, 0.7, size=(4, 400, 1, 1)) * 0.02 + 0.5, (4, 400, 3, 1))
+    apart = 1e-6 * np.arange(1, 5)[:, None, None, None] * rng.uniform(0.9, 1, size=(4, 400, 3, 1))
+    found = diagnose(probability=np.concatenate([steady, apart], axis=3))
+    assert found.worst_rhat > 2 and found.converged
+    assert not diagnose(probability=np.concatenate([steady, 1e5 * apart], axis=3)).converged

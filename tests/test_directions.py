@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -284,8 +285,8 @@ def test_columns_may_have_any_name(iris, quiet):
 def test_repr_and_html_speak_of_components_and_covariates(fitted, iris):
     text, html = repr(fitted), fitted._repr_html_inner()
     assert "3 classes, 12 learned directions of 4 covariates" in text
-    error = f"{fitted.diagnostics_.monte_carlo_error:.3f}"
-    assert f"standard error of {error}" in text
+    error = f"{fitted.diagnostics_.largest_error:.3f}"
+    assert f"Monte-Carlo error up to {error}" in text
     assert error in repr(fitted.diagnostics_) and len(repr(fitted.diagnostics_)) < 200
     assert "Most relevant covariates" in html and "<td>x2</td>" in html
     mode = PlackettLuceClassifier("em", features="learned").fit(*iris)
@@ -458,3 +459,35 @@ def test_a_pass_reads_each_row_once():
             panels = exponential.pack(X, codes, None, dtype)
             assert panels.weight.sum() == n
             assert len(panels.label) < n / lanes + 4
+
+
+def test_the_default_goes_on_until_its_predictions_have_converged(iris):
+    """By the stated standard, and no longer; other draws are exactly what is asked for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clf = PlackettLuceClassifier(random_state=0).fit(*iris)
+    found = clf.diagnostics_
+    assert found.prediction_rhat <= 1.05 and found.largest_error <= 0.01
+    assert 150 + 150 <= clf.n_iter_ < 150 + 1000
+    assert "the chains agree: R-hat of probabilities up to" in repr(clf)
+    assert clf.inference_.tune == 150 and clf.inference_.max_draws == 1000
+
+
+def test_the_limit_of_work_is_kept_and_told():
+    """Labels by chance of many columns: no prediction converges in a few iterations."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 15)), rng.integers(4, size=80)
+    with pytest.warns(
+        ConvergenceWarning, match=r"predictions have not converged .*at most 1.05.*Gibbs\(max_draws=800\)"
+    ):
+        clf = PlackettLuceClassifier(Gibbs(chains=2, tune=20, max_draws=200), random_state=0).fit(X, y)
+    assert clf.n_iter_ == 20 + 200 and not clf.diagnostics_.converged
+    assert "predictions have not converged" in repr(clf)
+
+
+def test_two_seeds_predict_alike(quiet):
+    X, y = load_wine(return_X_y=True)
+    one, two = (PlackettLuceClassifier(random_state=seed).fit(X[::2], y[::2]) for seed in (1, 2))
+    assert one.posterior_.power == two.posterior_.power and one.posterior_.mode_weight == two.posterior_.mode_weight
+    difference = one.predict_proba(X[1::2]) - two.predict_proba(X[1::2])
+    assert 0 < np.sqrt((difference**2).mean()) < 0.02

@@ -20,9 +20,9 @@ def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
             raise ValueError(f"{type(settings).__name__}({name}={value!r}) would be ignored: {why}")
 
 
-def check_target(settings: Any) -> None:
+def check_target(settings: Any, open_ended: bool = False) -> None:
     """Refuse the limit of a target that a run of chains does not have."""
-    if settings.target_ess is None:
+    if settings.target_ess is None and not open_ended:
         name = type(settings).__name__
         why = f"it is where {name}(target_ess=...) gives up. Give that too, or {name}(draws=...)."
         refuse(settings, ("max_draws",), why)
@@ -31,7 +31,7 @@ def check_target(settings: Any) -> None:
 def check_all_read(model: Any, features: Any, inference: Any, shape: float | None) -> None:
     """Refuse what a `PlackettLuceClassifier` with these parts would not read; shape None is learned."""
     if isinstance(inference, Gibbs):
-        check_target(inference)
+        check_target(inference, isinstance(features, LearnedDirections) and inference.draws is None)
     if isinstance(features, LearnedDirections):
         _with_learned(model, features, inference)
     else:

@@ -77,14 +77,14 @@ def fit(
         FeatureKind, typer.Option(help="Learned directions, or the paper's exp(x), exp(-x) with a weight each.")
     ] = FeatureKind.learned,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 250, exp 1000).")] = None,
-    tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 250, exp 2000).")] = None,
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as needed, exp 1000).")] = None,
+    tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 150, exp 2000).")] = None,
     chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
     target_ess: Annotated[
         float | None, typer.Option(min=1, help="Go on to this effective sample size (gibbs).")
     ] = None,
     max_draws: Annotated[
-        int | None, typer.Option(min=1, help="Iterations at which --target-ess gives up (gibbs; 200000).")
+        int | None, typer.Option(min=1, help="Iterations at which chains that go on give up (gibbs).")
     ] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop drawing after this time (gibbs).")] = None,
     max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations at most (variational, em).")] = None,

@@ -15,7 +15,7 @@ from plackett.inference.base import Fit, check_count
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 FEW = 20  # columns
-LENGTH = {"draws": 250, "tune": 250}  # of a chain, where Gibbs leaves them open
+LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
 
@@ -47,7 +47,7 @@ class LearnedDirections(BaseEstimator):
     """
 
     def __init__(
-        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 24
+        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 96
     ):
         self.components = components
         self.own_shape = own_shape

@@ -15,7 +15,7 @@ from plackett.directions.task import Task
 from plackett.directions.walk import HamiltonianSampler
 from plackett.inference.base import Fit
 from plackett.inference.driver import Chain, Run
-from plackett.inference.gibbs import Gibbs
+from plackett.inference.gibbs import USUAL, Gibbs
 from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
 from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
@@ -25,14 +25,14 @@ from plackett.posterior.directions import DirectionDraws, probabilities
 class DirectionRun(Run):
     """One run of the chains, new or continued from a checkpoint."""
 
-    def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock):
+    def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock, open_ended: bool = False):
         self.task, self.prior = task, prior
         runner = HamiltonianSampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         chains = [Chain(begin(start(task, prior, rng)), rng) for rng in generators]
         identity = (task.Z, task.codes, task.weight, *prior, longest)
         shapes = {"position": (size(prior, task.Z.shape[1]),), "value": ()}
-        super().__init__(settings, task, runner, chains, shapes, identity, clock)
+        super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
     def posterior(self) -> DirectionDraws:
         """The draws so far."""
@@ -45,11 +45,14 @@ class DirectionRun(Run):
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    settings = settings.completed(**LENGTH)
+    open_ended = settings.draws is None and settings.target_ess is None
+    usual = LENGTH if settings.target_ess is None else LENGTH | {"max_draws": USUAL["max_draws"]}
+    settings = settings.completed(**usual)
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
-    run = DirectionRun(settings, task, learned.prior(task.n_classes, task.Z.shape[1], shape), learned.leapfrogs, clock)
+    prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
+    run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, open_ended)
     draws, posterior = run.run(stacklevel=5), run.posterior()
     fit = Fit(
         posterior if mode is None else posterior.with_mode(*mode),

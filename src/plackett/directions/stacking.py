@@ -36,7 +36,7 @@ from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
 from plackett.posterior.directions import DirectionPoint, probabilities, sharpened
 
-CHAINS, TUNE, DRAWS = 2, 100, 60  # of the short chains that have not seen a fold
+CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
 FEWEST, MANY = 20, 500  # rows: with fewer nothing is held out, from many on the folds are five instead of ten
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
@@ -77,7 +77,7 @@ def held_out_averages(
         return probabilities(unpacked(positions[None], prior, d), task.Z[left]).mean(axis=(0, 1))
 
     places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
-    seeds = tasks[0].seed.spawn(len(places))
+    seeds = np.random.SeedSequence(0).spawn(len(places))  # what is decided is a function of the data alone
     found = [np.zeros((len(fold), len(prior.shape))) for _ in tasks]
     pool = ThreadPoolExecutor(min(len(places), cores()))
     try:
@@ -102,7 +102,8 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     fold = grouped_folds(task.Z, task.codes, task.groups, 10 if len(task.Z) < MANY else 5)
     tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
-    found = held_out_averages(tasks, prior, fold, settings.leapfrogs, min(tune, TUNE), clock)
+    longest = min(settings.leapfrogs, LONGEST)
+    found = held_out_averages(tasks, prior, fold, longest, min(tune, TUNE), clock)
     losses = [log_losses(p, task.codes) for p in found]
     gain = losses[0] - losses[-1]
     mean = np.average(gain, weights=task.weight)

@@ -57,7 +57,10 @@ class HamiltonianSampler:
             hmc.walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """Step and mass are each chain's own."""
+        """Chains share their mass: what one has learned of a coordinate holds for the others."""
+        shared = np.mean([chain.state.variance[hmc.INVERSE_MASS] for chain in chains], axis=0)
+        for chain in chains:
+            chain.state.variance[hmc.INVERSE_MASS] = shared
 
 
 def load_kernels(task: Task, prior: Prior) -> None:

@@ -70,7 +70,8 @@ class Run(ABC):
     `settings` (`Gibbs`, or a classifier) have draws, tune, chains, target_ess, max_draws and checkpoint; `source` is a
     `Source` or has its fields. `shapes` are those of the arrays that make one draw, by name, and `identity` is all that
     must be the same for a checkpoint to be continued, besides the seed and common settings. The clock may have been
-    started by what came before the chains.
+    started by what came before the chains. A run goes on to its target if it has one, or if it is open-ended until its
+    predictions have converged.
     """
 
     name = "Gibbs"  # what the progress bar calls it
@@ -84,12 +85,13 @@ class Run(ABC):
         shapes: Shapes,
         identity: Any,
         clock: Clock,
+        open_ended: bool = False,
     ):
         self.settings, self.source, self.runner, self.clock = settings, source, runner, clock
         self.chains, self.shapes = chains, shapes
-        self.goal = settings.draws if settings.target_ess is None else settings.max_draws  # iterations after tuning
-        capacity = settings.draws if settings.target_ess is None else 2 * settings.draws
-        self.store = Store(settings.chains, capacity, shapes)
+        self.goes_on = open_ended or settings.target_ess is not None
+        self.goal = settings.max_draws if self.goes_on else settings.draws  # iterations after tuning
+        self.store = Store(settings.chains, (1 + self.goes_on) * settings.draws, shapes)
         self._begin_tuning()
         self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
         self.journal: Journal | None = None
@@ -111,7 +113,8 @@ class Run(ABC):
 
     def advice(self, end: str | None) -> str | None:
         """What to say to the user of a run that went to its end or to a limit; None where it is good enough."""
-        return advice(self.diagnose(), self.settings, end)
+        limit = "max_draws" if self.goes_on and end is None else end
+        return advice(self.diagnose(), self.settings, limit)
 
     def run(self, stacklevel: int) -> Portion:
         """The draws, with a warning, of the caller's `stacklevel`, where they are not all, or not good enough."""
@@ -201,12 +204,12 @@ class Run(ABC):
 
     def _to_next_check(self) -> int:
         """Iterations until the draws are looked at again."""
-        if self.settings.target_ess is None:
+        if not self.goes_on:
             return self.settings.draws
         return next(check for check in self._checks() if check > self.store.iterations) - self.store.iterations
 
     def _at_a_check(self) -> bool:
-        if self.settings.target_ess is None or self.store.iterations < self.settings.draws:
+        if not self.goes_on or self.store.iterations < self.settings.draws:
             return False
         return self.store.iterations == next(check for check in self._checks() if check >= self.store.iterations)
 
@@ -218,10 +221,11 @@ class Run(ABC):
             check += -(-check // 4)
 
     def enough(self) -> bool:
-        """Whether every effective sample size has reached the target, and the chains agree."""
-        found = self.diagnose()
-        target = self.settings.target_ess
-        return found is not None and target is not None and found.smallest_ess >= target and found.worst_rhat <= 1.01
+        """Whether every effective sample size has reached the target and the chains agree, or predictions converged."""
+        found, target = self.diagnose(), self.settings.target_ess
+        if found is None or target is None:
+            return found is not None and bool(found.converged)
+        return bool(found.smallest_ess >= target and found.worst_rhat <= 1.01)
 
     def _load_kernels(self) -> None:
         """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""

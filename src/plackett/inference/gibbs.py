@@ -18,7 +18,7 @@ from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
 MOVES = ("auto", "exchange", "none")
-USUAL = {"draws": 1000, "tune": 2000}  # with fixed features
+USUAL = {"draws": 1000, "tune": 2000, "max_draws": 200_000}  # with fixed features
 
 
 class Gibbs(BaseEstimator):
@@ -27,12 +27,13 @@ class Gibbs(BaseEstimator):
     Parameters
     ----------
     draws : int, optional
-        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: 1,000, and 250 with
-        learned directions, whose draws are less correlated.
+        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: 1,000; with learned
+        directions the chains go on until predictions have converged: R-hat of probabilities at most 1.05 and their
+        Monte-Carlo error at most 0.01, or ``max_draws``.
     tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
         begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
-        and 250 with learned directions.
+        and 150 with learned directions.
     chains : int
         Chains, from dispersed starts, run in parallel.
     moves : {"auto", "exchange", "none"}
@@ -45,8 +46,9 @@ class Gibbs(BaseEstimator):
     target_ess : float, optional
         Go on until the bulk and tail effective sample size of every ln λ̄, of a and of predictive probabilities is
         this large and R-hat is at most 1.01; draws are thinned so that memory stays bounded.
-    max_draws : int
-        Iterations of each chain after tuning at which ``target_ess`` gives up.
+    max_draws : int, optional
+        Iterations of each chain after tuning at which a run that goes on gives up. None: 200,000 with ``target_ess``,
+        else 1,000.
     max_seconds : float, optional
         Stop after about this time with the draws there are; an error if there are none. Tuning counts, and with learned
         directions the held-out rows; compiling, which happens once, does not.
@@ -72,7 +74,7 @@ class Gibbs(BaseEstimator):
         moves: str = "auto",
         shape_prior: Any = None,
         target_ess: float | None = None,
-        max_draws: int = 200_000,
+        max_draws: int | None = None,
         max_seconds: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         move_budget: float = 5.0,
@@ -83,7 +85,7 @@ class Gibbs(BaseEstimator):
         self.moves = moves
         self.shape_prior = shape_prior
         self.target_ess = target_ess
-        self.max_draws = max_draws
+        self.max_draws: Any = max_draws
         self.max_seconds = max_seconds
         self.checkpoint = checkpoint
         self.move_budget = move_budget

@@ -11,12 +11,19 @@ from typing import TypeVar
 from plackett.output.html import text
 
 Item = TypeVar("Item")
+PATIENCE = 5.0  # seconds
 
 
 @contextlib.contextmanager
 def progress_bar(show: bool, description: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the work done so far; the bar goes to standard error, or below a notebook's cell."""
-    if not show:
+    """Yield a function that takes the work done so far; the bar goes to standard error, or below a notebook's cell.
+
+    In a terminal, work that takes longer than PATIENCE shows its bar by itself.
+    """
+    if not show and sys.stderr.isatty() and not in_notebook():
+        with _late_bar(description, total) as report:
+            yield report
+    elif not show:
         yield lambda done: None
     elif in_notebook():
         yield _notebook_bar(description, total)
@@ -31,6 +38,22 @@ def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Ite
         for done, item in enumerate(items, start=1):
             yield item
             report(done)
+
+
+@contextlib.contextmanager
+def _late_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
+    """A bar that begins when the work has gone on for a while."""
+    began, shown = time.perf_counter(), contextlib.ExitStack()
+    bars: list[Callable[[float], None]] = []
+
+    def report(done: float) -> None:
+        if not bars and time.perf_counter() - began > PATIENCE and done < total:
+            bars.append(shown.enter_context(_terminal_bar(description, total)))
+        for bar in bars:
+            bar(done)
+
+    with shown:
+        yield report
 
 
 @contextlib.contextmanager

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from plackett.posterior.weights import Draws
 
 PROBED = 20  # rows whose probabilities are diagnosed
-TOLERATED = 0.02  # Monte-Carlo error of an averaged probability
+AGREED = 1.05  # R-hat of a probability that the draws move at all, in a run whose predictions have converged
+PRECISE = 0.01  # and the Monte-Carlo error of its average; what moves less than this is right in any case
 
 
 def split(x: Array) -> Array:
@@ -128,7 +129,9 @@ class Diagnostics:
     """
 
     groups: dict[str, Measures]
-    monte_carlo_error: float = np.nan  # standard error between chains of averaged probabilities
+    monte_carlo_error: float = np.nan  # of averaged probabilities, root mean square
+    largest_error: float = np.nan  # of them all
+    prediction_rhat: float = np.nan  # the largest of probabilities that the draws move at all
 
     def __getattr__(self, name: str) -> Any:
         groups: dict[str, Measures] = vars(self).get("groups", {})
@@ -141,13 +144,18 @@ class Diagnostics:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{np.size(found.rhat)} {name}" for name, found in self.groups.items())
-        error = f", error of averages {self.monte_carlo_error:.3f}" if self.predictive else ""
+        error = f", error of averages {self.largest_error:.3f}" if self.predictive else ""
         return f"Diagnostics ({sizes}):\n  {_summary(self.worst_rhat, self.smallest_ess)}{error}"
 
     @property
     def predictive(self) -> bool:
         """Whether nothing but predictions was measured."""
         return list(self.groups) == ["probability"]
+
+    @property
+    def converged(self) -> bool:
+        """Whether predictions have: they agree between chains, and their averages are precise."""
+        return not (self.prediction_rhat > AGREED or self.largest_error > PRECISE)
 
     @property
     def worst_rhat(self) -> float:
@@ -175,7 +183,9 @@ def stored_diagnostics(**fields: Any) -> Diagnostics:
     for name, value in fields.items():
         group = next((group for group in ("shape", "probability") if name.startswith(f"{group}_")), "weights")
         groups.setdefault(group, {})[name.removeprefix(f"{group}_")] = value
-    return Diagnostics({group: Measures(**found) for group, found in groups.items()}, error)
+    made = {group: Measures(**found) for group, found in groups.items()}
+    rhat = made["probability"].worst_rhat if "probability" in made else np.nan
+    return Diagnostics(made, error, error, rhat)
 
 
 def measures(x: Array) -> tuple[Array, Array, Array]:
@@ -198,11 +208,12 @@ def diagnose(**quantities: Array | None) -> Diagnostics | None:
     fixed = Measures(*np.full(3, np.nan))
     groups = {name: fixed if x is None else Measures(*measures(x)) for name, x in quantities.items()}
     probability = quantities.get("probability")
-    error = np.nan
-    if probability is not None and len(probability) > 1:
-        by_chain = probability.mean(axis=1)
-        error = float(np.sqrt(by_chain.var(axis=0, ddof=1).mean() / len(by_chain)))
-    return Diagnostics(groups, error)
+    if probability is None:
+        return Diagnostics(groups)
+    deviation, found = probability.std(axis=(0, 1)), groups["probability"]
+    errors = deviation / np.sqrt(found.ess_bulk)
+    rhat = np.fmax.reduce(found.rhat[deviation > PRECISE], initial=1.0)
+    return Diagnostics(groups, float(np.sqrt((errors**2).mean())), float(errors.max()), float(rhat))
 
 
 def probed(n: int) -> npt.NDArray[np.intp]:
@@ -224,15 +235,14 @@ def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnos
 def shortcomings(found: Diagnostics, target: float | None = None) -> str | None:
     """What is wrong with a run, and by how much; None where nothing is.
 
-    Chains over directions visit different modes: their predictions are asked to agree, and to reach a target if there
-    is one.
+    Predictions are to converge; of weights and coefficients, which are read one by one, more is asked.
     """
     wanted = 400 if target is None else target
     problems = []
-    if found.predictive and found.monte_carlo_error > TOLERATED:
+    if not found.converged:
         problems.append(
-            f"averaged probabilities differ between chains, by a standard error of {found.monte_carlo_error:.3f} "
-            f"(R-hat up to {found.worst_rhat:.2f})"
+            f"predictions have not converged (R-hat of probabilities up to {found.prediction_rhat:.2f}, should be at "
+            f"most {AGREED:g}; Monte-Carlo error up to {found.largest_error:.3f}, should be at most {PRECISE:g})"
         )
     if not found.predictive and found.worst_rhat > 1.01:
         problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
@@ -248,6 +258,9 @@ def agreement(found: Diagnostics | None) -> tuple[bool, str]:
         return False, "too few draws to tell whether the chains agree"
     wrong = shortcomings(found)
     numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
+    if found.predictive:
+        error = f"Monte-Carlo error up to {found.largest_error:.3f}"
+        numbers = f"R-hat of probabilities up to {found.prediction_rhat:.2f}, {error}"
     return wrong is None, wrong or f"the chains agree: {numbers}"
 
 
@@ -272,7 +285,7 @@ def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str
         return None
     longer, name = more(settings, end), type(settings).__name__
     if found.predictive:
-        return f"{wrong}. Try {name}(chains={2 * settings.chains}), or {longer}{other}."
+        return f"{wrong}. Try {longer}{other}."
     if settings.target_ess is None and end is None:
         longer += f", or {name}(target_ess=400), which goes on until they are good enough"
     return (
@@ -282,7 +295,7 @@ def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str
 
 
 def more(settings: Any, end: str | None, at_least: int = 0) -> str:
-    """Four times what the run was given of that which ended it: time, iterations up to a target, or draws."""
+    """Four times what the run was given of that which ended it: time, iterations, or draws."""
     name = end or ("draws" if settings.target_ess is None else "max_draws")
     value = 4 * getattr(settings, name)
     number = f"{value:g}" if name == "max_seconds" else max(value, at_least)

@@ -15,7 +15,7 @@ from plackett.directions.summary import components, explanation
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, Quantities, RacePosterior, Table, Variables, of_class
-from plackett.posterior.diagnostics import TOLERATED
+from plackett.posterior.diagnostics import agreement
 from plackett.posterior.weights import CHUNK, NO_CHAINS
 
 if TYPE_CHECKING:
@@ -135,11 +135,7 @@ class DirectionDraws(RacePosterior):
 
     def verdict(self, model: Any) -> tuple[bool | None, str]:
         """Whether the chains agree on predictions."""
-        found = model.diagnostics_
-        if found is None:
-            return False, "too few draws to tell whether the chains agree"
-        error = f"averaged probabilities differ between chains by a standard error of {found.monte_carlo_error:.3f}"
-        return found.monte_carlo_error <= TOLERATED, f"{error} (R-hat up to {found.worst_rhat:.2f})"
+        return agreement(model.diagnostics_)
 
     def table(self, model: Any, prob: float) -> Table:
         """The components of one draw."""
