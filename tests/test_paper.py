@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from plackett.output.files import write_whole
 from plackett.paper import PARTS, page, reproduce
-from plackett.paper.document import Column, Section, Table, written
-from plackett.paper.runs import Results, Task, run
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, written
+from plackett.paper.runs import Job, Results, run
 from plackett.paper.values import COLON, SETS, SUSHI, TABLE1, TABLE2, TABLE3, Spread
 from plackett.paper.verdicts import AGREES, BETTER, IMPOSSIBLE, WORSE, compare, difference, paired
 
@@ -77,7 +77,7 @@ def broken():
 def test_finished_runs_are_not_run_again(tmp_path):
     traces, runs = tmp_path / "traces", tmp_path / "runs"
     traces.mkdir()
-    tasks = [Task(f"square-{n}", squared, {"number": n, "folder": str(traces)}, turn=-n) for n in (2, 3)]
+    tasks = [Job(f"square-{n}", squared, {"number": n, "folder": str(traces)}, turn=-n) for n in (2, 3)]
     results = run([*tasks, tasks[0]], runs, jobs=1)
     assert [results(task)["square"] for task in tasks] == [4, 9]
     (runs / tasks[1].file).unlink()
@@ -85,14 +85,14 @@ def test_finished_runs_are_not_run_again(tmp_path):
     assert (traces / "2.trace").read_text() == "x" and (traces / "3.trace").read_text() == "xx"
     run(tasks, runs, jobs=1, force=True)
     assert (traces / "2.trace").read_text() == "xx"
-    other = Task("square-2", squared, {"number": 4, "folder": str(traces)})
+    other = Job("square-2", squared, {"number": 4, "folder": str(traces)})
     assert other.file != tasks[0].file  # other arguments are another task
     record = Results(runs).record(tasks[0])
     assert record["arguments"]["number"] == 2 and {"when", "versions", "machine"} <= set(record["made"])
 
 
 def test_a_failing_run_is_named_and_leaves_no_file(tmp_path):
-    task = Task("the-broken-one", broken, {})
+    task = Job("the-broken-one", broken, {})
     with pytest.raises(RuntimeError, match="the-broken-one failed: ZeroDivisionError: on purpose"):
         run([task], tmp_path, jobs=1)
     assert not list(tmp_path.iterdir())
@@ -107,9 +107,9 @@ def test_files_are_replaced_whole(tmp_path):
 
 def test_page_escapes_and_loads_nothing(tmp_path):
     nasty = '<script>alert("1")</script>'
-    columns = [Column("a", nasty), Column("b", "B|C")]
-    table = Table("numbers", nasty, columns, [{"a": nasty, "b": Spread(0.25, math.inf)}, {"a": "x", "b": None}])
-    section = Section("part", nasty, nasty, [nasty, table])
+    columns = [PaperColumn("a", nasty), PaperColumn("b", "B|C")]
+    table = PaperTable("numbers", nasty, columns, [{"a": nasty, "b": Spread(0.25, math.inf)}, {"a": "x", "b": None}])
+    section = PaperSection("part", nasty, nasty, [nasty, table])
     path = page.write(tmp_path, nasty, [nasty], [section], {nasty: nasty})
     html, markdown = path.read_text(), (tmp_path / "index.md").read_text()
     assert "<script" not in html and html.count("&lt;script&gt;") == 13

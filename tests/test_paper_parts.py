@@ -57,7 +57,7 @@ def test_splits_are_random_stratified_and_reproducible():
 def test_every_method_beats_guessing_on_lenses(method):
     """24 rows, 12 held out: any of them finds that a reduced tear rate means no lenses."""
     found = evaluate("lenses", 0.5, 0, method, SMALL.get(METHODS[method].kind, {}), seed=0)
-    assert found["n_test"] == 12 and 0 <= found["error"] <= 0.5 and found.log_loss < 2 * np.log(3)
+    assert found["n_test"] == 12 and 0 <= found["error"] <= 0.5 and found["log_loss"] < 2 * np.log(3)
 
 
 def test_settings_of_others_do_not_rename_a_run():

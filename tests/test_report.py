@@ -234,9 +234,6 @@ def test_learned_directions_have_a_report(iris, tmp_path):
     assert "Inference: Gibbs, 2 chains of 8 draws after 8 of tuning." in page and "Hamilton" not in page
     settings = dict(row for row in Tables(page).tables["Settings"][1:])
     assert settings["inference__draws"] == settings["inference__tune"] == "8"
-    clf.set_params(inference="gibbs")
-    settings = dict(row for row in Tables(report(clf, iris[0], iris[1], tmp_path)).tables["Settings"][1:])
-    assert settings["inference__draws"] == settings["inference__tune"] == "250"
 
 
 def test_nothing_a_user_named_becomes_markup(tmp_path):

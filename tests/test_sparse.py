@@ -371,8 +371,8 @@ def test_exponentials_of_sparse_columns_are_refused(features):
 def test_moves_go_through_whole_columns(quiet):
     X, y, _ = sparse_problem(60, 8, 3)
     model = PlackettLuceClassifier(Gibbs(draws=5, tune=5, chains=2), features=PASSED_ON, random_state=0)
-    assert model.fit(sparse.csr_array(X), y)._completed_inference().moves == "none"
-    assert model.fit(X, y)._completed_inference().moves == "exchange"
+    assert model.fit(sparse.csr_array(X), y).inference_.moves == "none"
+    assert model.fit(X, y).inference_.moves == "exchange"
     with pytest.raises(ValueError, match=r"moves='exchange'\) cannot be had with sparse features.*sparse_output=False"):
         clone(model).set_params(inference__moves="exchange").fit(sparse.csr_array(X), y)
     with pytest.raises(ValueError, match=r"move_budget=2.0\) would be ignored.*sparse features"):

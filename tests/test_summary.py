@@ -167,9 +167,9 @@ def test_numbers_that_were_left_open_are_told(table):
         warnings.simplefilter("ignore")
         clf.fit(*table)
     assert "Gibbs, 1 chain of 5 draws after 2,000 of tuning" in repr(clf)
-    clf.set_params(inference="gibbs")
     used = clf._settings()
-    assert used["inference__draws"] == 1000 and used["inference__tune"] == 2000
+    assert used["inference__draws"] == clf.inference_.draws == 5
+    assert used["inference__tune"] == clf.inference_.tune == 2000
 
 
 def test_diagnostics_are_told_in_a_line_or_two(gibbs, logit):

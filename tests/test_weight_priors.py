@@ -437,7 +437,7 @@ def test_model_file(iris, quiet, tmp_path, inference):
     assert type(same.posterior_) is type(clf.posterior_)
     np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
     assert repr(same) == repr(clf) and "prior GIG(shape=" in repr(clf) and "learned" not in repr(clf)
-    assert "The prior of the weights is GIG(" in model_in_words(clf)
+    assert "prior GIG(shape=" in model_in_words(clf)
 
 
 def test_checkpoint_is_of_one_prior(iris, quiet, tmp_path):

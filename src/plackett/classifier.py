@@ -83,6 +83,8 @@ class PlackettLuceClassifier(Classifier):
         Class labels, in the order of all outputs.
     features_ : transformer
         The fitted feature map.
+    inference_ : EM, Variational or Gibbs
+        The inference, with the numbers that were used where its settings leave them open.
     weights_ : (K, p) array
         Normalised weights: the mode (EM) or the posterior mean; they sum to 1.
     shape_ : float
@@ -118,6 +120,7 @@ class PlackettLuceClassifier(Classifier):
     """
 
     posterior_: RacePosterior
+    inference_: EM | Variational | Gibbs
 
     def __init__(
         self,
@@ -175,7 +178,7 @@ class PlackettLuceClassifier(Classifier):
                 fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
             else:
                 fit = self._learn_weights(features, inference, X, codes, weight, shape)
-        self._keep(classes, fit)
+        self._keep(classes, inference, fit)
         return self
 
     def _checked_parts(self, groups: Any) -> tuple[Any, EM | Variational | Gibbs, float | None]:
@@ -207,8 +210,7 @@ class PlackettLuceClassifier(Classifier):
         fitted = fit_features(features, X, codes, weight)
         found: dict[str, Any] = {"features_": fitted}
         W = transform(fitted, X)
-        self._sparse = bool(sparse.issparse(W))
-        if self._sparse:
+        if sparse.issparse(W):
             check_all_read_of_sparse(inference)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
@@ -243,11 +245,12 @@ class PlackettLuceClassifier(Classifier):
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), self.engine)
         return features.learn(inference, task, SHAPE if shape is None else shape)
 
-    def _keep(self, classes: npt.NDArray[Any], fit: Fit) -> None:
+    def _keep(self, classes: npt.NDArray[Any], inference: EM | Variational | Gibbs, fit: Fit) -> None:
         """What the fit found, and nothing of one before."""
         for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "readable_draw_", "table_"):
             self.__dict__.pop(stale, None)
         self.classes_ = classes
+        self.inference_ = inference
         self.posterior_ = fit.posterior
         self.weights_ = fit.posterior.weights
         self.shape_ = fit.shape
@@ -278,22 +281,21 @@ class PlackettLuceClassifier(Classifier):
         return f"shape a = {self.shape_:.3g}{' (learned)' if self.shape == 'learn' else ''}"
 
     def _inference_in_words(self) -> tuple[str, int]:
-        inference = self._completed_inference()
+        inference = self._used_inference()
         return NAMES[type(inference)], getattr(inference, "tune", 0)
 
     def _settings(self) -> dict[str, Any]:
-        used = self._completed_inference().get_params()
+        used = self._used_inference().get_params()
         return super()._settings() | {f"inference__{name}": value for name, value in used.items()}
 
-    def _completed_inference(self) -> EM | Variational | Gibbs:
-        """The inference, with the numbers that were used where its settings leave them open."""
+    def _used_inference(self) -> EM | Variational | Gibbs:
+        """`inference_`, which model files of version 1 do not have."""
+        if hasattr(self, "inference_"):
+            return self.inference_
         inference = self._make_inference()
-        if not isinstance(inference, Gibbs):
-            return inference
-        if self._learned():
-            return inference.completed(**LENGTH)
-        plain = self.engine == "numpy" or isinstance(self.prior, GIG) or getattr(self, "_sparse", False)
-        return inference.completed(**USUAL, moves="none" if plain else "exchange")
+        return (
+            inference.completed(**(LENGTH if self._learned() else USUAL)) if isinstance(inference, Gibbs) else inference
+        )
 
     def _make_inference(self) -> EM | Variational | Gibbs:
         if isinstance(self.inference, str) and self.inference in INFERENCES:

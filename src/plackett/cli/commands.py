@@ -36,7 +36,7 @@ class Inference(StrEnum):
     em = "em"
 
 
-class Features(StrEnum):
+class FeatureKind(StrEnum):
     """What the weights belong to."""
 
     learned = "learned"
@@ -74,8 +74,8 @@ def fit(
     inference: Annotated[Inference, typer.Option(help="Draws, a fast approximation, or the mode.")] = Inference.gibbs,
     shape: Annotated[str, typer.Option(help="Shape a of the prior: a number, the smaller the sparser.")] = "learn",
     features: Annotated[
-        Features, typer.Option(help="Learned directions, or the paper's exp(x), exp(-x) with a weight each.")
-    ] = Features.learned,
+        FeatureKind, typer.Option(help="Learned directions, or the paper's exp(x), exp(-x) with a weight each.")
+    ] = FeatureKind.learned,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
     draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; 250, exp 1000).")] = None,
     tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 250, exp 2000).")] = None,

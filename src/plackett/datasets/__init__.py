@@ -38,7 +38,7 @@ class OpenML:
 
 
 @dataclass(frozen=True)
-class Table:
+class Known:
     """What a set must look like once loaded, and where it can be had.
 
     `total` is the sum of all entries of the covariates, to six decimals: shape and counts alone would not notice a
@@ -65,7 +65,7 @@ LETTERS = {
 }
 
 TABLES = {
-    "lenses": Table(
+    "lenses": Known(
         "Cendrowska's contact lenses (UCI)",
         "lenses.csv",
         (24, 4),
@@ -73,21 +73,21 @@ TABLES = {
         156.0,
         packaged=True,
     ),
-    "iris": Table(
+    "iris": Known(
         "Fisher's Iris",
         "iris.csv",
         (150, 4),
         {"setosa": 50, "versicolor": 50, "virginica": 50},
         2078.7,
     ),
-    "wine": Table(
+    "wine": Known(
         "Wine (UCI)",
         "wine.csv",
         (178, 13),
         {1: 59, 2: 71, 3: 48},
         159975.295999,
     ),
-    "pima": Table(
+    "pima": Known(
         "Pima Indians diabetes (UCI)",
         "pima.csv",
         (768, 8),
@@ -95,7 +95,7 @@ TABLES = {
         276392.701,
         packaged=True,
     ),
-    "heart": Table(
+    "heart": Known(
         "Statlog heart (UCI)",
         "heart.csv",
         (270, 13),
@@ -103,7 +103,7 @@ TABLES = {
         161586.5,
         packaged=True,
     ),
-    "german": Table(
+    "german": Known(
         "Statlog German credit, numeric version (UCI)",
         "german.csv",
         (1000, 24),
@@ -111,7 +111,7 @@ TABLES = {
         118363.0,
         packaged=True,
     ),
-    "colon": Table(
+    "colon": Known(
         "Alon et al. 1999, tumour and normal colon tissue",
         "colon.csv.gz",
         (62, 2000),
@@ -119,7 +119,7 @@ TABLES = {
         50069500.297606,
         offered="the R package datamicroarray, data set alon",
     ),
-    "sushi": Table(
+    "sushi": Known(
         "Kamishima 2003, first choices among ten kinds of sushi",
         "sushi/sushi_first_choice.csv",
         (5000, 10),
@@ -140,7 +140,7 @@ TABLES = {
         "the set may be used for research but not redistributed",
         person="user_id",
     ),
-    "glass": Table(
+    "glass": Known(
         "Glass identification (UCI)",
         "glass.csv",
         (214, 9),
@@ -160,7 +160,7 @@ TABLES = {
             order="rows ordered otherwise than",
         ),
     ),
-    "segment": Table(
+    "segment": Known(
         "Statlog image segmentation (UCI)",
         "segment.csv",
         (2310, 19),
@@ -168,7 +168,7 @@ TABLES = {
         1081148.699025,
         offered="the KEEL repository, data set segment",
     ),
-    "satimage": Table(
+    "satimage": Known(
         "Statlog Landsat satellite (UCI)",
         "satimage.csv.gz",
         (6435, 36),
@@ -183,7 +183,7 @@ TABLES = {
         19337086.0,
         offered="the R package mlbench, data set Satellite",
     ),
-    "letter": Table(
+    "letter": Known(
         "Letter recognition (UCI)",
         "letter.csv.gz",
         (20000, 16),
@@ -195,7 +195,7 @@ TABLES = {
             order="rows ordered otherwise than",
         ),
     ),
-    "fishing": Table(
+    "fishing": Known(
         "Choice of fishing mode (R package mlogit)",
         "fishing.csv",
         (1182, 9),
@@ -203,7 +203,7 @@ TABLES = {
         5256378.4624,
         offered="the R package mlogit, data set Fishing",
     ),
-    "travelmode": Table(
+    "travelmode": Known(
         "Choice of travel mode, Sydney to Melbourne (R package AER)",
         "travelmode.csv",
         (210, 18),
@@ -211,7 +211,7 @@ TABLES = {
         578313.0,
         offered="the R package AER, data set TravelMode, one row a person",
     ),
-    "swissmetro": Table(
+    "swissmetro": Known(
         "Swissmetro stated choices, nine a person (Biogeme)",
         "swissmetro.csv.gz",
         (10719, 26),
@@ -272,7 +272,7 @@ def names() -> tuple[str, ...]:
     return tuple(TABLES)
 
 
-def _find(name: str, table: Table, data_home: str | os.PathLike[str] | None) -> Found:
+def _find(name: str, table: Known, data_home: str | os.PathLike[str] | None) -> Found:
     if data_home is not None:
         return _read(name, table, Path(data_home))
     if name in SCIKIT_LEARN:
@@ -304,7 +304,7 @@ def _wine() -> Found:
 SCIKIT_LEARN: dict[str, Callable[[], Found]] = {"iris": _iris, "wine": _wine}
 
 
-def _read(name: str, table: Table, folder: Path) -> Found:
+def _read(name: str, table: Known, folder: Path) -> Found:
     import pandas as pd
 
     path = folder / table.file
@@ -317,7 +317,7 @@ def _read(name: str, table: Table, folder: Path) -> Found:
     return X, y, f"{table.origin}, read from {table.file}"
 
 
-def _download(name: str, table: Table, openml: OpenML) -> Found:
+def _download(name: str, table: Known, openml: OpenML) -> Found:
     try:
         data = sklearn_datasets.fetch_openml(data_id=openml.data_id, as_frame=True, parser="auto")
     except OSError as error:
@@ -334,7 +334,7 @@ def _download(name: str, table: Table, openml: OpenML) -> Found:
     return X, np.array(labels), f"{table.origin}, OpenML data set {openml.data_id}, {openml.order} in {table.file}"
 
 
-def _wanted(table: Table) -> str:
+def _wanted(table: Known) -> str:
     rows, columns = table.shape
     text = f"the file {table.file} is expected there, CSV with {rows} rows, {columns} covariates and a column y."
     return f"{text} The data are offered by {table.offered}." if table.offered else text
@@ -346,7 +346,7 @@ def _bunch(X: Any, y: npt.NDArray[Any], source: str, groups: Any = None) -> Bunc
     return Bunch(X=X, y=y, source=source, shape=X.shape, counts=table, groups=groups)
 
 
-def _check(name: str, table: Table, bunch: Bunch) -> None:
+def _check(name: str, table: Known, bunch: Bunch) -> None:
     """Raise unless the shape, class counts and sum of entries are those of the set that is meant."""
     facts: list[tuple[str, Any, Any]] = [
         ("shape", table.shape, bunch.shape),

@@ -32,7 +32,7 @@ class Place(NamedTuple):
     squares: Array  # (d,)
 
 
-class Density(NamedTuple):
+class ChainDensity(NamedTuple):
     """All that the compiled density needs: rows in floats, prior, and room of one chain.
 
     A chain leaves the density as it is computed in place, so that rounding a row's log-likelihood at 1e-6 changes the
@@ -46,7 +46,7 @@ class Density(NamedTuple):
 
 
 PLACE = record(Place, TABLE, TABLE, REALS, REALS, REALS, REALS)
-DENSITY = record(Density, FLOAT_COVARIATES, PRIOR, FLOAT_SCRATCH, PLACE)
+DENSITY = record(ChainDensity, FLOAT_COVARIATES, PRIOR, FLOAT_SCRATCH, PLACE)
 
 
 def make_place(prior: Prior, n_columns: int) -> Place:
@@ -55,10 +55,10 @@ def make_place(prior: Prior, n_columns: int) -> Place:
     return Place(np.empty((M, d)), np.empty((K, M)), *(np.empty(d) for _ in range(4)))
 
 
-def make_density(packed: Covariates, prior: Prior) -> Density:
+def make_density(packed: Covariates, prior: Prior) -> ChainDensity:
     """With room of its own, for one chain."""
     (K, M), d = prior.shape.shape, packed.n_columns
-    return Density(packed, prior, make_scratch(M, d, K, np.float32), make_place(prior, d))
+    return ChainDensity(packed, prior, make_scratch(M, d, K, np.float32), make_place(prior, d))
 
 
 @apart(NOTHING, REALS, PRIOR, PLACE)

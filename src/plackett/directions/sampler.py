@@ -56,6 +56,6 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit
         shape=shape,
         trace=draws["value"],
         n_iter=settings.tune + run.store.iterations,
-        extra={"diagnostics_": run.diagnose()},
+        extra={"diagnostics_": run.diagnose(), "inference_": settings},
     )
     return fit, task

@@ -2,7 +2,7 @@
 
 Within a panel λ_kj meets eight rows at a time, and the sums of 32 rows stay in registers; C_i of (11) is a
 branch-free count of running sums below a uniform target. A panel is read from memory once: the second loop finds it
-in the first cache and asks for the next panel meanwhile. Sums are taken in fixed blocks of panels, and the random
+in the first cache, and panels to come are asked for meanwhile. Sums are taken in fixed blocks of panels, and the random
 numbers belong to the rows, so that results do not depend on the number of threads. A row of weight w is w equal rows:
 its draws are a Gamma and a multinomial, in a branch that only blocks with such rows take.
 """
@@ -114,6 +114,16 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), codegen
 
 
+@intrinsic
+def of_doubles(typingctx: Any, array: Any) -> Any:
+    """Whether an array holds doubles: known when a kernel is compiled, so that only one way is."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.get_constant(types.boolean, array.dtype == types.float64)
+
+    return types.boolean(array), codegen
+
+
 @inner
 def uniform(key, row):
     """The same numbers as `plackett.engines.base.uniforms`."""
@@ -125,6 +135,22 @@ def uniform(key, row):
 
 
 @inner
+def _read_ahead(values, panel, j):
+    """Ask for a feature of a panel at once: floats, which come faster than they are used."""
+    start = (panel * values.shape[1] + j) * LANES
+    for lane in range(0, LANES, 64 // values.itemsize):
+        prefetch(values, start + lane)
+
+
+@inner
+def _read_steadily(values, q, j, quarter):
+    """Ask for a quarter of a feature two panels ahead: doubles, whose requests would queue if made at once."""
+    start = ((q + 2) * values.shape[1] + j) * LANES + quarter
+    prefetch(values, start)
+    prefetch(values, start + WIDTH)
+
+
+@inner
 def _sums(values, q, own, total, T, R):
     """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four vectors of them at a time."""
     p = values.shape[1]
@@ -132,6 +158,8 @@ def _sums(values, q, own, total, T, R):
         t0 = t1 = t2 = t3 = spread(0.0)
         r0 = r1 = r2 = r3 = spread(0.0)
         for j in range(p):
+            if of_doubles(values):
+                _read_steadily(values, q, j, half // 2)
             at = (q * p + j) * LANES + half
             w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
             w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
@@ -170,13 +198,6 @@ def _log_shares(weight, T, R):
 
 
 @inner
-def _read_ahead(values, panel, j):
-    start = (panel * values.shape[1] + j) * LANES
-    for lane in range(0, LANES, 64 // values.itemsize):
-        prefetch(values, start + lane)
-
-
-@inner
 def _give_back(values, q, half, claim, z, win_lanes, exposure_lanes):
     """Add Σ_r claim_r W_rj and Σ_r z_r W_rj to the lanes of every feature, for half a panel."""
     p = values.shape[1]
@@ -184,7 +205,9 @@ def _give_back(values, q, half, claim, z, win_lanes, exposure_lanes):
     c2, c3 = load(claim, half + 2 * WIDTH), load(claim, half + 3 * WIDTH)
     z0, z1, z2, z3 = load(z, half), load(z, half + WIDTH), load(z, half + 2 * WIDTH), load(z, half + 3 * WIDTH)
     for j in range(p):
-        if half == 0:
+        if of_doubles(values):
+            _read_steadily(values, q, j, (LANES + half) // 2)
+        elif half == 0:
             _read_ahead(values, q + 1, j)
         at = (q * p + j) * LANES + half
         w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
@@ -305,7 +328,9 @@ def _climb(values, q, half, own, target, z, below, lanes):
     t2, t3 = load(target, half + 2 * WIDTH), load(target, half + 3 * WIDTH)
     z0, z1, z2, z3 = load(z, half), load(z, half + WIDTH), load(z, half + 2 * WIDTH), load(z, half + 3 * WIDTH)
     for j in range(p):
-        if half == 0:
+        if of_doubles(values):
+            _read_steadily(values, q, j, (LANES + half) // 2)
+        elif half == 0:
             _read_ahead(values, q + 1, j)
         at, u = (q * p + j) * LANES + half, spread(own[j])
         w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)

@@ -105,7 +105,7 @@ class Gibbs(BaseEstimator):
             shape=float(np.exp(np.log(shapes).mean())) if shape is None else shape,
             trace=draws["value"],
             n_iter=run.settings.tune + run.store.iterations,
-            extra={"diagnostics_": run.diagnose()},
+            extra={"diagnostics_": run.diagnose(), "inference_": run.settings},
         )
 
     def _check(self) -> None:

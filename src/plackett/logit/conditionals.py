@@ -20,7 +20,7 @@ from plackett.model.race import Array
 SLICE_WIDTH = 0.25  # first bracket of the rescaling, in ln of the scale
 
 
-class Model(NamedTuple):
+class LogitModel(NamedTuple):
     """Rows and prior: all that stays fixed while a chain runs."""
 
     X: Array  # (n, p), the first column 1

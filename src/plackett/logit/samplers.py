@@ -17,8 +17,8 @@ from plackett.compute.compiled import jit
 from plackett.inference.driver import Chain
 from plackett.inference.store import Portion
 from plackett.logit.conditionals import (
+    LogitModel,
     LogitState,
-    Model,
     log_likelihood,
     offset,
     rescale,
@@ -131,7 +131,7 @@ def draw_weights(tilt: Array, largest: float, rng: np.random.Generator, omega: A
 
 
 def sweeps_polya_gamma(
-    model: Model, state: LogitState, rng: np.random.Generator, beta: Array, theta: Array, value: Array
+    model: LogitModel, state: LogitState, rng: np.random.Generator, beta: Array, theta: Array, value: Array
 ) -> None:
     """Sweeps with Pólya-gamma weights, until the draws are full: ω | β, then β | ω, class by class; then τ, θ (PSW)."""
     offsets, tilt, omega = np.empty((3, model.y.size))
@@ -154,10 +154,10 @@ def prepare(
     intercept_scale: float = 10.0,
     penalize_intercept: bool = False,
     extra_moves: bool = True,
-) -> Model:
+) -> LogitModel:
     """Rows and prior in the form that the kernels take; penalty None samples θ."""
     X = np.column_stack([np.ones(len(Z)), Z])
-    return Model(
+    return LogitModel(
         X=np.ascontiguousarray(X),
         Xt=np.ascontiguousarray(X.T),
         y=np.array(codes, dtype=np.int64),
@@ -173,7 +173,7 @@ def prepare(
     )
 
 
-def start(model: Model, rng: np.random.Generator) -> LogitState:
+def start(model: LogitModel, rng: np.random.Generator) -> LogitState:
     """A dispersed start: linear predictors of size about 2, θ around its prior mean, τ at its mean given θ."""
     free, p = model.n_classes - 1, model.X.shape[1]
     theta = model.penalty or model.shape / model.rate * np.exp(rng.standard_normal())
@@ -186,7 +186,7 @@ def start(model: Model, rng: np.random.Generator) -> LogitState:
 class LogitSampler:
     """Advances chains, whose states are a `LogitState`; many short calls give the same chain as a long one."""
 
-    def __init__(self, sampler: str, model: Model):
+    def __init__(self, sampler: str, model: LogitModel):
         from plackett.engines.numba import cores
 
         self.sweeps, self.model, self.workers = SWEEPS[sampler], model, cores()

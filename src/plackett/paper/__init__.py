@@ -118,11 +118,11 @@ def _not_at_hand(names: Iterable[str]) -> dict[str, str]:
 def _compilation() -> list[Any]:
     """Tasks that compile all kernels, side by side, before anything is timed."""
     from plackett.paper.held_out import evaluate
-    from plackett.paper.runs import Task
+    from plackett.paper.runs import Job
 
     size = {"draws": 5, "tune": 5, "chains": 1}
     common = {"dataset": "iris", "train": 0.5, "replication": 0, "settings": size, "seed": 0}
-    return [Task(method, evaluate, {**common, "method": method}) for method in ("gibbs", "logit", "plain")]
+    return [Job(method, evaluate, {**common, "method": method}) for method in ("gibbs", "logit", "plain")]
 
 
 def _introduction(plan: Any, parts: Sequence[str]) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plackett.paper import held_out
-from plackett.paper.document import Column, Section, Table, written
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, written
 from plackett.paper.held_out import MEASURES, Tasks, measured
 from plackett.paper.methods import chosen
 from plackett.paper.plan import Plan, chains
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.values import COLON, COLON_SPEED, COLON_SPLIT, REPLICATIONS
 from plackett.paper.verdicts import compare, paired, spread
 
@@ -32,12 +32,12 @@ def work(plan: Plan) -> Tasks:
     return held_out.tasks("colon", COLON_SPLIT[0], plan.pick(10, 2), methods, settings)
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """Every method on every split."""
     return list(work(plan).values())
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """The paper's two numbers, and what others do."""
     group = work(plan)
     largest = measured(group, results, "largest", "error").mean()
@@ -58,14 +58,14 @@ def section(plan: Plan, results: Results) -> Section:
         row["seconds"] = float(measured(group, results, method.key, "cpu_seconds").mean())
         rows.append(row)
     columns = [
-        Column("method", "Method"),
-        Column("paper", "Paper", ".2f"),
-        Column("ours", "Error"),
-        Column("z", "Difference (SE)", "+.1f"),
-        Column("verdict", "Verdict"),
-        Column("log_loss", MEASURES["log_loss"]),
-        Column("brier", MEASURES["brier"]),
-        Column("seconds", "Seconds a fit", ".1f"),
+        PaperColumn("method", "Method"),
+        PaperColumn("paper", "Paper", ".2f"),
+        PaperColumn("ours", "Error"),
+        PaperColumn("z", "Difference (SE)", "+.1f"),
+        PaperColumn("verdict", "Verdict"),
+        PaperColumn("log_loss", MEASURES["log_loss"]),
+        PaperColumn("brier", MEASURES["brier"]),
+        PaperColumn("seconds", "Seconds a fit", ".1f"),
     ]
     by_key = {key: measured(group, results, key, "error") for key in (*PAPERS, "l2")}
     slower = (
@@ -83,7 +83,7 @@ def section(plan: Plan, results: Results) -> Section:
         "for testing; logarithms of the intensities, standardised by the training part; 4,001 features. The number of "
         f"splits is not given in the paper and is taken to be {REPLICATIONS}. Sampled by {chains(size)}, "
         "PL-Gibbs by the paper's sampler, since our moves over 8,002 weights take too long.",
-        Table("colon", "Colon: error, log-loss and Brier score, mean (deviation) over splits.", columns, rows),
+        PaperTable("colon", "Colon: error, log-loss and Brier score, mean (deviation) over splits.", columns, rows),
         f"In the paper both models do about as well as always answering “tumor”, which errs on {largest:.3f}. "
         f"Here PL-Gibbs less cross-validated logistic regression is {written(gap, '+.3f')} "
         f"({written(z, '+.1f')} standard errors, paired).",
@@ -91,4 +91,4 @@ def section(plan: Plan, results: Results) -> Section:
         f"iteration of the sparse logit costs {slower:.2g} times that of PL-Gibbs: with 50 rows its normal draws are "
         "taken in the space of the rows, not of the genes.",
     )
-    return Section("colon", TITLE, outcome, blocks)
+    return PaperSection("colon", TITLE, outcome, blocks)

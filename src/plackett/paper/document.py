@@ -13,7 +13,7 @@ MISSING = "–"
 
 
 @dataclass(frozen=True)
-class Column:
+class PaperColumn:
     """The key of a value in each row, its heading, and how numbers are written."""
 
     key: str
@@ -22,19 +22,19 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """Rows of raw values; `name` is the name of its JSON file."""
 
     name: str
     caption: str
-    columns: Sequence[Column]
+    columns: Sequence[PaperColumn]
     rows: Sequence[dict[str, Any]]
 
     def texts(self) -> list[list[str]]:
         """The rows as a reader sees them."""
         return [[written(row.get(column.key), column.spec) for column in self.columns] for row in self.rows]
 
-    def numeric(self, column: Column) -> bool:
+    def numeric(self, column: PaperColumn) -> bool:
         """Whether a column holds numbers (or nothing)."""
         return not any(isinstance(row.get(column.key), str) for row in self.rows)
 
@@ -50,13 +50,13 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Section:
+class PaperSection:
     """A part: its name, title, what came out in a sentence or two, and paragraphs, tables and figures in order."""
 
     name: str
     title: str
     outcome: str
-    blocks: Sequence[str | Table | Figure] = field(default_factory=tuple)
+    blocks: Sequence[str | PaperTable | Figure] = field(default_factory=tuple)
 
 
 def written(value: Any, spec: str = ".3f") -> str:

@@ -12,10 +12,10 @@ from plackett.classifier import PlackettLuceClassifier
 from plackett.inference import Gibbs
 from plackett.inference.path import regularization_path
 from plackett.paper import drawing
-from plackett.paper.document import Column, Figure, Section, Table
+from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable
 from plackett.paper.held_out import SEED
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 
 TITLE = "Figure 2: regularisation paths"
 DATASETS = ("iris",)
@@ -68,29 +68,29 @@ def shapes(plan: Plan) -> list[float]:
     return list(GRID[::2] if plan.quick else GRID)
 
 
-def point_tasks(plan: Plan) -> list[Task]:
+def point_tasks(plan: Plan) -> list[Job]:
     """The sampler at every shape."""
     size = plan.pick({"draws": 2000, "tune": 1000, "chains": 4}, {"draws": 300, "tune": 200, "chains": 2})
     return [
-        Task(f"figure2-gibbs-{shape:g}", sampled, {"shape": shape, "seed": SEED, **size}, turn=index % 20)
+        Job(f"figure2-gibbs-{shape:g}", sampled, {"shape": shape, "seed": SEED, **size}, turn=index % 20)
         for index, shape in enumerate(shapes(plan))
     ]
 
 
-def path_tasks(plan: Plan) -> list[Task]:
+def path_tasks(plan: Plan) -> list[Job]:
     """The variational and the EM path."""
     return [
-        Task(f"figure2-{inference}", ascended, {"inference": inference, "shapes": shapes(plan)})
+        Job(f"figure2-{inference}", ascended, {"inference": inference, "shapes": shapes(plan)})
         for inference in ("variational", "em")
     ]
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """All four panels."""
     return point_tasks(plan) + path_tasks(plan)
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """The four panels, and the claims of section 4.1 in numbers."""
     points = [results(task) for task in point_tasks(plan)]
     variational, em = (results(task) for task in path_tasks(plan))
@@ -105,11 +105,11 @@ def section(plan: Plan, results: Results) -> Section:
 
     rows = [{"shape": shape, **{name: near_zero(name, shape) for name in PANELS}} for shape in SHOWN]
     columns = [
-        Column("shape", "Shape a", "g"),
-        Column("gibbs-mean", "Mean, PL-Gibbs"),
-        Column("gibbs-median", "Median, PL-Gibbs"),
-        Column("variational", "Mean, PL-Var"),
-        Column("em", "MAP, PL-EM (exactly zero)"),
+        PaperColumn("shape", "Shape a", "g"),
+        PaperColumn("gibbs-mean", "Mean, PL-Gibbs"),
+        PaperColumn("gibbs-median", "Median, PL-Gibbs"),
+        PaperColumn("variational", "Mean, PL-Var"),
+        PaperColumn("em", "MAP, PL-EM (exactly zero)"),
     ]
     seconds = {"PL-Gibbs": sum(point["cpu_seconds"] for point in points), "PL-Var": variational["cpu_seconds"]}
     claims = judged(rows, paths, seconds)
@@ -122,14 +122,14 @@ def section(plan: Plan, results: Results) -> Section:
     )
     blocks = (
         Figure("figure2", caption, alt, draw(grid, paths, em["classes"], em["features"])),
-        Table("figure2", f"Weights near zero (below {SMALL:g}), of {total}.", columns, rows),
-        Table("figure2_claims", "What section 4.1 says, and what we see.", CLAIMS, claims),
+        PaperTable("figure2", f"Weights near zero (below {SMALL:g}), of {total}.", columns, rows),
+        PaperTable("figure2_claims", "What section 4.1 says, and what we see.", CLAIMS, claims),
     )
     held = sum(claim["verdict"] == "holds" for claim in claims)
-    return Section("figure2", TITLE, f"{held} of {len(claims)} statements of section 4.1 hold.", blocks)
+    return PaperSection("figure2", TITLE, f"{held} of {len(claims)} statements of section 4.1 hold.", blocks)
 
 
-CLAIMS = (Column("claim", "The paper"), Column("seen", "Seen here"), Column("verdict", "Verdict"))
+CLAIMS = (PaperColumn("claim", "The paper"), PaperColumn("seen", "Seen here"), PaperColumn("verdict", "Verdict"))
 
 
 def judged(rows: list[dict[str, Any]], paths: dict[str, Any], seconds: dict[str, float]) -> list[dict[str, str]]:

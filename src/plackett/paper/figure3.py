@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from plackett.paper import drawing, held_out
-from plackett.paper.document import Column, Figure, Section, Table, written
+from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable, written
 from plackett.paper.held_out import Tasks
 from plackett.paper.methods import METHODS, chosen
 from plackett.paper.plan import NAMES, Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.verdicts import BOUND, paired, spread
 
 TITLE = "Figure 3: ROC curves"
@@ -29,7 +29,7 @@ def work(plan: Plan) -> dict[str, Tasks]:
     }
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """The methods of the figure on every split."""
     return [task for group in work(plan).values() for task in group.values()]
 
@@ -43,7 +43,7 @@ def curve(result: dict[str, Any]) -> tuple[Any, float]:
     return np.interp(GRID, false, true), float(roc_auc_score(truth, probability))
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """One panel a data set: the mean curve of each method, its AUC in the legend."""
     rows: list[dict[str, Any]] = []
     curves, gains = {}, []
@@ -71,12 +71,12 @@ def section(plan: Plan, results: Results) -> Section:
         gain, z = paired(area["gibbs"], area["variational"])
         gains.append(f"{written(gain, '+.3f')} ({written(z, '+.1f')} standard errors) on {NAMES[name]}")
     columns = [
-        Column("name", "Data set"),
-        Column("method", "Method"),
-        Column("auc", "AUC"),
-        Column("gap", "Against Sparse Logit", "+.3f"),
-        Column("z", "Difference (SE, paired)", "+.1f"),
-        Column("verdict", "Verdict"),
+        PaperColumn("name", "Data set"),
+        PaperColumn("method", "Method"),
+        PaperColumn("auc", "AUC"),
+        PaperColumn("gap", "Against Sparse Logit", "+.3f"),
+        PaperColumn("z", "Difference (SE, paired)", "+.1f"),
+        PaperColumn("verdict", "Verdict"),
     ]
     outcome = "AUC of PL-Gibbs against Sparse Logit: " + ", ".join(
         f"{row['auc'].mean:.3f}, {row['verdict']}, on {row['name']}" for row in rows if row["method"] == "PL-Gibbs"
@@ -89,12 +89,12 @@ def section(plan: Plan, results: Results) -> Section:
             "ROC curves of the methods on " + " and ".join(NAMES[name] for name in curves),
             draw(curves),
         ),
-        Table("figure3", "Area under the ROC curve: mean (deviation) over splits.", columns, rows),
+        PaperTable("figure3", "Area under the ROC curve: mean (deviation) over splits.", columns, rows),
         "The paper prints no areas, so that there is no number to compare with. It says that the curves confirm that "
         "the models are competitive, and that Gibbs sampling is in general better than the variational approximation. "
         f"AUC of PL-Gibbs less that of PL-Var: {', '.join(gains)}.",
     )
-    return Section("figure3", TITLE, outcome + ".", blocks)
+    return PaperSection("figure3", TITLE, outcome + ".", blocks)
 
 
 def verdict(z: float) -> str:

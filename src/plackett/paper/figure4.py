@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from plackett.paper import drawing
-from plackett.paper.document import Column, Figure, Section, Table
+from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable
 from plackett.paper.held_out import SEED
 from plackett.paper.methods import METHODS, chosen
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 
 TITLE = "Figure 4: decision boundaries"
 DATASETS = ("iris",)
@@ -55,10 +55,10 @@ def regions(method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def work(plan: Plan) -> dict[str, Task]:
+def work(plan: Plan) -> dict[str, Job]:
     """One task a panel."""
     return {
-        method.key: Task(
+        method.key: Job(
             f"figure4-{method.key}",
             regions,
             {"method": method.key, "settings": plan.settings.get(method.kind, {}), "seed": SEED},
@@ -67,12 +67,12 @@ def work(plan: Plan) -> dict[str, Task]:
     }
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """All panels."""
     return list(work(plan).values())
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """The panels and how many rows each misclassifies."""
     found = {key: results(task) for key, task in work(plan).items()}
     rows = [
@@ -85,10 +85,10 @@ def section(plan: Plan, results: Results) -> Section:
         for key, result in found.items()
     ]
     columns = [
-        Column("panel", "Panel"),
-        Column("wrong", f"Wrong of {found['gibbs']['n']}, fitted to all"),
-        Column("wrong_held_out", "Wrong, tenfold cross-validation"),
-        Column("error", "Error, tenfold cross-validation"),
+        PaperColumn("panel", "Panel"),
+        PaperColumn("wrong", f"Wrong of {found['gibbs']['n']}, fitted to all"),
+        PaperColumn("wrong_held_out", "Wrong, tenfold cross-validation"),
+        PaperColumn("error", "Error, tenfold cross-validation"),
     ]
     wrong = {key: result["wrong_held_out"] for key, result in found.items()}
     better = wrong["pairs"] < wrong["gibbs"]
@@ -105,11 +105,11 @@ def section(plan: Plan, results: Results) -> Section:
             "Decision regions of the three classes of Iris in the plane of petal length and width, one panel a method",
             draw(found),
         ),
-        Table("figure4", "Misclassified rows.", columns, rows),
+        PaperTable("figure4", "Misclassified rows.", columns, rows),
         "The paper finds the boundaries with exp(±x) alone counter-intuitive, and those with additional features more "
         "natural. It gives no number for this figure.",
     )
-    return Section("figure4", TITLE, outcome, blocks)
+    return PaperSection("figure4", TITLE, outcome, blocks)
 
 
 def draw(found: dict[str, Any]) -> Any:

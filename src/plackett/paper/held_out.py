@@ -12,7 +12,7 @@ import numpy as np
 
 from plackett.output.scores import scores
 from plackett.paper.methods import METHODS, Method
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 
 SEED = 2012
 MEASURES = {"error": "Error", "log_loss": "Log-loss", "brier": "Brier score"}
@@ -67,7 +67,7 @@ def evaluate(
     return found
 
 
-Tasks = dict[tuple[str, int], Task]  # by method and replication
+Tasks = dict[tuple[str, int], Job]  # by method and replication
 
 
 def tasks(
@@ -80,7 +80,7 @@ def tasks(
     """A task for every method and replication; settings by the kind of the method."""
     n = len(table(dataset)[1])
     return {
-        (method.key, replication): Task(
+        (method.key, replication): Job(
             f"{dataset}-{train}-{method.key}-{replication:02d}",
             evaluate,
             {

@@ -17,11 +17,11 @@ from scipy.stats import beta
 
 from plackett.output.scores import scores
 from plackett.paper import drawing
-from plackett.paper.document import Column, Figure, Section, Table, written
+from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable, written
 from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.verdicts import BOUND, paired, spread
 
 TITLE = "The limit a = α/p"
@@ -70,7 +70,7 @@ def limiting_active() -> float:
     return float(quad(lambda x: ALPHA / x * (1 - x) ** (ALPHA - 1), ACTIVE, 1)[0])
 
 
-def work(plan: Plan) -> dict[tuple[str, int], list[Task]]:
+def work(plan: Plan) -> dict[tuple[str, int], list[Job]]:
     """Tasks by choice of a and number of copies, one for each replication."""
     size = plan.pick({"draws": 500, "tune": 500, "chains": 2}, {"draws": 60, "tune": 60, "chains": 1})
     smallest = ALPHA / features(0)
@@ -79,7 +79,7 @@ def work(plan: Plan) -> dict[tuple[str, int], list[Task]]:
         shapes = {"limit": ALPHA / features(copies), "fixed": smallest, "learn": "learn"}
         for name, shape in shapes.items():
             found[name, copies] = [
-                Task(
+                Job(
                     f"limit-{name}-{copies:02d}-{replication:02d}",
                     fit,
                     {"copies": copies, "shape": shape, "replication": replication, "seed": SEED + replication, **size},
@@ -90,12 +90,12 @@ def work(plan: Plan) -> dict[tuple[str, int], list[Task]]:
     return found
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """Every choice of a at every p."""
     return [task for group in work(plan).values() for task in group]
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """Prediction and active weights as p grows."""
     found = {key: [results(task) for task in group] for key, group in work(plan).items()}
     rows = []
@@ -114,13 +114,13 @@ def section(plan: Plan, results: Results) -> Section:
             }
         )
     columns = [
-        Column("p", "Features p"),
-        Column("choice", "Choice of a"),
-        Column("a", "a", ".4f"),
-        Column("prior", "Active weights a class, prior", ".1f"),
-        Column("active", "Active weights a class, posterior", ".1f"),
-        Column("error", "Error"),
-        Column("log_loss", "Log-loss"),
+        PaperColumn("p", "Features p"),
+        PaperColumn("choice", "Choice of a"),
+        PaperColumn("a", "a", ".4f"),
+        PaperColumn("prior", "Active weights a class, prior", ".1f"),
+        PaperColumn("active", "Active weights a class, posterior", ".1f"),
+        PaperColumn("error", "Error"),
+        PaperColumn("log_loss", "Log-loss"),
     ]
     largest = max(copies for _, copies in found)
     losses = {name: [run["log_loss"] for run in found[name, largest]] for name in SHAPES}
@@ -144,9 +144,9 @@ def section(plan: Plan, results: Results) -> Section:
             "Active weights of a class and held-out log-loss against the number of features for three choices of a",
             draw(found),
         ),
-        Table("limit", "Prediction and active weights as p grows: mean (deviation) over splits.", columns, rows),
+        PaperTable("limit", "Prediction and active weights as p grows: mean (deviation) over splits.", columns, rows),
     )
-    return Section("limit", TITLE, outcome, blocks)
+    return PaperSection("limit", TITLE, outcome, blocks)
 
 
 def draw(found: dict[tuple[str, int], list[dict[str, Any]]]) -> Any:

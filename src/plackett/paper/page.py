@@ -11,7 +11,7 @@ from typing import Any
 
 from plackett.output.files import write_whole
 from plackett.output.html import text
-from plackett.paper.document import Figure, Section, Table, plain
+from plackett.paper.document import Figure, PaperSection, PaperTable, plain
 from plackett.paper.verdicts import BETTER, WORSE
 
 STYLE = """
@@ -42,12 +42,14 @@ dt { font-weight: 600; } footer { margin-top: 3rem; border-top: 1px solid var(--
 """
 
 
-def write(out: Path, title: str, intro: Sequence[str], sections: Sequence[Section], facts: Mapping[str, str]) -> Path:
+def write(
+    out: Path, title: str, intro: Sequence[str], sections: Sequence[PaperSection], facts: Mapping[str, str]
+) -> Path:
     """Write everything below a folder; the path of the page."""
     pictures: dict[str, bytes] = {}
     for section in sections:
         for block in section.blocks:
-            if isinstance(block, Table):
+            if isinstance(block, PaperTable):
                 content = {"caption": block.caption, "columns": {c.key: c.heading for c in block.columns}}
                 content["rows"] = [plain(row) for row in block.rows]
                 write_whole(out / "tables" / f"{block.name}.json", json.dumps(content, indent=1, ensure_ascii=False))
@@ -77,14 +79,14 @@ def drawn(figure: Any) -> dict[str, bytes]:
 def html(
     title: str,
     intro: Sequence[str],
-    sections: Sequence[Section],
+    sections: Sequence[PaperSection],
     facts: Mapping[str, str],
     pictures: Mapping[str, bytes],
 ) -> str:
     """The page; it loads nothing from anywhere."""
 
-    def block_html(block: str | Table | Figure) -> str:
-        if isinstance(block, Table):
+    def block_html(block: str | PaperTable | Figure) -> str:
+        if isinstance(block, PaperTable):
             return table_html(block)
         if isinstance(block, Figure):
             data = base64.b64encode(pictures[block.name]).decode("ascii")
@@ -112,7 +114,7 @@ def html(
     )
 
 
-def table_html(table: Table) -> str:
+def table_html(table: PaperTable) -> str:
     """One table, in a box that scrolls on a narrow screen."""
     right = [table.numeric(column) for column in table.columns]
     head = "".join(
@@ -139,13 +141,13 @@ def kind(words: str, numeric: bool) -> str:
     return "n" if numeric else words if words in (BETTER, WORSE) else "long" if len(words) > 30 else ""
 
 
-def markdown(title: str, intro: Sequence[str], sections: Sequence[Section], facts: Mapping[str, str]) -> str:
+def markdown(title: str, intro: Sequence[str], sections: Sequence[PaperSection], facts: Mapping[str, str]) -> str:
     """The same in Markdown; figures are linked as PNG."""
     parts = [f"# {_safe(title)}", *map(_safe, intro)]
     for section in sections:
         parts += [f"## {_safe(section.title)}", f"**{_safe(section.outcome)}**"]
         for block in section.blocks:
-            if isinstance(block, Table):
+            if isinstance(block, PaperTable):
                 parts.append(table_markdown(block))
             elif isinstance(block, Figure):
                 parts.append(f"![{_safe(block.alt)}](figures/{block.name}.png)\n\n*{_safe(block.caption)}*")
@@ -155,7 +157,7 @@ def markdown(title: str, intro: Sequence[str], sections: Sequence[Section], fact
     return "\n\n".join(parts) + "\n"
 
 
-def table_markdown(table: Table) -> str:
+def table_markdown(table: PaperTable) -> str:
     """One table."""
     head = [_safe(column.heading) for column in table.columns]
     rule = ["---:" if table.numeric(column) else "---" for column in table.columns]

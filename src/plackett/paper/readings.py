@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plackett.paper import held_out
-from plackett.paper.document import Column, Section, Table, listed
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.held_out import Tasks, measured
 from plackett.paper.methods import chosen
 from plackett.paper.plan import NAMES, Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.values import REPLICATIONS, SETS, TABLE2
 from plackett.paper.verdicts import AGREES, BETTER, IMPOSSIBLE, WORSE, compare
 
@@ -46,12 +46,12 @@ def methods(name: str) -> list[Any]:
     return chosen("largest", *(key for key in READINGS if not (key == "pairs" and name == "german")))
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """Every reading on every split."""
     return [task for group in work(plan).values() for task in group.values()]
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """A row for every reading and share: the error on each set, and how it stands to the paper's PL-Gibbs."""
     sets, shares = plan.sets(*DATASETS), SHARES[: plan.pick(2, 1)]
     found = {
@@ -71,9 +71,9 @@ def section(plan: Plan, results: Results) -> Section:
             }
             rows.append({"reading": text, "share": f"{round(100 * share)} %", **shown})
     columns = [
-        Column("reading", "Reading"),
-        Column("share", "For training"),
-        *(Column(name, NAMES[name]) for name in sets),
+        PaperColumn("reading", "Reading"),
+        PaperColumn("share", "For training"),
+        *(PaperColumn(name, NAMES[name]) for name in sets),
     ]
     near = {
         name: [
@@ -90,11 +90,11 @@ def section(plan: Plan, results: Results) -> Section:
         if unexplained
         else "On every set but Lenses some reading comes within two standard errors of the paper's PL-Gibbs, or lower."
     )
-    blocks: list[str | Table] = [
+    blocks: list[str | PaperTable] = [
         "The paper does not say how covariates were scaled, which share was used for training, or where the sampled a "
         f"lay. Each reading below changes one thing; {plan.pick(5, 2)} splits each. Signs: = within two standard "
         "errors of the paper's PL-Gibbs, < better, > worse.",
-        Table("readings", "Error of PL-Gibbs under other readings.", columns, rows),
+        PaperTable("readings", "Error of PL-Gibbs under other readings.", columns, rows),
     ]
     for name in possible:
         if found[name, SHARES[0], "gibbs"].verdict == WORSE and near[name]:
@@ -103,4 +103,4 @@ def section(plan: Plan, results: Results) -> Section:
                 f"What comes nearest to the paper's {paper:.3f} on {NAMES[name]}: {'; '.join(near[name][:4])}. With "
                 "so few splits an = says little by itself, and the lowest of many readings is lower by chance too."
             )
-    return Section("readings", TITLE, outcome, blocks)
+    return PaperSection("readings", TITLE, outcome, blocks)

@@ -26,7 +26,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 @dataclass(frozen=True)
-class Task:
+class Job:
     """One piece of work: `function(**arguments)`, a module-level function that returns a dict for JSON.
 
     Tasks are run in order of `turn` (the replication), so that an interrupted run has a little of everything and the
@@ -57,19 +57,19 @@ class Results:
         self.folder = folder
         self.read: dict[str, dict[str, Any]] = {}
 
-    def record(self, task: Task) -> dict[str, Any]:
+    def record(self, task: Job) -> dict[str, Any]:
         """The whole file of a task: arguments, result, seconds, versions and machine."""
         if task.file not in self.read:
             self.read[task.file] = json.loads((self.folder / task.file).read_text(encoding="utf-8"))
         return self.read[task.file]
 
-    def __call__(self, task: Task) -> dict[str, Any]:
+    def __call__(self, task: Job) -> dict[str, Any]:
         """What the task's function returned."""
         result: dict[str, Any] = self.record(task)["result"]
         return result
 
 
-def perform(task: Task, folder: Path) -> None:
+def perform(task: Job, folder: Path) -> None:
     """Run a task, linear algebra in one thread since tasks run side by side, and keep what it found."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -91,10 +91,10 @@ def perform(task: Task, folder: Path) -> None:
 
 
 def run(
-    tasks: Iterable[Task],
+    tasks: Iterable[Job],
     folder: Path,
     *,
-    first: Iterable[Task] = (),
+    first: Iterable[Job] = (),
     jobs: int | None = None,
     force: bool = False,
     progress: bool = False,

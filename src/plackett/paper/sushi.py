@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plackett.paper import held_out
-from plackett.paper.document import Column, Section, Table
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable
 from plackett.paper.held_out import MEASURES, Tasks, measured, table
 from plackett.paper.methods import chosen
 from plackett.paper.plan import Plan, chains
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.values import SUSHI, SUSHI_REPLICATIONS, SUSHI_SPLIT, Spread
 from plackett.paper.verdicts import compare, paired, spread
 
@@ -29,12 +29,12 @@ def work(plan: Plan) -> Tasks:
     return held_out.tasks("sushi", SUSHI_SPLIT[0], plan.pick(SUSHI_REPLICATIONS, 2), methods, settings)
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """Every method on every split."""
     return list(work(plan).values())
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """Numbers of wrong answers in 1,000, as the paper gives them."""
     group, n = work(plan), SUSHI_SPLIT[1]
     wrong = {m.key: n * measured(group, results, m.key, "error") for m in chosen(*COLUMNS)}
@@ -57,16 +57,16 @@ def section(plan: Plan, results: Results) -> Section:
         row["seconds"] = float(measured(group, results, method.key, "cpu_seconds").mean())
         rows.append(row)
     columns = [
-        Column("method", "Method"),
-        Column("paper", "Paper", ".0f"),
-        Column("ours", "Wrong of 1,000", ".0f"),
-        Column("z", "Difference (SE)", "+.1f"),
-        Column("verdict", "Verdict"),
-        Column("gap", "Against the largest class", "+.1f"),
-        Column("gap_z", "That difference (SE, paired)", "+.1f"),
-        Column("log_loss", MEASURES["log_loss"]),
-        Column("brier", MEASURES["brier"]),
-        Column("seconds", "Seconds a fit", ".0f"),
+        PaperColumn("method", "Method"),
+        PaperColumn("paper", "Paper", ".0f"),
+        PaperColumn("ours", "Wrong of 1,000", ".0f"),
+        PaperColumn("z", "Difference (SE)", "+.1f"),
+        PaperColumn("verdict", "Verdict"),
+        PaperColumn("gap", "Against the largest class", "+.1f"),
+        PaperColumn("gap_z", "That difference (SE, paired)", "+.1f"),
+        PaperColumn("log_loss", MEASURES["log_loss"]),
+        PaperColumn("brier", MEASURES["brier"]),
+        PaperColumn("seconds", "Seconds a fit", ".0f"),
     ]
     size = results.record(group["gibbs", 0])["arguments"]["settings"]
     outcome = (
@@ -79,9 +79,9 @@ def section(plan: Plan, results: Results) -> Section:
         "user moved; prefectures and regions are nominal and enter as indicators, "
         f"{table('sushi')[0].shape[1]} columns in all. Sampled by {chains(size)}. The paper gives no deviations; the "
         "binomial one is taken.",
-        Table("sushi", "Sushi: wrong first choices, mean (deviation) over splits.", columns, rows),
+        PaperTable("sushi", "Sushi: wrong first choices, mean (deviation) over splits.", columns, rows),
         "The paper's 656 and 672 are no better than always answering toro, which errs on 657 of 1,000: what is known "
         "of the users says little about their favourite. By log-loss a model can still gain a little over the shares "
         "of the classes; the table shows whether it does.",
     )
-    return Section("sushi", TITLE, outcome, blocks)
+    return PaperSection("sushi", TITLE, outcome, blocks)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plackett.paper.document import Column, Section, Table, listed
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.plan import NAMES, Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.values import TABLE1
 from plackett.paper.verdicts import AGREES
 
@@ -22,12 +22,12 @@ def describe(dataset: str) -> dict[str, object]:
     return {"d": d, "K": len(counts), "n": n, "counts": counts, "source": bunch.source}
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """One task a data set."""
-    return [Task(f"table1-{name}", describe, {"dataset": name}) for name in plan.sets(*DATASETS)]
+    return [Job(f"table1-{name}", describe, {"dataset": name}) for name in plan.sets(*DATASETS)]
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """The table, and whether every number agrees."""
     rows = []
     for name, task in zip(plan.sets(*DATASETS), tasks(plan), strict=True):
@@ -46,14 +46,14 @@ def section(plan: Plan, results: Results) -> Section:
             }
         )
     columns = [
-        Column("name", "Data set"),
-        Column("paper", "Paper: d, K, n"),
-        Column("d", "d"),
-        Column("K", "K"),
-        Column("n", "n"),
-        Column("largest", "Error of always answering the largest class"),
-        Column("verdict", "Verdict"),
-        Column("source", "Source"),
+        PaperColumn("name", "Data set"),
+        PaperColumn("paper", "Paper: d, K, n"),
+        PaperColumn("d", "d"),
+        PaperColumn("K", "K"),
+        PaperColumn("n", "n"),
+        PaperColumn("largest", "Error of always answering the largest class"),
+        PaperColumn("verdict", "Verdict"),
+        PaperColumn("source", "Source"),
     ]
     differing = [row["name"] for row in rows if row["verdict"] != AGREES]
     outcome = (
@@ -62,7 +62,7 @@ def section(plan: Plan, results: Results) -> Section:
         else f"All {len(rows)} data sets have the covariates, categories and rows that the paper gives."
     )
     blocks = (
-        Table("table1", "Covariates d, categories K and data points n.", columns, rows),
+        PaperTable("table1", "Covariates d, categories K and data points n.", columns, rows),
         "The paper speaks of five data sets and lists six.",
     )
-    return Section("table1", TITLE, outcome, blocks)
+    return PaperSection("table1", TITLE, outcome, blocks)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from plackett.paper import held_out
-from plackett.paper.document import Column, Section, Table, listed
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.held_out import MEASURES, Tasks, measured
 from plackett.paper.methods import METHODS, TODAY, chosen
 from plackett.paper.plan import NAMES, Plan, chains
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.values import REPLICATIONS, SETS, TABLE2
 from plackett.paper.verdicts import BOUND, IMPOSSIBLE, WORSE, compare, paired, spread
 
@@ -31,12 +31,12 @@ def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
     }
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """Every method on every split."""
     return [task for group in work(plan).values() for task in group.values()]
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """The paper's cells against ours, then all methods by all measures."""
     groups = work(plan)
     cells = against_paper(plan, groups, results)
@@ -54,7 +54,7 @@ def section(plan: Plan, results: Results) -> Section:
             name = f"table2_{measure}_{round(100 * share)}"
             blocks.append(all_methods(name, title, measure, share, plan, groups, results))
     blocks += [mixing(plan, groups, results)]
-    return Section("table2", TITLE, outcome(cells), blocks)
+    return PaperSection("table2", TITLE, outcome(cells), blocks)
 
 
 def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> list[dict[str, Any]]:
@@ -78,17 +78,17 @@ def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: R
     return rows
 
 
-def comparison(cells: list[dict[str, Any]]) -> Table:
+def comparison(cells: list[dict[str, Any]]) -> PaperTable:
     """The cells as a table."""
-    columns = [Column("name", "Data set"), Column("method", "Method"), Column("paper", "Paper")]
+    columns = [PaperColumn("name", "Data set"), PaperColumn("method", "Method"), PaperColumn("paper", "Paper")]
     for share in SHARES:
         percent = round(100 * share)
         columns += [
-            Column(f"ours{percent}", f"Ours, {percent} % for training"),
-            Column(f"z{percent}", "Difference (SE)", "+.1f"),
-            Column(f"verdict{percent}", "Verdict"),
+            PaperColumn(f"ours{percent}", f"Ours, {percent} % for training"),
+            PaperColumn(f"z{percent}", "Difference (SE)", "+.1f"),
+            PaperColumn(f"verdict{percent}", "Verdict"),
         ]
-    return Table("table2", "Misclassification: the paper's cells and ours.", columns, cells)
+    return PaperTable("table2", "Misclassification: the paper's cells and ours.", columns, cells)
 
 
 def holds(cell: dict[str, Any]) -> bool:
@@ -169,7 +169,7 @@ def all_methods(
     plan: Plan,
     groups: dict[tuple[str, float], Tasks],
     results: Results,
-) -> Table:
+) -> PaperTable:
     """Every method on every data set by one measure."""
     rows = []
     for method in chosen(*COLUMNS):
@@ -178,8 +178,10 @@ def all_methods(
             values = measured(groups[dataset, share], results, method.key, measure)
             row[dataset] = spread(values) if len(values) else None
         rows.append(row)
-    columns = [Column("method", "Method"), *(Column(d, NAMES[d]) for d in plan.sets(*DATASETS))]
-    return Table(name, f"{title}, {round(100 * share)} % for training: mean (deviation) over splits.", columns, rows)
+    columns = [PaperColumn("method", "Method"), *(PaperColumn(d, NAMES[d]) for d in plan.sets(*DATASETS))]
+    return PaperTable(
+        name, f"{title}, {round(100 * share)} % for training: mean (deviation) over splits.", columns, rows
+    )
 
 
 def mixing(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> str:

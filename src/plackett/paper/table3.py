@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from plackett.paper.document import Column, Section, Table, listed
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs, sparse_logit
 from plackett.paper.plan import NAMES, Plan
-from plackett.paper.runs import Results, Task
+from plackett.paper.runs import Job, Results
 from plackett.paper.values import REPLICATIONS, SETS, TABLE3, Spread
 from plackett.paper.verdicts import AGREES, BETTER, BOUND, WORSE, difference, spread
 from plackett.posterior.diagnostics import plain_ess
@@ -27,25 +27,25 @@ SAMPLERS = {
 }  # the row of the paper that each repeats, and its name here
 TRAIN = 0.5
 COLUMNS = (
-    Column("name", "Data set"),
-    Column("method", "Method"),
-    Column("paper_seconds", "Paper: time (s)", ".1f"),
-    Column("paper_ess", "Paper: ESS", ",.0f"),
-    Column("paper_cost", "Paper: time/ESS"),
-    Column("seconds", "Ours: time (s)", ".2f"),
-    Column("ess", "Ours: ESS", ",.0f"),
-    Column("z", "ESS, difference (SE)", "+.1f"),
-    Column("cost", "Ours: time/ESS", ".5f"),
-    Column("faster", "Paper's time/ESS over ours", ",.0f"),
-    Column("speed", "Relative speed", ".1f"),
-    Column("verdict", "Verdict"),
+    PaperColumn("name", "Data set"),
+    PaperColumn("method", "Method"),
+    PaperColumn("paper_seconds", "Paper: time (s)", ".1f"),
+    PaperColumn("paper_ess", "Paper: ESS", ",.0f"),
+    PaperColumn("paper_cost", "Paper: time/ESS"),
+    PaperColumn("seconds", "Ours: time (s)", ".2f"),
+    PaperColumn("ess", "Ours: ESS", ",.0f"),
+    PaperColumn("z", "ESS, difference (SE)", "+.1f"),
+    PaperColumn("cost", "Ours: time/ESS", ".5f"),
+    PaperColumn("faster", "Paper's time/ESS over ours", ",.0f"),
+    PaperColumn("speed", "Relative speed", ".1f"),
+    PaperColumn("verdict", "Verdict"),
 )
 SPEEDS = (
-    Column("name", "Data set"),
-    Column("paper", "Paper", ".2f"),
-    Column("plain", "Ours, the paper's samplers", ".2f"),
-    Column("moved", "Ours, with our moves (the faster logit)", ".2f"),
-    Column("verdict", "Verdict: which model is ahead"),
+    PaperColumn("name", "Data set"),
+    PaperColumn("paper", "Paper", ".2f"),
+    PaperColumn("plain", "Ours, the paper's samplers", ".2f"),
+    PaperColumn("moved", "Ours, with our moves (the faster logit)", ".2f"),
+    PaperColumn("verdict", "Verdict: which model is ahead"),
 )
 
 
@@ -75,17 +75,17 @@ def smallest_ess(draws: Any) -> float:
     return float(plain_ess(draws.reshape(len(draws), -1).T[:, None]).min())
 
 
-def tasks(plan: Plan) -> list[Task]:
+def tasks(plan: Plan) -> list[Job]:
     """Every sampler on every split."""
     return [task for group in work(plan).values() for task in group]
 
 
-def work(plan: Plan) -> dict[tuple[str, str], list[Task]]:
+def work(plan: Plan) -> dict[tuple[str, str], list[Job]]:
     """Tasks by data set and sampler, one for each replication."""
     size = plan.pick({"tune": 5000, "draws": 5000}, {"tune": 500, "draws": 500})
     return {
         (name, sampler): [
-            Task(
+            Job(
                 f"table3-{name}-{sampler}-{replication:02d}",
                 measure,
                 {"dataset": name, "replication": replication, "sampler": sampler, "seed": SEED + replication, **size},
@@ -98,7 +98,7 @@ def work(plan: Plan) -> dict[tuple[str, str], list[Task]]:
     }
 
 
-def section(plan: Plan, results: Results) -> Section:
+def section(plan: Plan, results: Results) -> PaperSection:
     """Ours beside the paper's, and who is ahead on which set."""
     groups = work(plan)
     found = {key: summary([results(task) for task in group]) for key, group in groups.items()}
@@ -123,8 +123,10 @@ def section(plan: Plan, results: Results) -> Section:
         "errors take its ESS to spread as ours does. Its times come from another machine and from Matlab, so that "
         "only ratios of times compare."
         + (" This quick run keeps a tenth of the paper's draws, so its ESS is not compared." if plan.quick else ""),
-        Table("table3", "Time and effective sample size.", COLUMNS, rows),
-        Table("table3_speed", "Speed of PL-Gibbs per effective draw relative to the sparse logit.", SPEEDS, speeds),
+        PaperTable("table3", "Time and effective sample size.", COLUMNS, rows),
+        PaperTable(
+            "table3_speed", "Speed of PL-Gibbs per effective draw relative to the sparse logit.", SPEEDS, speeds
+        ),
         "The smallest ESS over λ̄ itself instead of ln λ̄, PL-Gibbs with the paper's sampler and with our moves: "
         + ", ".join(
             f"{NAMES[name]} {found[name, 'gibbs-none']['ess_weights']:,.0f} and "
@@ -133,7 +135,7 @@ def section(plan: Plan, results: Results) -> Section:
         )
         + ". The paper does not say which of the two it took, nor which share of the data was fitted.",
     )
-    return Section("table3", TITLE, outcome, blocks)
+    return PaperSection("table3", TITLE, outcome, blocks)
 
 
 def summary(runs: list[dict[str, float]]) -> dict[str, Any]:
