@@ -121,7 +121,12 @@ def test_arviz(fitted):
     assert list(data["posterior"]["coef"].coords["feature"].values) == ["x0", "x1", "x2"]
     np.testing.assert_array_equal(data["posterior"]["penalty"].values, clf.posterior_.penalty)
     np.testing.assert_allclose(data["log_likelihood"]["y"].values.sum(axis=2), clf.trace_, rtol=1e-8)
-    np.testing.assert_array_equal(data["observed_data"]["y"].values, y)
+    np.testing.assert_array_equal(clf.classes_[data["observed_data"]["y"].values], y)
+    shown = data["posterior"]["probability"]
+    near = clf.predict_proba(X[shown.coords["at"].values])
+    np.testing.assert_allclose(shown.values.mean(axis=(0, 1)), near, rtol=1e-9)
+    drawn = data["posterior_predictive"]["y"].values
+    assert drawn.shape == (*clf.trace_.shape, len(y)) and set(np.unique(drawn)) == {0, 1, 2}
     assert "log_likelihood" not in str(clf.to_arviz())
 
 

@@ -36,8 +36,8 @@ class Model(BaseEstimator):
         """New rows, checked, as the posterior takes them."""
         raise NotImplementedError
 
-    def _observed(self, X: Any, y: Any) -> tuple[Any, Codes, npt.NDArray[Any]]:
-        """New rows as the posterior takes them, what was seen of each as it takes that, and the same by its name."""
+    def _observed(self, X: Any, y: Any) -> tuple[Any, Codes]:
+        """New rows as the posterior takes them, and what was seen of each as it takes that."""
         raise NotImplementedError
 
     def _inference_in_words(self) -> tuple[str, int]:
@@ -107,19 +107,54 @@ class Model(BaseEstimator):
             raise ImportError("summary needs pandas: pip install 'plackett[cli]'") from error
         return pd.DataFrame(self.posterior_.table(self, check_prob(prob)))
 
-    def to_arviz(self, X: Any = None, y: Any = None) -> Any:
-        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x).
+    def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False) -> Any:
+        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x): what is identified, chain by chain.
 
         Parameters
         ----------
-        X, y : arrays, optional
-            Rows and their labels, those of the fit say: with them also the pointwise log-likelihood under every draw,
-            for LOO and the like, and the labels as observed data. It takes 8 bytes a draw and row.
+        X : array or data frame (n, d), optional
+            Rows to predict, those of the fit say, or a few that matter. It takes 12 bytes a draw and row.
+        y : (n,) array, optional
+            Their labels, for the log-likelihood.
+        raw : bool
+            Export also draws that are not identified one by one: directions, log-weights and scales of learned
+            directions, whose components have no identity from draw to draw, so that their R-hat says nothing; of
+            fixed features the logarithms of the weights.
+
+        Returns
+        -------
+        InferenceData or DataTree
+            - ``posterior``: with fixed features the normalised ``weight``, and ``shape`` where it is learned; of
+              `SparseLogitClassifier` ``coef``, ``intercept`` and ``penalty``; with X also ``probability``, the class
+              probabilities of 20 of its rows evenly spread, or of all where there are no more. The dimension ``at``
+              has their places in X.
+            - ``sample_stats``: ``lp``, which is `trace_`.
+            - ``posterior_predictive``, with X: for every draw and row a class ``y``, by its place in `classes_`; from
+              ``random_state``.
+            - ``log_likelihood`` and ``observed_data``, with X and y: of ``y``, by place as well.
+
+        Notes
+        -----
+        Probabilities, predictive draws and log-likelihoods are those of the prediction that is made. Learned
+        directions predict p ∝ (w·mode + (1 − w)·average)^κ, the average being that of the draws. Of draw s this is
+        p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, where mode_s ∝ mode·draw_s/average: the mode has no draws of its own, and
+        its log-odds are taken to vary as those of the draws do. The mean of p_s is close to `predict_proba`, and not
+        equal, as powers and ratios are averaged. ``az.loo`` then estimates the log-loss of `predict_proba` on new rows;
+        w and κ, which were chosen on held-out rows, it takes as given.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from plackett import PlackettLuceClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = PlackettLuceClassifier(features="exp", random_state=0).fit(X, y)
+        >>> clf.to_arviz(X, y).posterior["probability"].dims
+        ('chain', 'draw', 'at', 'class')
         """
         from plackett.output.arviz import to_arviz
 
         check_is_fitted(self)
-        return to_arviz(self, X, y)
+        return to_arviz(self, X, y, raw)
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
@@ -174,11 +209,10 @@ class Classifier(ClassifierMixin, Model):
         labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return labels
 
-    def _observed(self, X: Any, y: Any) -> tuple[Any, Codes, npt.NDArray[Any]]:
+    def _observed(self, X: Any, y: Any) -> tuple[Any, Codes]:
         labels = column_or_1d(y)
         check_consistent_length(X, labels)
         known = np.isin(labels, self.classes_)
         if not known.all():
             raise ValueError(f"the model does not know the class {plain(labels[~known][0])} in y; leave such rows out.")
-        codes = np.searchsorted(self.classes_, labels)
-        return self._rows(X), codes, self.classes_[codes]
+        return self._rows(X), np.searchsorted(self.classes_, labels)

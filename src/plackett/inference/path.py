@@ -71,7 +71,7 @@ def regularization_path(
         raise ValueError(f"shapes must be positive numbers, got {plain(shapes)} instead.")
     clf.set_params(shape=order[0]).fit(X, y)
     if em:
-        features, codes, _ = clf._observed(X, y)
+        features, codes = clf._observed(X, y)
         rows = make_engine(clf.engine).prepare(features, codes, None, len(clf.classes_))
         inner = clf._make_inference()
         assert isinstance(inner, EM)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plackett.model.race import Array
-from plackett.posterior.base import Codes, Estimates, Posterior, Quantities, Variables, of_class
+from plackett.posterior.base import Estimates, Posterior, Quantities, Variables
 from plackett.posterior.diagnostics import agreement, measures
 from plackett.posterior.weights import CHUNK
 
@@ -62,9 +62,9 @@ class LogitDraws(Posterior):
         """Probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
         return (np.exp(block) for block in self.log_probabilities(rows))
 
-    def log_likelihood(self, rows: Array, codes: Codes) -> Array:
-        """Log-likelihood (S, n) of the class of each row under every draw."""
-        return of_class(self.log_probabilities(rows), codes)
+    def log_predictive(self, rows: Array) -> Iterator[Array]:
+        """The same: every draw predicts by itself."""
+        return self.log_probabilities(rows)
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
@@ -102,8 +102,8 @@ class LogitDraws(Posterior):
         active = (np.abs(draws) > ACTIVE).mean(axis=0)
         return Estimates(*what, "median", np.median(draws, axis=0), draws.mean(axis=0), draws, active, measured, 3)
 
-    def variables(self, model: Any) -> Variables:
-        """Coefficients, intercepts and the penalty."""
+    def variables(self, model: Any, raw: bool) -> Variables:
+        """Coefficients, intercepts and the penalty, all of which are identified."""
         values = {"coef": self.coef, "intercept": self.intercept, "penalty": self.penalty}
         dims = {"coef": ["class", "feature"], "intercept": ["class"]}
         return Variables(values, dims, {"class": model.classes_, "feature": model._covariates()})

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import _num_samples
 
-from plackett.posterior.base import refuse
+from plackett.model.race import Array
+from plackett.posterior.base import Codes, refuse
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
 
-MOST = 1 << 29  # log-likelihoods held at a time: 4 GiB
+MOST = 1 << 28  # draws times rows, 12 bytes each: 3 GiB
+SHOWN = 20  # rows whose probabilities are listed
+PREDICTIVE = 1 << 31  # the stream of predictive draws, beyond those of the chains
 
 
 @contextmanager
@@ -40,30 +46,84 @@ def arviz_1() -> bool:
     return int(version("arviz").split(".")[0]) >= 1
 
 
-def to_arviz(model: Model, X: Any = None, y: Any = None) -> Any:
-    """Draws in ArviZ's form; with rows and labels also the log-likelihood of each under every draw."""
+def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False) -> Any:
+    """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood."""
     posterior, trace = model.posterior_, model.trace_
     refuse(posterior.no_chains)
-    if (X is None) != (y is None):
-        raise ValueError("to_arviz takes rows and their labels together, for their log-likelihood, or neither.")
-    values, dims, coords = posterior.variables(model)
+    if X is None and y is not None:
+        raise ValueError("to_arviz got labels without their rows; give both, to_arviz(X, y), or neither.")
+    values, dims, coords = posterior.variables(model, raw)
     groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
     if X is not None:
-        rows, codes, labels = model._observed(X, y)
-        _check_room(len(codes), trace.size)
-        pointwise = posterior.log_likelihood(rows, codes).reshape(*trace.shape, len(codes))
-        groups |= {"log_likelihood": {"y": pointwise}, "observed_data": {"y": labels}}
-        dims, coords = dims | {"y": ["row"]}, coords | {"row": np.arange(len(codes))}
+        n = _num_samples(X)
+        _check_room(n, trace.size)
+        rows, codes = (model._rows(X), None) if y is None else model._observed(X, y)
+        found = _predicted(posterior.log_predictive(rows), n, trace.shape, codes, _generator(model))
+        values["probability"] = found.probability
+        groups["posterior_predictive"] = {"y": found.drawn}
+        if codes is not None:
+            groups |= {"log_likelihood": {"y": found.log_likelihood}, "observed_data": {"y": codes}}
+        dims = dims | {"probability": ["at", "class"], "y": ["row"]}
+        coords = coords | {"at": _shown(n), "row": np.arange(n)}
+    if not values:
+        raise ValueError(
+            "nothing but predictions is identified in learned directions: give rows, to_arviz(X, y), for their "
+            "probabilities, or raw=True for directions, log-weights and scales as they were drawn."
+        )
     with arviz_for("to_arviz") as arviz:
         if arviz_1():
             return arviz.from_dict(groups, coords=coords, dims=dims)
         return arviz.from_dict(**groups, coords=coords, dims=dims)
 
 
+class _Predicted(NamedTuple):
+    """What every draw makes of the rows."""
+
+    probability: Array  # (chain, draw, at, class), of the rows that are shown
+    drawn: npt.NDArray[np.int32]  # (chain, draw, row), a class
+    log_likelihood: Array | None  # (chain, draw, row), of the class that was observed
+
+
+def _predicted(
+    blocks: Iterable[Array], n: int, chains: tuple[int, ...], codes: Codes | None, rng: np.random.Generator
+) -> _Predicted:
+    """From log-probabilities (rows, S, K) of runs of rows."""
+    S, start, shown, probability = math.prod(chains), 0, _shown(n), []
+    drawn = np.empty((S, n), np.int32)
+    log_likelihood = None if codes is None else np.empty((S, n))
+    for block in blocks:
+        stop = start + len(block)
+        share = np.exp(block)
+        probability.append(share[shown[(start <= shown) & (shown < stop)] - start])
+        below = rng.random(share.shape[:2])[..., None] * share.sum(axis=2, keepdims=True)
+        drawn[:, start:stop] = (np.cumsum(share, axis=2)[..., :-1] <= below).sum(axis=2).T
+        if codes is not None and log_likelihood is not None:
+            mine = codes[start:stop, None, None]
+            log_likelihood[:, start:stop] = np.take_along_axis(block, mine, axis=2)[..., 0].T
+        start = stop
+    some = np.concatenate(probability).swapaxes(0, 1)
+    return _Predicted(
+        some.reshape(*chains, *some.shape[1:]),
+        drawn.reshape(*chains, n),
+        None if log_likelihood is None else log_likelihood.reshape(*chains, n),
+    )
+
+
+def _shown(n: int) -> npt.NDArray[np.intp]:
+    """The rows, of so many, whose probabilities are listed."""
+    return np.linspace(0, n - 1, min(SHOWN, n)).round().astype(np.intp)
+
+
+def _generator(model: Model) -> np.random.Generator:
+    """A stream of `random_state` that no chain of the fit has used."""
+    return np.random.default_rng(np.random.SeedSequence(model._run_settings()[0].entropy, spawn_key=(PREDICTIVE,)))
+
+
 def _check_room(n_rows: int, n_draws: int) -> None:
-    """Refuse a log-likelihood that no machine should be asked to hold without notice."""
+    """Refuse what no machine should be asked to hold without notice."""
     if n_rows * n_draws > MOST:
         raise ValueError(
-            f"the log-likelihood of {n_rows:,} rows under {n_draws:,} draws takes {n_rows * n_draws / 2**27:,.1f} GiB. "
-            f"Give {MOST // n_draws:,} rows or fewer, spread over the data, or none for the draws alone."
+            f"predictions and log-likelihoods of {n_rows:,} rows under {n_draws:,} draws take "
+            f"{12 * n_rows * n_draws / 2**30:,.1f} GiB. Give {MOST // n_draws:,} rows or fewer, spread over the data, "
+            "or none for the draws alone."
         )

@@ -113,10 +113,11 @@ class Posterior(ABC):
         refuse(self.no_interval)
         return equal_tailed(self.probabilities(rows), prob)
 
-    def log_likelihood(self, rows: Any, codes: Codes) -> Array:
-        """Log-likelihood (S, n) of the class of each row under every draw."""
-        with np.errstate(divide="ignore"):
-            return np.log(of_class(self.probabilities(rows), codes))
+    def log_predictive(self, rows: Any) -> Iterator[Array]:
+        """Logarithms (rows, S, K) of what each draw of the chains makes of the prediction of runs of rows."""
+        for block in self.probabilities(rows):
+            with np.errstate(divide="ignore"):
+                yield np.log(block)
 
     @abstractmethod
     def size(self, model: Any) -> str:
@@ -149,8 +150,8 @@ class Posterior(ABC):
         """The columns of `explain` for one row."""
         raise ValueError(self.no_race)
 
-    def variables(self, model: Any) -> Variables:
-        """The draws, for ArviZ."""
+    def variables(self, model: Any, raw: bool) -> Variables:
+        """Draws that are identified without any row, for ArviZ; if raw, also those that are not."""
         raise ValueError(self.no_chains)
 
     def quantities(self, model: Any) -> Quantities:
@@ -191,13 +192,3 @@ def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
     tail = (1 - prob) / 2
     lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
     return lower, upper
-
-
-def of_class(blocks: Iterable[Array], codes: Codes) -> Array:
-    """Of blocks (rows, S, K), what belongs to the class of each row: (S, n)."""
-    start, own = 0, []
-    for block in blocks:
-        mine = codes[start : start + len(block)]
-        own.append(np.take_along_axis(block, mine[:, None, None], axis=2)[:, :, 0].T)
-        start += len(block)
-    return np.concatenate(own, axis=1)

@@ -14,7 +14,7 @@ from plackett.directions.gates import Gates
 from plackett.directions.summary import components, explanation
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
-from plackett.posterior.base import Codes, Quantities, RacePosterior, Table, Variables, of_class
+from plackett.posterior.base import Quantities, RacePosterior, Table, Variables
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.weights import CHUNK, NO_CHAINS
 
@@ -121,12 +121,23 @@ class DirectionDraws(RacePosterior):
         (lower, upper), probability = super().interval(rows, prob), self.predict(rows)
         return np.minimum(lower, probability), np.maximum(upper, probability)
 
-    def log_likelihood(self, rows: MappedRows, codes: Codes) -> Array:
-        """Log-likelihood (S, n) of the class of each row under every single draw."""
+    def log_predictive(self, rows: MappedRows) -> Iterator[Array]:
+        """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s ∝ mode·draw_s/average: a draw instead of the average.
+
+        The mode has seen every row and has no draws of its own; so its log-odds are taken to vary as those of the draws
+        do about their average. Were it left as it is, leaving a row out would not touch it: leave-one-out would come
+        out near the loss on rows seen.
+        """
         Z, (C, D, K, M) = rows.features.standardised(rows.X), self.log_weights.shape
         step = max(1, CHUNK // (C * D * M))
-        blocks = (probabilities(self, Z[i : i + step]).reshape(C * D, -1, K) for i in range(0, len(Z), step))
-        return np.log(of_class((block.transpose(1, 0, 2) for block in blocks), codes))
+        for some in (Z[i : i + step] for i in range(0, len(Z), step)):
+            probability = probabilities(self, some).reshape(C * D, -1, K).transpose(1, 0, 2)
+            if self.mode_directions is not None and self.mode_log_weights is not None:
+                mode = DirectionDraws(self.mode_directions[None, None], self.mode_log_weights[None, None], np.empty(0))
+                ratio = np.maximum(probability, SMALLEST) / np.maximum(probability.mean(axis=1), SMALLEST)[:, None]
+                varied = sharpened(probabilities(mode, some)[0, 0][:, None] * ratio, 1.0)
+                probability = self.mode_weight * varied + (1 - self.mode_weight) * probability
+            yield log_sharpened(probability, self.power)
 
     def size(self, model: Any) -> str:
         """Classes and components."""
@@ -152,8 +163,10 @@ class DirectionDraws(RacePosterior):
         x, gates = model._rows(row).X[0], model.features_
         return explanation(model.readable_draw_, self.votes, gates, x, model.classes_, model._covariates())
 
-    def variables(self, model: Any) -> Variables:
-        """For the columns that directions are sampled on, covariates or principal axes."""
+    def variables(self, model: Any, raw: bool) -> Variables:
+        """Nothing but predictions is identified; what was drawn is for the columns of z, covariates or their axes."""
+        if not raw:
+            return Variables({}, {}, {"class": model.classes_})
         values = {"direction": self.directions, "log_weight": self.log_weights, "scale": self.scales}
         dims = {"direction": ["component", "column"], "log_weight": ["class", "component"], "scale": ["column"]}
         M, r = self.directions.shape[2:]
@@ -167,8 +180,13 @@ class DirectionDraws(RacePosterior):
 
 def sharpened(probability: Array, power: float) -> Array:
     """p^κ/Σ_l p_l^κ over the last axis."""
+    return np.exp(log_sharpened(probability, power))
+
+
+def log_sharpened(probability: Array, power: float) -> Array:
+    """κ ln p − ln Σ_l p_l^κ over the last axis."""
     log = power * np.log(np.maximum(probability, SMALLEST))
-    result: Array = np.exp(log - logsumexp(log, axis=-1, keepdims=True))
+    result: Array = log - logsumexp(log, axis=-1, keepdims=True)
     return result
 
 

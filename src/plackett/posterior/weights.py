@@ -214,10 +214,12 @@ class Draws(SampledWeights):
         """Whether the chains agree."""
         return agreement(model.diagnostics_)
 
-    def variables(self, model: Any) -> Variables:
-        """Weights, their logarithms and the shape."""
-        values = {"log_weight": self.log_weights, "weight": np.exp(self.log_weights), "shape": self.shape}
-        dims = {name: ["class", "feature"] for name in ("log_weight", "weight")}
+    def variables(self, model: Any, raw: bool) -> Variables:
+        """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
+        values = {"weight": np.exp(self.log_weights)} | ({"log_weight": self.log_weights} if raw else {})
+        dims = {name: ["class", "feature"] for name in values}
+        if np.ptp(self.shape) > 0:
+            values["shape"] = self.shape
         return Variables(values, dims, {"class": model.classes_, "feature": model._feature_names()})
 
     def quantities(self, model: Any) -> Quantities:
