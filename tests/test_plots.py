@@ -91,6 +91,7 @@ def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gi
         (plots.trace, (gibbs,)),
         (plots.rank, (gibbs,)),
         (plots.relevance, (learned,)),
+        (plots.contributions, (learned, iris[0].iloc[0])),
     ]
     calls.append((plots.path, (regularization_path(*iris, shapes=[1.0, 0.5]),)))
     assert {function.__name__ for function, _ in calls} == set(plots.__all__)
@@ -102,6 +103,7 @@ def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gi
         new = function(*arguments)
         assert len(plt.get_fignums()) == len(before) + 1 and new.figure.number == plt.get_fignums()[-1]
         new.figure.canvas.draw()
+        plt.close("all")
 
 
 def test_many_classes_and_troublesome_names_are_drawn(many):

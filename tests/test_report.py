@@ -14,6 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.explain import explain
 from plackett.output.html import text
 from plackett.posterior.diagnostics import Diagnostics, Measures
 from plackett.report import write, write_report
@@ -161,7 +162,7 @@ def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
     with pytest.warns(UserWarning):
         logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
     page = report(logit, iris[0], iris[1], tmp_path)
-    assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page
+    assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page and 'id="contributions"' in page
     assert "Inference: holmes-held, 2 chains of 30 draws after 30 of tuning." in page
 
 
@@ -231,6 +232,12 @@ def test_learned_directions_have_a_report(iris, tmp_path):
     order = np.argsort(-clf.relevance_)
     assert [tuple(row) for row in rows] == [(iris[0].columns[f], number(clf.relevance_[f])) for f in order]
     assert 'id="trace"' in page and 'id="race"' not in page
+    assert f"<h1>Predicting {iris[1].name} from 4 columns: {len(iris[0][::2])} rows</h1>" in page
+    entropy = -(clf.predict_proba(iris[2]) * np.log(clf.predict_proba(iris[2]))).sum(axis=1)
+    why = explain(clf, iris[2].iloc[[int(np.argmax(entropy))]])
+    drawn = page[page.index('<figure id="contributions"') :]
+    assert f"to the log-odds of {why.attrs['class']} for Row" in drawn
+    assert f"{why['feature'][0]} = {why['value'][0]}: {why['contribution'][0]:+.2f}" in drawn
     assert "Inference: Gibbs, 2 chains of 8 draws after 8 of tuning." in page and "Hamilton" not in page
     settings = dict(row for row in Tables(page).tables["Settings"][1:])
     assert settings["inference__draws"] == settings["inference__tune"] == "8"

@@ -1,4 +1,4 @@
-"""Why this class? One prediction taken apart as the race of section 3.1; numbers only, `plots.race` draws them."""
+"""Why this class? One prediction taken apart, as the race of section 3.1 or by columns; `plots` draws the numbers."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
 
 
 def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame:
-    """Why one row is predicted as it is: which competitor (feature) wins its race for which team (class), how surely.
+    """Why one row is predicted as it is, by columns of the table; of named features, by who wins its race.
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier
+    classifier : PlackettLuceClassifier or SparseLogitClassifier
         A fitted model.
     row : Series, dict, data frame or sparse matrix of one row, (d,) array or text
         The row to explain.
@@ -75,29 +75,48 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x), the largest first; the probabilities sum to 1. Of
-        sparse features those are listed that are not zero in this row.
-        With draws to judge by (not EM) also ``lower`` and ``upper`` of an equal-tailed interval.
+        Of learned directions and of a logit, what each column contributes to the log-odds ln p − ln(1 − p) of the
+        predicted class: ``feature``, its ``value`` in this row, ``contribution``, ``lower`` and ``upper`` of an
+        equal-tailed interval (NaN after EM), the largest contribution first. Contributions are against a reference
+        row, and add up: ``attrs["reference"] + contribution.sum()`` is ``attrs["prediction"]``, the log-odds of
+        ``attrs["class"]`` under `predict_proba`. ``attrs["reference_row"]`` has the reference row and
+        ``attrs["reference_is"]`` says which it is. The indicators of a text column are one line.
 
-        Learned directions have no named competitors. Of them, a row for each ``component`` of the draw that predicts
-        most like the average and each ``covariate``: the component's ``gate`` (how much it has to say here), the class
-        it ``votes for`` and with which share, ``vote``, and by how much the covariate ``opens`` or shuts the gate.
+        Of fixed features, ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x) that this competitor wins for
+        this team, the largest first; the probabilities sum to 1. Of sparse features those are listed that are not zero
+        in this row. With draws to judge by (not EM) also ``lower`` and ``upper``.
+
+    Notes
+    -----
+    A contribution is (x_f − x⁰_f) ∫ ∂F/∂x_f along the straight line from the reference row x⁰ to x, F being the
+    log-odds of the prediction that is made, with all that is averaged, stacked and sharpened in it. Where covariates
+    are taken as normal scores the line is straight on their scale. Intervals hold the same contribution under what
+    each draw by itself would predict.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_iris
     >>> from plackett import PlackettLuceClassifier
     >>> from plackett.explain import explain
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> clf = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
+    >>> clf = PlackettLuceClassifier("em").fit(X, y)
     >>> why = explain(clf, X.iloc[0])
+    >>> p = clf.predict_proba(X[:1])[0, why.attrs["class"]]
+    >>> bool(np.isclose(why.attrs["reference"] + why.contribution.sum(), np.log(p / (1 - p))))
+    True
+    >>> paper = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
+    >>> why = explain(paper, X.iloc[0])
     >>> int(why["class"][0]), round(float(why["probability"].sum()), 6)
     (0, 1.0)
     """
     import pandas as pd
 
     check_is_fitted(classifier)
-    return pd.DataFrame(classifier.posterior_.explain(classifier, one_row(row), check_prob(prob)))
+    columns, attributes = classifier.posterior_.explain(classifier, one_row(row), check_prob(prob))
+    frame = pd.DataFrame(columns)
+    frame.attrs.update(attributes)
+    return frame
 
 
 def one_row(row: Any) -> Any:

@@ -100,6 +100,26 @@ class Gates(TransformerMixin, BaseEstimator):
         """The rows z that the directions see."""
         return standardise(X, self.mean, self.scale, self.rotation, self.knots)
 
+    def on_scale(self, X: Array) -> Array:
+        """The rows as the directions see them, but by covariate; zero where one says nothing."""
+        return np.nan_to_num(standardise(X, self.mean, self.scale, knots=self.knots))
+
+    def along_covariates(self, slopes: Array) -> Array:
+        """Slopes (…, r) by the columns of z as slopes (…, d) by standardised covariates, zero for constant ones."""
+        found = slopes if self.rotation is None else slopes @ self.rotation.T
+        return np.where(np.isfinite(self.scale), found, 0.0)
+
+    def reference(self) -> tuple[Array, str]:
+        """The row where z = 0, and what it is in words."""
+        if self.knots is None:
+            return self.mean, "the mean of every column"
+        known = np.isfinite(self.knots[0])
+        row = [
+            np.interp(score, scores[some], values[some])
+            for score, scores, values, some in zip(self.mean, self.knots[1], self.knots[0], known, strict=True)
+        ]
+        return np.array(row), "the value of every column whose normal score is the average, about its median"
+
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Draw and component of each gate."""
         S, M = self.offsets.shape

@@ -1,4 +1,4 @@
-"""Reading learned directions: which covariates matter, what the components say, and why a row is predicted so."""
+"""Reading learned directions: which covariates matter, and what the components say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from plackett.directions.gates import Gates
 from plackett.directions.task import Task
-from plackett.features.standardise import standardise
 from plackett.model.race import Array
 
 if TYPE_CHECKING:
@@ -37,15 +36,9 @@ def relevance(gates: Gates, task: Task) -> Array:
     share /= share.sum(axis=1, keepdims=True)
     total = np.zeros(len(gates.mean))
     for part, directions in zip(share, gates.directions, strict=True):
-        beta = along_covariates(directions, gates)
+        beta = gates.along_covariates(directions)
         total += np.sqrt(part @ (beta - part @ beta) ** 2)
     return total / len(share)
-
-
-def along_covariates(directions: Array, gates: Gates) -> Array:
-    """Directions (M, r) for the standardised covariates, (M, d)."""
-    beta = directions if gates.rotation is None else directions @ gates.rotation.T
-    return np.where(np.isfinite(gates.scale), beta, 0.0)
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def _gate(gates: Gates, s: int, X: Array) -> Array:
 
 def _directions(shown: ReadableDraw, gates: Gates) -> Array:
     """(M, d), from their mean by share: a vector common to all components changes nothing."""
-    beta = along_covariates(gates.directions[shown.draw], gates)
+    beta = gates.along_covariates(gates.directions[shown.draw])
     return beta - shown.share @ beta
 
 
@@ -93,15 +86,6 @@ def components(
     return _by_covariate(
         "share", shown.share, votes[shown.draw], classes, names, "direction", _directions(shown, gates)
     )
-
-
-def explanation(
-    shown: ReadableDraw, votes: Array, gates: Gates, x: Array, classes: npt.NDArray[Any], names: npt.NDArray[Any]
-) -> Table:
-    """The same for one row: how far each gate is open, and how much each covariate opens it, z_f (β_jf − mean)."""
-    gate = _gate(gates, shown.draw, x[None])[0]
-    z = np.nan_to_num(standardise(x[None], gates.mean, gates.scale, knots=gates.knots)[0])
-    return _by_covariate("gate", gate, votes[shown.draw], classes, names, "opens", z * _directions(shown, gates))
 
 
 def _by_covariate(

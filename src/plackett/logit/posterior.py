@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from plackett.model.race import Array
-from plackett.posterior.base import Estimates, Posterior, Quantities, Variables
+from plackett.posterior.base import Estimates, Explanation, Posterior, Quantities, Variables
+from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement, measures
+from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK
 
 ACTIVE = 0.1  # of log-odds by a standard deviation of the covariate: what is more matters
@@ -31,7 +33,10 @@ class LogitDraws(Posterior):
     """
 
     model_name = "sparse Bayesian multinomial logit"
-    no_race = "only a Plackett–Luce model is a race between features; a sparse logit is not. Read its coef_ instead."
+    no_race = (
+        "only a Plackett–Luce model is a race between features; a sparse logit is not. Read its coef_, or "
+        "plots.contributions for one row."
+    )
 
     coef: Array = field(repr=False)
     intercept: Array = field(repr=False)
@@ -101,6 +106,18 @@ class LogitDraws(Posterior):
         what = "coefficients", f"log-odds per {unit}", reading, names
         active = (np.abs(draws) > ACTIVE).mean(axis=0)
         return Estimates(*what, "median", np.median(draws, axis=0), draws.mean(axis=0), draws, active, measured, 3)
+
+    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+        """What each column contributes, from the row of means; every class votes for itself."""
+        (x,) = rows = model._rows(row)
+        K, d = self.coef.shape[2:]
+        coef, intercept = self.coef.reshape(-1, K, d), self.intercept.reshape(-1, K)
+        away, S = np.where(np.isfinite(model.scale_), x - model.mean_, 0.0), len(coef)
+        votes, k = np.broadcast_to(np.eye(K), (S, K, K)), int(np.argmax(self.predict(rows)[0]))
+        line = Mixture(intercept + coef @ model.mean_, coef @ away, votes, np.full(S, 1 / S))
+        found = contributions(line, k, coef, lambda slopes: away * slopes)
+        what = "the mean of every column" if model.standardize else "zero in every column: standardize=False"
+        return reasons(model, found, k, x, (model.mean_, what), prob)
 
     def variables(self, model: Any, raw: bool) -> Variables:
         """Coefficients, intercepts and the penalty, all of which are identified."""

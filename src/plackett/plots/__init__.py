@@ -8,10 +8,11 @@ or features the most telling ones are drawn, and the picture says how many.
 from plackett.plots.chains import rank, trace
 from plackett.plots.estimates import path, relevance, weights
 from plackett.plots.prediction import calibration, decision_boundary, roc
-from plackett.plots.row import probabilities, race
+from plackett.plots.row import contributions, probabilities, race
 
 __all__ = [
     "calibration",
+    "contributions",
     "decision_boundary",
     "path",
     "probabilities",

@@ -1,4 +1,4 @@
-"""One row: the probabilities of its classes, and the race behind them."""
+"""One row: the probabilities of its classes, and what is behind them: a race, or what its columns contribute."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.explain import one_row, win_probabilities
+from plackett.explain import explain, one_row, win_probabilities
 from plackett.plots.style import HATCHES, REST, axes, colour, label, marker, of
+from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
     from plackett.estimator import Classifier
+
+PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked beside log-odds
+APART = 0.24  # of the width: marks that are nearer are left out
 
 
 def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
@@ -105,3 +109,80 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
     columns = 2 if max(len(name) for *_, name in parts) <= 16 else 1
     ax.legend(handles=keys, fontsize="small", ncols=columns, frameon=False, handleheight=1.2, **below)
     return ax
+
+
+def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
+    """What each column contributes to the log-odds of the predicted class, from a reference row to the prediction.
+
+    Bars follow each other from the log-odds of the reference row, at the top, to those of the prediction;
+    `plackett.explain.explain` gives the numbers. A bar in the colour of the class speaks for it, a grey one against it.
+    Lines are intervals of single contributions.
+
+    Parameters
+    ----------
+    classifier : PlackettLuceClassifier or SparseLogitClassifier
+        A fitted model, of learned directions or a logit; `race` is for fixed features.
+    row : Series, dict, data frame of one row or (d,) array
+        The row to explain.
+    prob : float
+        Probability of the intervals; EM has none.
+    n : int
+        Columns with a bar of their own: those that contribute most. The others share one.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(classifier)
+    refuse(classifier.posterior_.no_contributions)
+    why = explain(classifier, row, prob)
+    ax = axes(ax)
+    own, said = why.attrs["class"], label(why.attrs["class"], 22)
+    k = classifier.classes_.tolist().index(own)
+    drawn = why.head(n if len(why) > n + 1 else len(why))
+    parts = drawn["contribution"].to_numpy()
+    names = [_with_value(*pair) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
+    if len(drawn) < len(why):
+        parts = np.append(parts, why["contribution"][len(drawn) :].sum())
+        names.append(f"{len(why) - len(drawn)} others")
+    starts, places = why.attrs["reference"] + np.append(0, np.cumsum(parts[:-1])), np.arange(len(parts))
+    ax.barh(places, parts, left=starts, height=0.6, color=[colour(k) if part > 0 else REST for part in parts])
+    ends, band = np.append(starts, why.attrs["prediction"]), ""
+    reach = [ends.min(), ends.max()]
+    if not drawn["lower"].isna().any():
+        left, right = (starts[: len(drawn)] + drawn[side] for side in ("lower", "upper"))
+        ax.hlines(places[: len(drawn)], left, right, color=ax.xaxis.label.get_color(), linewidth=1.2)
+        reach, band = [min(reach[0], left.min()), max(reach[1], right.max())], f",\n{100 * prob:g} % intervals"
+    ax.vlines(ends[1:-1], places[:-1], places[1:], color=REST, linewidth=0.8)
+    for end, style in ((ends[0], ":"), (ends[-1], "-")):
+        ax.axvline(end, color=REST, linestyle=style, linewidth=1.0, zorder=0)
+    ax.set_yticks(places, names)
+    ax.set_ylim(len(parts) - 0.4, -0.6)
+    margin = 0.04 * (reach[1] - reach[0]) or 1.0
+    ax.set_xlim(reach[0] - margin, reach[1] + margin)
+    first, last = 1 / (1 + np.exp(-ends[[0, -1]]))
+    ax.set_xlabel(f"log-odds of {said}{band}")
+    ax.set_title(f"predicted {last:.3f}\nreference {first:.3f} (dotted)", fontsize="medium")
+    _mark_probabilities(ax)
+    return ax
+
+
+def _with_value(name: Any, value: Any) -> str:
+    """A column and what the row holds there, in one label."""
+    held = f"{value:.4g}" if isinstance(value, float) else label(value, 10)
+    return f"{label(name, 24 - len(held))} = {held}"
+
+
+def _mark_probabilities(ax: Any) -> None:
+    """Round probabilities above an axis of log-odds, as far apart as can be read."""
+    low, high = ax.get_xlim()
+    marks: list[float] = []
+    for p in sorted(PROBABILITIES, key=lambda p: abs(p - 0.5)):
+        place = np.log(p / (1 - p))
+        if low <= place <= high and all(abs(place - np.log(q / (1 - q))) > APART * (high - low) for q in marks):
+            marks.append(p)
+    top = ax.secondary_xaxis("top")
+    top.set_xticks([np.log(p / (1 - p)) for p in marks], [f"{p:g}" for p in marks])
+    top.set_xlabel("probability")

@@ -71,6 +71,13 @@ class Variables(NamedTuple):
     coords: Table
 
 
+class Explanation(NamedTuple):
+    """Why one row is predicted as it is: the columns of a table, and what belongs to it as a whole, by name."""
+
+    columns: Table
+    attributes: dict[str, Any]
+
+
 class Quantities(NamedTuple):
     """What can be followed along the chains: `scalars` by name, each a title and (chain, draw), and a table.
 
@@ -94,6 +101,7 @@ class Posterior(ABC):
     no_chains: ClassVar[str | None] = None
     no_estimates: ClassVar[str | None] = None
     no_race: ClassVar[str | None] = None
+    no_contributions: ClassVar[str | None] = None
 
     @property
     @abstractmethod
@@ -146,9 +154,9 @@ class Posterior(ABC):
         """Which features compete in one row (1, p), and Pr(C=j, Y=k | x) of them under every draw, (S, K, …)."""
         raise ValueError(self.no_race)
 
-    def explain(self, model: Any, row: Any, prob: float) -> Table:
-        """The columns of `explain` for one row."""
-        raise ValueError(self.no_race)
+    @abstractmethod
+    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+        """What `explain` says of one row: its race, or what columns contribute where no feature has a name."""
 
     def variables(self, model: Any, raw: bool) -> Variables:
         """Draws that are identified without any row, for ArviZ; if raw, also those that are not."""

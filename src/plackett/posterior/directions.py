@@ -11,11 +11,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.directions.gates import Gates
-from plackett.directions.summary import components, explanation
+from plackett.directions.summary import components
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
-from plackett.posterior.base import Quantities, RacePosterior, Table, Variables
+from plackett.posterior.base import Explanation, Quantities, RacePosterior, Table, Variables
+from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
+from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK, NO_CHAINS
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class DirectionDraws(RacePosterior):
     """
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
-    no_race = f"{NAMELESS}, so none can be said to win. plackett.explain.explain shows those of one draw."
+    no_race = f"{NAMELESS}, so none can be said to win. plots.contributions draws what speaks for a row's class."
 
     directions: Array = field(repr=False)
     log_weights: Array = field(repr=False)
@@ -158,10 +160,17 @@ class DirectionDraws(RacePosterior):
         columns = {"covariate": model._covariates()[order], "relevance": model.relevance_[order]}
         return "most relevant covariates", columns
 
-    def explain(self, model: Any, row: Any, prob: float) -> Table:
-        """The components of one draw, and how far each is opened or shut by each covariate."""
-        x, gates = model._rows(row).X[0], model.features_
-        return explanation(model.readable_draw_, self.votes, gates, x, model.classes_, model._covariates())
+    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+        """What each column contributes, from a row in the middle of the data on the scale that the directions see."""
+        rows = model._rows(row)
+        gates, k = rows.features, int(np.argmax(self.predict(rows)[0]))
+        z = gates.on_scale(rows.X)[0]
+        change = gates.directions @ (z if gates.rotation is None else z @ gates.rotation)
+        votes, share = self.votes.transpose(0, 2, 1), self._pooled()[2]
+        smallest = SMALLEST * votes.shape[1]  # `weights` are votes over the number of components
+        line = Mixture(gates.offsets, change, votes, share, self.mode_directions is not None, self.power, smallest)
+        found = contributions(line, k, gates.directions, lambda slopes: z * gates.along_covariates(slopes))
+        return reasons(model, found, k, rows.X[0], gates.reference(), prob)
 
     def variables(self, model: Any, raw: bool) -> Variables:
         """Nothing but predictions is identified; what was drawn is for the columns of z, covariates or their axes."""

@@ -15,7 +15,7 @@ from plackett.engines import Features
 from plackett.features.mapped import transform
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
-from plackett.posterior.base import Codes, Estimates, Quantities, RacePosterior, Table, Variables, averaged
+from plackett.posterior.base import Codes, Estimates, Explanation, Quantities, RacePosterior, Table, Variables, averaged
 from plackett.posterior.diagnostics import agreement
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
@@ -32,6 +32,8 @@ MANY = 1 << 24  # probabilities from which compiled code averages them
 
 class WeightPosterior(RacePosterior):
     """Normalised weights λ̄ of fixed features, as draws that stand for the distribution."""
+
+    no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
 
     @abstractmethod
     def flat_draws(self) -> Array:
@@ -81,7 +83,7 @@ class WeightPosterior(RacePosterior):
         active: Array = (draws > ACTIVE / mean.size).mean(axis=0, dtype=np.float64)
         return _estimates(model, "median", np.median(draws, axis=0), draws, active, measured)
 
-    def explain(self, model: Any, row: Any, prob: float) -> Table:
+    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
         """Competitors by their probability of winning the race, the most probable first."""
         competing, shares = self.wins(model._rows(row)[:])
         K, p = shares.shape[1:]
@@ -95,7 +97,7 @@ class WeightPosterior(RacePosterior):
             lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
             columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
         order = np.argsort(-columns["probability"], kind="stable")
-        return {name: column[order] for name, column in columns.items()}
+        return Explanation({name: column[order] for name, column in columns.items()}, {})
 
 
 def _estimates(

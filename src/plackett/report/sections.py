@@ -291,6 +291,20 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
                 4.4,
             )
         )
+    elif classifier.posterior_.no_contributions is None:
+        why = explain(classifier, row, PROB)
+        said = why.attrs["class"]
+        best = "; ".join(f"{w.feature} = {w.value}: {w.contribution:+.2f}" for w in why.head(4).itertuples())
+        pictures.append(
+            figure(
+                "contributions",
+                lambda ax: plots.contributions(classifier, row, prob=PROB, ax=ax),
+                f"What each column contributes to the log-odds of {said} for {title}. {best}.",
+                f"{title}: from a reference row, {why.attrs['reference_is']}, to the prediction. Each bar is what a "
+                f"column adds to the log-odds of {said}, or in grey takes from them.",
+                1.9 + 0.25 * min(11, len(why)),
+            )
+        )
     body = [
         paragraph("The rows with the most even probabilities (largest entropy) among those above."),
         table("The most uncertain rows", columns, rows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 CITATION = """\
 C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.
 Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UAI), 84–92."""
+
+
+def title(classifier: Classifier, X: Any, y: Any) -> str:
+    """A heading: what is predicted, from how many columns, and the rows of the table."""
+    known = getattr(classifier, "table_", None)
+    target = getattr(y, "name", None) if known is None else known.target
+    columns = X.shape[1] if known is None else len(known.columns)
+    several = f"{columns:,} column{'' if columns == 1 else 's'}"
+    what = f"one of {len(classifier.classes_)} classes" if target is None else target
+    return f"Predicting {what} from {several}: {len(X):,} rows"
 
 
 def model(classifier: Classifier) -> str:

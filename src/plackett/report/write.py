@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.data.columns import as_frame
 from plackett.data.entry import taken
 from plackett.output.files import check_folder, whole_file
-from plackett.report import sections
+from plackett.report import sections, words
 from plackett.report.markup import page, paragraph
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def write_report(
     out_path : path
         The file to write.
     title : str, optional
-        Heading of the report.
+        Heading of the report; by default what is predicted from how many columns and rows.
     test : (DataFrame, Series), optional
         Rows and labels that were held out of the fit. Predictions are judged on them; without them, on the rows of the
         fit, and the report says so.
@@ -83,7 +83,7 @@ def write_report(
         sections.uncertain(classifier, judged),
         sections.colophon(classifier),
     ]
-    name = title or f"{type(classifier).__name__}: {getattr(y, 'name', None) or 'report'}"
+    name = title or words.title(classifier, X, y)
     errors = np.mean(judged.predicted(classifier.classes_) != judged.y)
     which = "held-out rows" if judged.held_out else "rows of the fit itself"
     lead = paragraph(f"{errors:.1%} errors on {len(rows):,} {which}, {len(classifier.classes_)} classes.", "quiet")

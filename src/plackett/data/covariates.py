@@ -1,0 +1,101 @@
+"""Columns as people know them: a number, or the indicators of one text column together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plackett.data.columns import Category
+from plackett.model.race import Array
+
+OTHER = "other"  # a level that is none of those known
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """A column that was a number or a text, and where its numbers are among those that a classifier takes.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    places : tuple of int
+        Where its numbers are.
+    levels : dict, optional
+        Of a text column, what these are at each level.
+    usual : str, optional
+        Of a text column, the most frequent level in training, where it is known.
+    """
+
+    name: str
+    places: tuple[int, ...]
+    levels: dict[str, tuple[float, ...]] | None = None
+    usual: str | None = None
+
+    def value(self, x: Array) -> Any:
+        """What one row (d,) of numbers holds in this column."""
+        held = x[list(self.places)]
+        if self.levels is None:
+            return float(held[0])
+        return next((level for level, numbers in self.levels.items() if np.allclose(held, numbers)), OTHER)
+
+
+def covariates_of(model: Any) -> list[Covariate]:
+    """The columns of a fitted model's table where it knows one; else indicators are those named ``column=level``."""
+    table = getattr(model, "table_", None)
+    if table is None:
+        return by_names([str(name) for name in model._covariates()])
+    found, start = [], 0
+    for column in table.columns:
+        names = column.names()
+        if isinstance(column, Category):
+            found.append(_category(column, start))
+        else:
+            found += [Covariate(name, (start + j,)) for j, name in enumerate(names)]
+        start += len(names)
+    return found
+
+
+def _category(column: Category, start: int) -> Covariate:
+    """Levels as `Category.encode` writes them; a missing one is a level where there were any in training."""
+    shown = dict(zip(column.levels, column.shares, strict=True))
+    if len(shown) == 2:
+        del shown[column.levels[0]]
+    marked = (0.0,) * column.indicator
+    levels = {level: (*(float(level == other) for other in shown), *marked) for level in column.levels}
+    if column.indicator:
+        levels[MISSING] = (*shown.values(), 1.0)
+    usual = column.levels[int(np.argmax(column.shares))]
+    return Covariate(column.name, tuple(range(start, start + len(shown) + len(marked))), levels, usual)
+
+
+def by_names(names: Sequence[str]) -> list[Covariate]:
+    """Two or more columns ``home=town``, ``home=farm`` are the levels of one; all others are numbers."""
+    groups: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        column, equals, level = name.partition("=")
+        if equals and column and level:
+            groups.setdefault(column, []).append(j)
+    together = {places[0]: (column, places) for column, places in groups.items() if len(places) > 1}
+    members = {j for _, places in together.values() for j in places}
+    found = []
+    for j, name in enumerate(names):
+        if j in together:
+            column, places = together[j]
+            found.append(Covariate(column, tuple(places), _one_hot([names[i].partition("=")[2] for i in places])))
+        elif j not in members:
+            found.append(Covariate(name, (j,)))
+    return found
+
+
+def _one_hot(levels: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    return {level: tuple(float(level == other) for other in levels) for level in levels}
+
+
+def summed(parts: Array, covariates: Sequence[Covariate]) -> Array:
+    """Contributions (…, d) of numbers, added up by column."""
+    return np.stack([parts[..., list(column.places)].sum(axis=-1) for column in covariates], axis=-1)

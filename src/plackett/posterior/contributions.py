@@ -1,0 +1,152 @@
+"""Contributions of covariates to the log-odds of one class: gradients of the prediction, integrated along a line.
+
+With F(x) the log-odds under the prediction that is made, covariate f contributes (x_f − x⁰_f) ∫ ∂F/∂x_f dt along the
+straight line from a reference x⁰ to x. Contributions add up to F(x) − F(x⁰), whatever the curvature between. Nothing
+here knows covariates: a prediction depends on them through linear scores, and what comes out are slopes by score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from plackett.model.race import Array
+
+NODES, SHARES = (part / 2 for part in np.polynomial.legendre.leggauss(5))  # of a panel of length 1 about 0
+CLOSE, CLOSE_OF_DRAWS = 1e-6, 1e-2  # what panels of the line may leave of the log-odds, the prediction's and a draw's
+PANELS, NARROWEST = 300, 1e-9  # how many at the most, and how short
+
+
+class Mixture(NamedTuple):
+    """A prediction between two rows: p_s(t) = Σ_j softmax_j(start_sj + t change_sj) votes_sj, 0 ≤ t ≤ 1.
+
+    What predicts is proportional to (Σ_s share_s p_s)^κ. Under one draw it is what the model would say if all draws
+    were like it: (w p_mode + (1 − w) p_s)^κ, where a mode of weight w stands at the end of the draws.
+    """
+
+    start: Array  # (S, M)
+    change: Array  # (S, M)
+    votes: Array  # (S, M, K)
+    share: Array  # (S,)
+    has_mode: bool = False
+    power: float = 1.0  # κ
+    smallest: float = 1e-300  # probabilities are not taken for less
+
+    def probabilities(self, t: Array) -> tuple[Array, Array]:
+        """Softmax (T, S, M) and p (T, S, K) at these places of the line."""
+        scores = self.start + t[:, None, None] * self.change
+        scores -= scores.max(axis=2, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=2, keepdims=True)
+        return scores, np.matmul(scores[:, :, None], self.votes)[:, :, 0]
+
+    def mixed(self, p: Array) -> tuple[Array, Array]:
+        """From p (T, S, K) what predicts, (T, K), and what would under each draw, (T, S', K)."""
+        return np.tensordot(p, self.share, (1, 0)), with_mode(p, self.share[-1] if self.has_mode else None)
+
+
+def with_mode(p: Array, weight: float | None) -> Array:
+    """(1 − w) p_s + w p_mode of every draw s, for p (…, S, K) with the mode as the last of S; all of p without one."""
+    return p if weight is None else (1 - weight) * p[..., :-1, :] + weight * p[..., -1:, :]
+
+
+def log_odds(q: Array, k: int, power: float = 1.0, smallest: float = 1e-300) -> Array:
+    """ln p_k − ln(1 − p_k) of p ∝ q^κ over the last axis."""
+    log = power * np.log(np.maximum(q, smallest))
+    odds: Array = log[..., k] - logsumexp(np.delete(log, k, axis=-1), axis=-1)
+    return odds
+
+
+def slope(q: Array, k: int, power: float, smallest: float) -> Array:
+    """Derivatives of `log_odds` by q."""
+    log = power * np.log(np.maximum(q, smallest))
+    log[..., k] = -np.inf
+    found: Array = -np.exp(log - logsumexp(log, axis=-1, keepdims=True))  # shares of the other classes
+    found[..., k] = 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(q > smallest, power * found / q, 0.0)
+
+
+class Contributions(NamedTuple):
+    """Of each covariate to the log-odds of one class: `reference` and `prediction` at the ends of the line."""
+
+    reference: float
+    prediction: float
+    centre: Array  # (d,): they add up to prediction − reference
+    draws: Array  # (S', d): the same under every draw
+
+
+def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[Array], Array]) -> Contributions:
+    """The log-odds of class k taken apart by covariate.
+
+    `directions` (S, M, r) are the slopes of the scores, and `onto` takes gradients (…, r) to covariates, times their
+    distance from the reference. What the panels leave of a sum is shared out in proportion.
+    """
+    slopes = _by_score(mixture, k)
+    of_point, of_draws = (np.matmul(part[:, None], directions[: len(part)])[:, 0] for part in slopes[:2])
+    of_draws = of_draws + slopes.mode @ directions[-1]
+    ends, ends_of_draws = _odds(mixture, k, mixture.probabilities(np.array([0.0, 1.0]))[1])
+    centre = _exact(onto(of_point.sum(axis=0))[None], ends[1:] - ends[:1])[0]
+    draws = _exact(onto(of_draws), ends_of_draws[1] - ends_of_draws[0])
+    return Contributions(float(ends[0]), float(ends[1]), centre, draws)
+
+
+class Slopes(NamedTuple):
+    """∫ ∂F/∂score dt along a part of the line."""
+
+    point: Array  # (S, M): of the prediction
+    own: Array  # (S', M): under each draw, by its own scores
+    mode: Array  # (S', M): under each draw, by those of the mode
+
+
+def _by_score(mixture: Mixture, k: int) -> Slopes:
+    """Integrals along the line; panels are halved where slopes do not add up to what the log-odds change by."""
+    todo, found = [(0.0, 1.0)], list[Slopes]()
+    while todo:
+        a, b = todo.pop()
+        slopes, close = _panel(mixture, k, a, b)
+        if close or len(todo) + len(found) >= PANELS or b - a < NARROWEST:
+            found.append(slopes)
+        else:
+            todo += [((a + b) / 2, b), (a, (a + b) / 2)]
+    return Slopes(*(np.sum(parts, axis=0) for parts in zip(*found, strict=True)))
+
+
+def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
+    """The integrals from a to b by five nodes, and whether they are close to what the log-odds change by."""
+    softmax, p = mixture.probabilities(np.array([a, *((a + b) / 2 + (b - a) * NODES), b]))
+    odds, odds_of_draws = _odds(mixture, k, p[[0, -1]])
+    softmax, p, weight = softmax[1:-1], p[1:-1], (b - a) * SHARES
+    rising, rising_of_draws = (slope(q, k, mixture.power, mixture.smallest) for q in mixture.mixed(p))
+    n, votes, w = rising_of_draws.shape[1], mixture.votes, mixture.share[-1] if mixture.has_mode else 0.0
+    point = _through(softmax, p, votes, rising[:, None] * mixture.share[:, None], weight)
+    own = _through(softmax[:, :n], p[:, :n], votes[:n], (1 - w) * rising_of_draws, weight)
+    mode = _through(softmax[:, -1:], p[:, -1:], votes[-1:], w * rising_of_draws, weight)
+    left = odds[1] - odds[0] - (point * mixture.change).sum()
+    reached = (own * mixture.change[:n]).sum(axis=1) + mode @ mixture.change[-1]
+    left_of_draws = np.abs(odds_of_draws[1] - odds_of_draws[0] - reached).mean()
+    return Slopes(point, own, mode), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
+
+
+def _through(softmax: Array, p: Array, votes: Array, rising: Array, weight: Array) -> Array:
+    """Σ_t weight_t ∂F/∂score_sj, as ∂p_k/∂score_j = softmax_j (votes_jk − p_k) and `rising` is ∂F/∂p."""
+    inner = np.matmul(votes, rising[..., None])[..., 0] - (rising * p).sum(axis=-1, keepdims=True)
+    found: Array = np.tensordot(weight, softmax * inner, 1)
+    return found
+
+
+def _odds(mixture: Mixture, k: int, p: Array) -> tuple[Array, Array]:
+    odds, odds_of_draws = (log_odds(q, k, mixture.power, mixture.smallest) for q in mixture.mixed(p))
+    return odds, odds_of_draws
+
+
+def _exact(parts: Array, total: Array) -> Array:
+    """Parts (n, d) that add up to their totals (n,), each changed in proportion to its size."""
+    size = np.abs(parts)
+    whole = size.sum(axis=1, keepdims=True)
+    left = total[:, None] - parts.sum(axis=1, keepdims=True)
+    result: Array = parts + left * np.divide(size, whole, out=np.zeros_like(size), where=whole > 0)
+    return result
