@@ -15,6 +15,7 @@ from plackett.inference.base import Fit, check_count
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 FEW = 20  # columns
+USUAL, MOST = 4, 128  # components of a class, and of all
 LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
@@ -29,8 +30,8 @@ class LearnedDirections(BaseEstimator):
 
     Parameters
     ----------
-    components : int
-        Components that each class owns.
+    components : int, optional
+        Components that each class owns. None: 4, and with more than 32 classes fewer: 128 in all, or one each.
     own_shape : float
         Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
     covariate_spread : float
@@ -47,7 +48,7 @@ class LearnedDirections(BaseEstimator):
     """
 
     def __init__(
-        self, components: int = 4, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 96
+        self, components: int | None = None, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 96
     ):
         self.components = components
         self.own_shape = own_shape
@@ -82,7 +83,7 @@ class LearnedDirections(BaseEstimator):
         """
         from plackett.directions.prior import Prior
 
-        owner = np.repeat(np.arange(n_classes), components or self.components)
+        owner = np.repeat(np.arange(n_classes), components or self.owned(n_classes))
         shapes = np.full((n_classes, len(owner)), shape)
         shapes[owner, np.arange(len(owner))] = self.own_shape
         return Prior(
@@ -93,9 +94,14 @@ class LearnedDirections(BaseEstimator):
             np.array(SCALE_SPREAD),
         )
 
+    def owned(self, n_classes: int) -> int:
+        """Components of each of so many classes."""
+        return int(np.clip(MOST // n_classes, 1, USUAL)) if self.components is None else self.components
+
     def check(self) -> None:
         """Refuse settings that make no sense."""
-        check_count("LearnedDirections(components)", self.components)
+        if self.components is not None:
+            check_count("LearnedDirections(components)", self.components)
         check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
         positive("LearnedDirections(own_shape)", self.own_shape)
         positive("LearnedDirections(covariate_spread)", self.covariate_spread)

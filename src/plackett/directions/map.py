@@ -146,7 +146,7 @@ def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
     """The mode with the penalty and the number of components of the lowest held-out log-loss."""
     em._check()
     if task.Z.any():
-        components = sorted({1, settings.components})
+        components = sorted({1, settings.owned(task.n_classes)})
         folds = splits(em.cv, lambda: task.Z, task.Z, task.codes)
         found = held_out_modes(task, settings, shape, components, folds, em.max_iter, Clock())
         (m, scale), losses = best_choice(found, task)

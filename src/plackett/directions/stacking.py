@@ -38,7 +38,10 @@ from plackett.posterior.directions import DirectionPoint, probabilities, sharpen
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
-FEWEST, MANY = 20, 500  # rows: with fewer nothing is held out, from many on the folds are five instead of ten
+FEWEST, FOLDS = (
+    20,
+    {500: 10, 5000: 5, np.inf: 2},
+)  # rows: with fewer nothing is held out, and folds of fewer than so many
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
 ROUND = 10  # iterations after which a short chain looks whether it is still wanted
@@ -99,7 +102,9 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     """The task with covariates as they are or as normal scores; nothing is held out where rows are too few to tell."""
     if len(task.Z) < FEWEST:
         return task, None
-    fold = grouped_folds(task.Z, task.codes, task.groups, 10 if len(task.Z) < MANY else 5)
+    fold = grouped_folds(
+        task.Z, task.codes, task.groups, next(folds for many, folds in FOLDS.items() if len(task.Z) < many)
+    )
     tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
     longest = min(settings.leapfrogs, LONGEST)
