@@ -38,10 +38,8 @@ from plackett.posterior.directions import DirectionPoint, probabilities, sharpen
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
-FEWEST, FOLDS = (
-    20,
-    {500: 10, 5000: 5, np.inf: 2},
-)  # rows: with fewer nothing is held out, and folds of fewer than so many
+FEWEST = 20  # rows, to hold some out
+FOLDS = {500: 10, 5000: 5, np.inf: 2}  # of fewer rows than so many
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
 ROUND = 10  # iterations after which a short chain looks whether it is still wanted
@@ -102,9 +100,8 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     """The task with covariates as they are or as normal scores; nothing is held out where rows are too few to tell."""
     if len(task.Z) < FEWEST:
         return task, None
-    fold = grouped_folds(
-        task.Z, task.codes, task.groups, next(folds for many, folds in FOLDS.items() if len(task.Z) < many)
-    )
+    n_folds = next(folds for many, folds in FOLDS.items() if len(task.Z) < many)
+    fold = grouped_folds(task.Z, task.codes, task.groups, n_folds)
     tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
     longest = min(settings.leapfrogs, LONGEST)
