@@ -108,6 +108,19 @@ def test_learned_directions_are_fitted_shown_and_predict(folder, tmp_path):
     assert "age" in set(components["covariate"])
 
 
+def test_classes_can_count_the_same(folder, tmp_path):
+    how = ("--target", "mode", "--inference", "em", "--features", "exp", "--shape", "0.9")
+    assert plackett("fit", folder / "people.csv", *how, "--out", tmp_path / "a.plk").exit_code == 0
+    balanced = ("--class-weight", "balanced", "--out", tmp_path / "b.plk")
+    assert plackett("fit", folder / "people.csv", *how, *balanced).exit_code == 0
+    one, two = load(tmp_path / "a.plk"), load(tmp_path / "b.plk")
+    assert two.class_weight == "balanced" and one.class_weight is None
+    X = covariates(one, pd.read_csv(folder / "people.csv"))
+    y = pd.read_csv(folder / "people.csv")["mode"]
+    np.testing.assert_array_equal(two.fit(X, y).predict_proba(X), load(tmp_path / "b.plk").predict_proba(X))
+    assert np.abs(one.predict_proba(X) - two.predict_proba(X)).max() > 0.01
+
+
 def test_a_target_is_passed_on_and_reached(folder, tmp_path):
     arguments = ("--features", "exp", "--shape", "1", "--draws", "50", "--target-ess", "60", "--out", tmp_path / "t")
     assert plackett("fit", folder / "people.csv", "--target", "mode", *arguments).exit_code == 0

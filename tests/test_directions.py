@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -22,6 +23,7 @@ from plackett.directions.density import density_of, log_density, make_density
 from plackett.directions.positions import unpacked
 from plackett.directions.prior import inverse_weights, log_weights_of, size
 from plackett.directions.stacking import best_mixture
+from plackett.directions.starts import start
 from plackett.directions.task import make_task, principal_axes
 from plackett.directions.walk import HamiltonianSampler
 from plackett.engines import exponential
@@ -33,7 +35,7 @@ from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Chain, Run
 from plackett.inference.limits import Clock
-from plackett.posterior.directions import sharpened
+from plackett.posterior.directions import probabilities, sharpened
 from plackett.posterior.weights import normalised
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
@@ -226,6 +228,63 @@ def test_nothing_depends_on_threads_or_on_the_order_of_rows(iris, quiet, monkeyp
     weight = np.where(np.arange(len(y)) < 50, 2, 1)
     repeated = fit(np.vstack([X, X[:50]]), np.append(y, y[:50])).predict_proba(X)
     np.testing.assert_array_equal(fit(X, y, sample_weight=weight).predict_proba(X), repeated)
+
+
+def test_fractions_of_a_row_add_up_to_it_in_any_order(iris, quiet):
+    X, y = iris
+    fit = PlackettLuceClassifier(SHORT, random_state=0).fit
+    thrice, order = np.tile(np.arange(150), 3), np.random.default_rng(0).permutation(450)
+    weight = np.repeat([0.1, 0.7, 0.45], 150)
+    first = fit(X[thrice], y[thrice], sample_weight=weight).predict_proba(X)
+    again = fit(X[thrice][order], y[thrice][order], sample_weight=weight[order]).predict_proba(X)
+    np.testing.assert_array_equal(again, first)
+    halves = np.append(np.arange(150), np.arange(150))
+    whole = fit(X[halves], y[halves], sample_weight=np.full(300, 0.5)).predict_proba(X)
+    np.testing.assert_array_equal(whole, fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize("engine", ["numba", "numpy"])
+def test_a_weight_is_the_power_of_a_likelihood(iris, engine):
+    """ln of the density of a position: Σ_i w_i ln Pr(y_i | x_i), and the prior."""
+    X, y = iris
+    weight = np.random.default_rng(0).gamma(2.0, size=150).round(2)
+    settings = LearnedDirections()
+    prior, seed = settings.prior(3, 4, 0.02), np.random.SeedSequence(0)
+    tasks = [make_task(X, y, w, seed, engine=engine) for w in (weight, 2 * weight)]
+    q = start(tasks[0], prior, np.random.default_rng(0))
+    one, two = (density_of(task.prepared(np.float32), prior, 4)(q, np.empty_like(q)) for task in tasks)
+    own = probabilities(unpacked(q[None, None], prior, 4), tasks[0].Z)[0, 0]
+    expected = tasks[0].weight @ np.log(own[np.arange(len(own)), tasks[0].codes])
+    assert two - one == pytest.approx(expected, rel=1e-5)
+    assert tasks[0].weight.sum() == pytest.approx(weight.sum())
+
+
+@pytest.mark.parametrize("inference", ["em", SHORT])
+def test_weights_of_classes_move_predictions_as_repeated_rows_do(quiet, inference):
+    """Noise: predictions are shares, which balanced classes have in equal parts."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.array(["few"] * 40 + ["many"] * 160)
+    model = PlackettLuceClassifier(inference, random_state=0)
+    plain = model.fit(X, y).predict_proba(X)[:, 0]
+    balanced = model.set_params(class_weight="balanced").fit(X, y).predict_proba(X)[:, 0]
+    assert abs(plain.mean() - 0.2) < 0.05 and abs(balanced.mean() - 0.5) < 0.05
+    stated = model.set_params(class_weight={"few": 2.5, "many": 0.625}).fit(X, y).predict_proba(X)[:, 0]
+    np.testing.assert_array_equal(stated, balanced)
+    weighted = clone(model).set_params(class_weight=None)
+    weighted.fit(X, y, sample_weight=np.where(y == "few", 2.5, 0.625))
+    np.testing.assert_array_equal(weighted.predict_proba(X)[:, 0], balanced)
+    counts = np.where(np.arange(200) % 2, 2, 1)
+    rows = np.repeat(np.arange(200), counts)
+    told = clone(model).set_params(class_weight="balanced").fit(X, y, sample_weight=counts).predict_proba(X)
+    again = clone(model).set_params(class_weight="balanced").fit(X[rows], y[rows]).predict_proba(X)
+    np.testing.assert_array_equal(told, again)
+
+
+def test_weights_that_differ_by_many_orders_of_magnitude(iris, quiet):
+    X, y = iris
+    weight = np.where(np.arange(150) % 3, 1.0, 1e-25)
+    near = PlackettLuceClassifier(SHORT, random_state=0).fit(X, y, sample_weight=weight).predict_proba(X)
+    assert np.isfinite(near).all() and (near.argmax(axis=1) == y).mean() > 0.9
 
 
 @pytest.fixture(scope="module")

@@ -79,14 +79,13 @@ def test_bad_settings(settings, message):
         PlackettLuceClassifier(**{**FIXED, **settings}).fit(X, y)
 
 
-def test_fractional_weights_are_refused_by_gibbs_only():
+def test_fractional_weights_are_refused_by_gibbs_with_fixed_features_only():
     weight = np.full(30, 0.5)
-    with pytest.raises(ValueError, match=r"Gibbs takes whole numbers.*0\.5 in row 0.*variational"):
+    words = r"Gibbs with fixed features takes whole numbers.*0\.5 in row 0: it draws .*'variational'.*'learned'"
+    with pytest.raises(ValueError, match=words):
         PlackettLuceClassifier("gibbs", shape=1, features="exp").fit(X, y, sample_weight=weight)
     for inference in ("em", "variational"):
         PlackettLuceClassifier(inference, **FIXED).fit(X, y, sample_weight=weight)
-    with pytest.raises(ValueError, match="Use inference='em' for other weights"):
-        PlackettLuceClassifier().fit(X, y, sample_weight=weight)
     PlackettLuceClassifier("em").fit(X, y, sample_weight=weight)
 
 

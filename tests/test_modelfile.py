@@ -38,6 +38,16 @@ def test_round_trip(iris, quiet, tmp_path, inference):
     np.testing.assert_array_equal(clf.trace_, same.trace_)
 
 
+def test_weights_of_classes_are_kept(iris, tmp_path):
+    X, y = iris
+    for labels, given in ((y, {0: 2.0, np.int64(1): 0.5}), (np.array(["a", "b", "c"])[y], {"a": 2.0}), (y, "balanced")):
+        clf = PlackettLuceClassifier("em", shape=0.9, features="exp", class_weight=given).fit(X, labels)
+        clf.save(tmp_path / "m.plk")
+        same = load(tmp_path / "m.plk")
+        assert same.class_weight == given
+        np.testing.assert_array_equal(same.fit(X, labels).weights_, clf.weights_)
+
+
 def test_damage_is_recognised(iris, tmp_path):
     """Cut short or changed in any byte, a file gives a clear error, or the very same model if the byte said nothing."""
     path = tmp_path / "m.plk"

@@ -52,6 +52,25 @@ CASES = [
         for inference in (EM(), Variational(), Gibbs(**SHORT))
         for name in ("shape", "rate")
     ],
+    *[
+        (where, inference, "model", "class_weight", value, CHANGES)
+        for where, inference in [(EXP, EM()), (EXP, Variational()), (LEARNED, EM(cv=2)), (LEARNED, Gibbs(**SHORT))]
+        for value in ("balanced", {0: 0.3})
+    ],
+    (EXP, Gibbs(**SHORT), "model", "class_weight", {0: 3}, CHANGES),
+    *[
+        (EXP, Gibbs(**SHORT), "model", "class_weight", value, "Gibbs with fixed features takes whole numbers.*no half")
+        for value in ("balanced", {0: 1.5})
+    ],
+    *[
+        (LEARNED, EM(cv=2), "model", "class_weight", value, words)
+        for value, words in [
+            ("equal", "class_weight must be None, 'balanced' or a dictionary .* got 'equal' instead"),
+            ([1, 2], r"got \[1, 2\] instead"),
+            ({0: 0.0}, r"class_weight\[0\] must be a positive number, got 0.0 instead"),
+            ({"none": 2.0}, "are not in class_weight"),
+        ]
+    ],
     # EM
     (TAILED, EM(), "inference", "tol", 1e-2, CHANGES),
     (TAILED, EM(), "inference", "max_iter", 1, CHANGES),
@@ -267,6 +286,15 @@ def test_the_reference_engine_learns_directions(inference, monkeypatch):
     slow = outcome(built(LEARNED | {"engine": "numpy"}, inference, "model"))
     if isinstance(inference, EM):
         np.testing.assert_allclose(slow[: 2 * len(X)], fast[: 2 * len(X)], rtol=1e-3)
+
+
+def test_a_path_knows_the_weights_of_classes():
+    few = np.append(np.flatnonzero(y == 0)[:5], np.flatnonzero(y == 1))
+    plain, told = (regularization_path(X[few], y[few], shapes=[1.0], class_weight=w).weights for w in (None, {0: 4}))
+    rows = np.append(np.repeat(few[:5], 4), few[5:])
+    repeated = regularization_path(X[rows], y[rows], shapes=[1.0]).weights
+    assert np.abs(told - plain).max() > 0.01
+    np.testing.assert_allclose(told, repeated, atol=1e-6)
 
 
 def test_a_path_refuses_what_it_would_not_read():

@@ -71,6 +71,10 @@ class PlackettLuceClassifier(Classifier):
         own, in which case ``shape`` and ``rate`` here stay as they are.
     engine : {"auto", "numba", "numpy"}
         Where the passes over the rows run: compiled on all cores, or in plain NumPy, the readable reference.
+    class_weight : None, "balanced" or dict
+        Weights of the classes, with which those of their rows are multiplied; a class that the dictionary lacks has 1.
+        "balanced": in inverse proportion to the weight of the rows of each class, so that all classes count the same.
+        Probabilities are then those of data with such shares of classes. Not all samplers take fractions; see `fit`.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rows. EM starts
         at a fixed point and draws nothing.
@@ -130,6 +134,7 @@ class PlackettLuceClassifier(Classifier):
         features: Any = "learned",
         prior: str | GIG = "gamma",
         engine: str = "auto",
+        class_weight: str | dict[Any, float] | None = None,
         random_state: Any = None,
         progress: bool = False,
     ):
@@ -139,6 +144,7 @@ class PlackettLuceClassifier(Classifier):
         self.features = features
         self.prior = prior
         self.engine = engine
+        self.class_weight = class_weight
         self.random_state = random_state
         self.progress = progress
 
@@ -152,8 +158,11 @@ class PlackettLuceClassifier(Classifier):
         y : (n,) array
             Labels of any kind.
         sample_weight : (n,) array, optional
-            Non-negative weights of the rows; for Gibbs whole numbers, a row of weight 2 being two rows. They may be
-            large: a table of counts costs what its rows cost.
+            Non-negative weights of the rows: the power to which the likelihood of each is raised, so that a weight of
+            2 is two rows, and weights should sum to the number of rows that they are worth. They may be large: a table
+            of counts costs what its rows cost. Gibbs with fixed features takes whole numbers alone, as it draws which
+            feature wins in every row, as often as the row counts; learned directions, EM and the variational scheme
+            take any.
         groups : (n,) array, optional
             For sampled learned directions: rows with the same label, the choices of one person say, are held out
             together where rows are held out, so that predictions are calibrated for new groups.
@@ -165,10 +174,10 @@ class PlackettLuceClassifier(Classifier):
         features, inference, shape = self._checked_parts(groups)
         X, y = self._validate(X, y)
         classes, codes = coded_labels(y)
-        weight = row_weights(sample_weight, codes, classes)
-        if isinstance(inference, Gibbs):
-            others = "inference='em'" if self._learned() else "inference='variational' or inference='em'"
-            check_whole(weight, "Gibbs", f"Use {others} for other weights.")
+        weight = row_weights(sample_weight, codes, classes, self.class_weight)
+        if isinstance(inference, Gibbs) and not self._learned():
+            others = "inference='variational', inference='em' or features='learned'"
+            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
         if weight is not None and not weight.all():
             some = np.flatnonzero(weight)
             X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]

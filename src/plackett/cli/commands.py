@@ -43,6 +43,12 @@ class FeatureKind(StrEnum):
     exp = "exp"
 
 
+class ClassWeight(StrEnum):
+    """What classes count."""
+
+    balanced = "balanced"
+
+
 class Missing(StrEnum):
     """What to do about missing values."""
 
@@ -76,6 +82,9 @@ def fit(
     features: Annotated[
         FeatureKind, typer.Option(help="Learned directions, or the paper's exp(x), exp(-x) with a weight each.")
     ] = FeatureKind.learned,
+    class_weight: Annotated[
+        ClassWeight | None, typer.Option(help="Let all classes count the same, however many rows they have.")
+    ] = None,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
     draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as needed, exp 1000).")] = None,
     tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 150, exp 2000).")] = None,
@@ -118,6 +127,7 @@ def fit(
         _inference(inference, {name: value for name, value in settings.items() if value is not None}),
         shape=_shape(shape),
         features=features.value,
+        class_weight=None if class_weight is None else class_weight.value,
         random_state=seed,
         progress=sys.stderr.isatty(),
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from plackett.engines.base import Features, runs
@@ -54,29 +55,50 @@ def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     return classes, codes
 
 
-def row_weights(sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.NDArray[Any]) -> Array | None:
-    """Non-negative weights that leave every class some weight; None where all are 1."""
-    if sample_weight is None:
-        return None
-    weight: Array = _check_sample_weight(sample_weight, np.empty((len(codes), 1)), dtype=np.float64)
+def row_weights(
+    sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.NDArray[Any], class_weight: Any = None
+) -> Array | None:
+    """Non-negative weights that leave every class some weight, times those of the classes; None where all are 1."""
+    weight: Array = np.ones(len(codes))
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, np.empty((len(codes), 1)), dtype=np.float64)
     if not (weight >= 0).all():
         raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
-    for k, label in enumerate(classes):
-        if weight[codes == k].sum() == 0:
-            raise ValueError(
-                f"class {plain(label)} has total weight 0 in sample_weight; leave its rows out of X and y, or give "
-                "them weight."
-            )
-    return None if (weight == 1).all() else weight
+    total: Array = np.bincount(codes, weight, len(classes)).astype(np.float64)
+    if not total.all():
+        raise ValueError(
+            f"class {plain(classes[np.argmin(total)])} has total weight 0 in sample_weight; leave its rows out of X "
+            "and y, or give them weight."
+        )
+    found: Array = weight * _weights_of_classes(class_weight, classes, total)[codes]
+    return None if (found == 1).all() else found
+
+
+def _weights_of_classes(class_weight: Any, classes: npt.NDArray[Any], total: Array) -> Array:
+    """(K,) as scikit-learn has them; "balanced" gives all classes the same total weight and leaves their sum."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        balanced: Array = total.sum() / (len(classes) * total)
+        return balanced
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            "class_weight must be None, 'balanced' or a dictionary with the weight of each class, got "
+            f"{plain(class_weight)} instead."
+        )
+    for label, weight in class_weight.items():
+        positive(f"class_weight[{plain(label)}]", weight)
+    found: Array = compute_class_weight(class_weight, classes=classes, y=classes)
+    return found
 
 
 def check_whole(weight: Array | None, who: str, instead: str) -> None:
-    """Refuse fractions: a sampler takes a weight of 2 as two rows."""
+    """Refuse fractions: a sampler that draws who wins in a row takes a weight of 2 as two rows."""
     if weight is not None and not np.array_equal(weight, np.round(weight)):
         i = int(np.argmax(weight != np.round(weight)))
         raise ValueError(
-            f"{who} takes whole numbers as sample_weight (a weight of 2 is two rows), got {weight[i]} in row {i}. "
-            + instead
+            f"{who} takes whole numbers as sample_weight times class_weight (2 is two rows), got {weight[i]:g} in row "
+            f"{i}: it draws what happens in every row as often as the row counts, and there is no half of it. {instead}"
         )
 
 

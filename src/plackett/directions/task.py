@@ -61,7 +61,9 @@ def make_task(
     grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
     found, place = np.unique(np.column_stack([codes, X, grouped]), axis=0, return_inverse=True)
     rows: Array = found[:, 1:-1].astype(np.float64)
-    merged: Array = np.bincount(place.ravel(), weights=np.ones(len(X)) if weight is None else weight).astype(np.float64)
+    counted = np.ones(len(X)) if weight is None else weight
+    order = np.lexsort((counted, place.ravel()))  # so that fractions are added in an order of their own
+    merged: Array = np.bincount(place.ravel()[order], weights=counted[order]).astype(np.float64)
     mean, scale = mean_and_scale(rows, merged)
     Z = standardise(rows, mean, scale)
     rotation = principal_axes(Z) if Z.shape[1] > max(len(Z), WIDE) else None

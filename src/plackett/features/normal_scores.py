@@ -8,6 +8,7 @@ from scipy.special import ndtri
 from plackett.model.race import Array
 
 MOST = 256  # values of a covariate that are kept
+SMALLEST = 2.0**-53  # share of rows: that of less weight is rounding
 
 
 def knots_of(X: Array, weight: Array) -> Array:
@@ -16,7 +17,7 @@ def knots_of(X: Array, weight: Array) -> Array:
     for x in X.T:
         values, place = np.unique(x, return_inverse=True)
         mass = np.bincount(place.ravel(), weights=weight)
-        scores = ndtri((np.cumsum(mass) - mass / 2) / mass.sum())
+        scores = ndtri(np.clip((np.cumsum(mass) - mass / 2) / mass.sum(), SMALLEST, 1 - SMALLEST))
         some = np.unique(np.linspace(0, len(values) - 1, MOST).astype(int))
         found.append((values[some], scores[some]))
     knots = np.full((2, len(found), max(len(values) for values, _ in found)), np.inf)

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from plackett.classifier import PlackettLuceClassifier
 from plackett.compute.blas import one_blas_thread
-from plackett.data.validation import plain
+from plackett.data.validation import plain, row_weights
 from plackett.engines import make_engine
 from plackett.inference import EM
 from plackett.model.race import Array
@@ -72,7 +72,8 @@ def regularization_path(
     clf.set_params(shape=order[0]).fit(X, y)
     if em:
         features, codes = clf._observed(X, y)
-        rows = make_engine(clf.engine).prepare(features, codes, None, len(clf.classes_))
+        weight = row_weights(None, codes, clf.classes_, clf.class_weight)
+        rows = make_engine(clf.engine).prepare(features, codes, weight, len(clf.classes_))
         inner = clf._make_inference()
         assert isinstance(inner, EM)
         with one_blas_thread():

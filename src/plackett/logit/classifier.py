@@ -161,7 +161,7 @@ class SparseLogitClassifier(Classifier):
         check_classification_targets(y)
         classes, codes = coded_labels(y)
         weight = row_weights(sample_weight, codes, classes)
-        check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier('em') and 'variational' take others.")
+        check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier() takes others.")
         if weight is not None:
             repeats = weight.astype(np.intp)
             X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
