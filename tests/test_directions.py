@@ -302,7 +302,7 @@ def test_relevance_finds_the_petals_and_forgets_noise(iris, quiet):
     noisy = np.column_stack([X, np.random.default_rng(0).normal(size=(len(y), 3))])
     clf = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(noisy, y)
     assert clf.relevance_.shape == (7,)
-    assert clf.relevance_[2:4].min() > 2 * clf.relevance_[4:].max()
+    assert clf.relevance_.iloc[2:4].min() > 2 * clf.relevance_.iloc[4:].max()
 
 
 def test_summary_shows_the_components_of_one_draw(fitted):
@@ -376,7 +376,7 @@ def test_more_covariates_than_rows(quiet, monkeypatch, wide):
     assert (clf.features_.rotation is not None) == (wide == 100)
     assert clf.score(X[30:], y[30:]) > 0.85
     assert clf.relevance_.shape == (200,)
-    assert clf.relevance_[:30].mean() > 1.3 * clf.relevance_[30:].mean()
+    assert clf.relevance_.iloc[:30].mean() > 1.3 * clf.relevance_.iloc[30:].mean()
 
 
 def test_few_real_covariates_are_found_among_more_than_rows(quiet):
@@ -387,7 +387,7 @@ def test_few_real_covariates_are_found_among_more_than_rows(quiet):
     p = np.exp(score - logsumexp(score, axis=1, keepdims=True))
     y = (p.cumsum(axis=1) < rng.uniform(size=(1200, 1))).sum(axis=1)
     clf = PlackettLuceClassifier(Gibbs(draws=150, tune=150, chains=2), random_state=0).fit(X[:200], y[:200])
-    assert set(np.argsort(-clf.relevance_)[:2]) == {0, 1}
+    assert set(clf.relevance().index[:2]) == {"x0", "x1"}
     loss = -np.log(clf.predict_proba(X[200:])[np.arange(1000), y[200:]]).mean()
     assert loss < 0.85  # on principal axes 0.98, by the probabilities that made the labels 0.69
 

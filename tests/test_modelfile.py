@@ -157,6 +157,9 @@ def test_files_of_version_1_stay_readable(name):
     np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-10)
     assert clf.classes_.tolist() == ["a", "b", "c"]
     assert len(clf.summary()) and not hasattr(clf, "portrait_")
+    assert len(clf.effects(X)) == 6
+    if name == "learned":  # its draws of relevance were not kept
+        assert clf.relevance_.shape == (2,) and np.isnan(clf.relevance_.attrs["lower"]).all()
 
 
 def test_a_model_of_100_weights_stays_under_10_megabytes(iris, tmp_path):

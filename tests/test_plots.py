@@ -92,6 +92,7 @@ def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gi
         (plots.rank, (gibbs,)),
         (plots.relevance, (learned,)),
         (plots.contributions, (learned, iris[0].iloc[0])),
+        (plots.effect, (learned, iris[0], 0)),
     ]
     calls.append((plots.path, (regularization_path(*iris, shapes=[1.0, 0.5]),)))
     assert {function.__name__ for function, _ in calls} == set(plots.__all__)
@@ -160,9 +161,11 @@ def test_coefficients_of_a_logit_are_those_of_its_summary(logit):
 
 def test_learned_directions(learned, iris):
     ax = plots.relevance(learned, n=3)
-    order = np.argsort(-learned.relevance_)[:3]
-    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], learned.relevance_[order])
-    assert [text.get_text() for text in ax.get_yticklabels()] == list(iris[0].columns[order])
+    table = learned.relevance().head(3)
+    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], table["relevance"])
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(table.index)
+    ends = [path.vertices[:, 0].tolist() for path in ax.collections[0].get_paths()]
+    np.testing.assert_allclose(ends, table[["lower", "upper"]])
     assert plots.trace(learned).get_title() == plots.rank(learned).get_title() == "log-posterior"
     assert len(plots.probabilities(learned, iris[0].iloc[0]).collections) == 1
     for refused in (plots.weights, lambda clf: plots.race(clf, iris[0].iloc[0])):
@@ -209,7 +212,7 @@ def test_a_decision_boundary_is_over_the_columns_that_matter_most(variational, l
 
     X, y = iris
     ax = plots.decision_boundary(learned, X, y, grid=5)
-    best = X.columns[np.sort(np.argsort(-learned.relevance_)[:2])]
+    best = X.columns[np.sort(np.argsort(-learned.relevance_.to_numpy())[:2])]
     assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(best)
     noisy = np.column_stack([np.random.default_rng(0).normal(size=(150, 3)), X.to_numpy()[:, 2:]])
     ax = plots.decision_boundary(LogisticRegression(max_iter=1000).fit(noisy, y), noisy, y, grid=5)

@@ -229,8 +229,8 @@ def test_learned_directions_have_a_report(iris, tmp_path):
         clf.fit(iris[0][::2], iris[1][::2])
     page = report(clf, iris[0][::2], iris[1][::2], tmp_path, test=iris[2:])
     rows = Tables(page).tables["Relevance of columns"][1:]
-    order = np.argsort(-clf.relevance_)
-    assert [tuple(row) for row in rows] == [(iris[0].columns[f], number(clf.relevance_[f])) for f in order]
+    expected = [(line[0], *map(number, line[1:])) for line in clf.relevance().itertuples()]
+    assert [tuple(row) for row in rows] == expected
     assert 'id="trace"' in page and 'id="race"' not in page
     assert f"<h1>Predicting {iris[1].name} from 4 columns: {len(iris[0][::2])} rows</h1>" in page
     entropy = -(clf.predict_proba(iris[2]) * np.log(clf.predict_proba(iris[2]))).sum(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_dense, check_numbers, taken
 from plackett.data.validation import (
     all_alike,
+    check_prob,
     check_whole,
     coded_groups,
     coded_labels,
@@ -26,9 +27,10 @@ from plackett.data.validation import (
 )
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.learning import LENGTH, SHAPE
+from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
-from plackett.estimator import Classifier
+from plackett.estimator import Classifier, pandas_for
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names, fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
@@ -39,6 +41,9 @@ from plackett.model.race import Array
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.settings import check_all_read, check_all_read_of_sparse
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
@@ -103,8 +108,11 @@ class PlackettLuceClassifier(Classifier):
     cv_log_loss_ : dict
         EM with ``shape="learn"`` only: held-out log-loss by shape. Learned directions: by components of a class and
         scale.
-    relevance_ : (d,) array
-        Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates.
+    relevance_ : Series
+        Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates, by
+        its name; ``attrs`` has ``lower`` and ``upper`` of 90 % intervals, and `relevance` those of any probability.
+    gate_shares_ : (S, M) array
+        Learned directions only: the share of the gates of each component of what predicts, over the training rows.
     readable_draw_ : ReadableDraw
         Learned directions only: the draw that `summary` shows, and the share of the gates of each of its components.
     n_iter_ : int
@@ -256,7 +264,7 @@ class PlackettLuceClassifier(Classifier):
 
     def _keep(self, classes: npt.NDArray[Any], inference: EM | Variational | Gibbs, fit: Fit) -> None:
         """What the fit found, and nothing of one before."""
-        for stale in ("diagnostics_", "cv_log_loss_", "relevance_", "readable_draw_", "table_"):
+        for stale in ("diagnostics_", "cv_log_loss_", "gate_shares_", "mean_relevance_", "readable_draw_", "table_"):
             self.__dict__.pop(stale, None)
         self.classes_ = classes
         self.inference_ = inference
@@ -267,6 +275,59 @@ class PlackettLuceClassifier(Classifier):
         self.n_iter_ = fit.n_iter
         for name, value in fit.extra.items():
             setattr(self, name, value)
+
+    @property
+    def relevance_(self) -> pd.Series:
+        """How far a standard deviation of each covariate moves the log-odds between gates, by its name."""
+        centre, lower, upper = self._relevance_interval()
+        column = pandas_for("relevance").Series(centre, index=self._covariates(), name="relevance")
+        column.attrs = {"prob": 0.9, "lower": lower.tolist(), "upper": upper.tolist()}
+        return column
+
+    def relevance(self, prob: float = 0.9) -> pd.DataFrame:
+        """How much each covariate matters to learned directions, whatever its sign; `effects` have directions.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            By covariate, the largest first: ``relevance``, by how much a standard deviation of the covariate moves the
+            log-odds between gates, on average; ``lower`` and ``upper``, NaN after EM.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from plackett import PlackettLuceClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> PlackettLuceClassifier("em").fit(X, y).relevance_.index[2]
+        'petal length (cm)'
+        """
+        check_is_fitted(self)
+        centre, lower, upper = self._relevance_interval(check_prob(prob))
+        table = {"relevance": centre, "lower": lower, "upper": upper}
+        frame = pandas_for("relevance").DataFrame(table, index=self._covariates())
+        return frame.iloc[np.argsort(-centre, kind="stable")]
+
+    def _relevances(self) -> Array:
+        """(S, d) of what predicts; early model files hold their mean alone."""
+        if hasattr(self, "gate_shares_"):
+            return relevances(self.features_, self.gate_shares_)
+        if hasattr(self, "mean_relevance_"):
+            mean: Array = np.asarray(self.mean_relevance_)[None]
+            return mean
+        raise AttributeError("only learned directions have a relevance of columns: fit with features='learned'.")
+
+    def _relevance_interval(self, prob: float = 0.9) -> tuple[Array, Array, Array]:
+        """(d,) each: mean over what predicts, and an interval over it, NaN where there is one estimate."""
+        found, tail = self._relevances(), (1 - prob) / 2
+        lower, upper = (
+            np.quantile(found, [tail, 1 - tail], axis=0) if len(found) > 1 else np.full((2, *found[0].shape), np.nan)
+        )
+        return found.mean(axis=0), lower, upper
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
         names = feature_names(self.features_)

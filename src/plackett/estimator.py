@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def pandas_for(what: str) -> Any:
+    """The module pandas, or an error that says what it is needed for."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(f"{what} needs pandas: pip install 'plackett[cli]'") from error
+    return pd
+
+
 class Model(BaseEstimator):
     """What any model has once it is fitted: a posterior that can be read, kept in a file and handed to ArviZ.
 
@@ -101,11 +110,7 @@ class Model(BaseEstimator):
         ['class', 'feature', 'median', '5%', '95%', 'active']
         """
         check_is_fitted(self)
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("summary needs pandas: pip install 'plackett[cli]'") from error
-        return pd.DataFrame(self.posterior_.table(self, check_prob(prob)))
+        return pandas_for("summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x): what is identified, chain by chain.
@@ -208,6 +213,52 @@ class Classifier(ClassifierMixin, Model):
         probability = self.predict_proba(X)
         labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return labels
+
+    def effects(self, X: Any, prob: float = 0.9) -> pd.DataFrame:
+        """Average marginal effects: by how much class probabilities move, on average over rows, if a column does.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            Rows to average over, those of the fit say. Of more than 400, 400 that are spread evenly are taken.
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            One row a class and feature, rounded:
+
+            - ``class``, ``feature``;
+            - ``effect``: of a number, the change of the class probability per unit of it, averaged over the rows; of a
+              0/1 column, the average difference between 1 and 0; of a text column, between each level and the most
+              frequent one, in lines such as ``home: town vs farm``;
+            - ``lower`` and ``upper`` of an interval over draws, at most 400 of them, and ``positive``, the probability
+              that the effect is above 0. EM has one estimate, and these are NaN.
+
+        Notes
+        -----
+        Effects are of the predictions that are made, by central differences over 0.02 standard deviations of the
+        column, or over half of one where covariates are taken as normal scores, which bend at every value seen. Under
+        a draw the same is done with what it would predict by itself. Over the classes, effects of a feature add up
+        to 0. The indicators of a text column are known by the model's table, or by names such as ``home=town``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from plackett import PlackettLuceClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> clf = PlackettLuceClassifier("variational", features="exp", random_state=0).fit(X, y)
+        >>> table = clf.effects(X)
+        >>> table.columns.tolist(), len(table)
+        (['class', 'feature', 'effect', 'lower', 'upper', 'positive'], 12)
+        """
+        check_is_fitted(self)
+        from plackett.output.effects import average_effects
+
+        pandas, prob = pandas_for("effects"), check_prob(prob)
+        found = average_effects(self, X)
+        return pandas.DataFrame(found.table(self.classes_, prob, self.posterior_.no_interval is not None))
 
     def _observed(self, X: Any, y: Any) -> tuple[Any, Codes]:
         labels = column_or_1d(y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,9 +100,16 @@ class Gates(TransformerMixin, BaseEstimator):
         """The rows z that the directions see."""
         return standardise(X, self.mean, self.scale, self.rotation, self.knots)
 
-    def on_scale(self, X: Array) -> Array:
-        """The rows as the directions see them, but by covariate; zero where one says nothing."""
-        return np.nan_to_num(standardise(X, self.mean, self.scale, knots=self.knots))
+    def on_scale(self, X: Array, places: Sequence[int] | None = None) -> Array:
+        """The rows as the directions see them, but by covariate, of all or of some; zero where one says nothing."""
+        some = slice(None) if places is None else list(places)
+        knots = None if self.knots is None else self.knots[:, some]
+        return np.nan_to_num(standardise(X, self.mean[some], self.scale[some], knots=knots))
+
+    def directions_along(self, places: Sequence[int]) -> Array:
+        """Directions (S, M, …) along some of the standardised covariates."""
+        some = list(places)
+        return self.directions[:, :, some] if self.rotation is None else self.directions @ self.rotation[some].T
 
     def along_covariates(self, slopes: Array) -> Array:
         """Slopes (…, r) by the columns of z as slopes (…, d) by standardised covariates, zero for constant ones."""

@@ -59,7 +59,7 @@ class LearnedDirections(BaseEstimator):
         """Draws of directions and weights, or their mode, with the gates as feature map and what there is to read."""
         from plackett.directions.map import climb
         from plackett.directions.sampler import sample
-        from plackett.directions.summary import readable_draw, relevance
+        from plackett.directions.summary import gate_shares, readable_draw
 
         self.check()
         if isinstance(inference, Gibbs):
@@ -73,7 +73,7 @@ class LearnedDirections(BaseEstimator):
             )
         draws: Any = fit.posterior
         gates = draws.gates(task)
-        found = {"relevance_": relevance(gates, task), "readable_draw_": readable_draw(draws, gates, task)}
+        found = {"gate_shares_": gate_shares(gates, task), "readable_draw_": readable_draw(draws, gates, task)}
         return replace(fit, extra=fit.extra | {"features_": gates} | found)
 
     def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Any:

@@ -27,18 +27,22 @@ def some_rows(task: Task) -> Array:
     return task.rows[np.searchsorted(up_to, middle)]
 
 
-def relevance(gates: Gates, task: Task) -> Array:
-    """(d,): by how much a standard deviation of each covariate moves the log-odds between gates, on average.
-
-    The posterior mean of the deviation of β_jf over the components j, each taken with its share of the gates.
-    """
+def gate_shares(gates: Gates, task: Task) -> Array:
+    """(S, M): the share of the gates that each component of each draw has, over the training rows."""
     share = np.concatenate([block.sum(axis=0)[None] for block in gates.chunks(some_rows(task))]).sum(axis=0)
-    share /= share.sum(axis=1, keepdims=True)
-    total = np.zeros(len(gates.mean))
-    for part, directions in zip(share, gates.directions, strict=True):
+    return share / share.sum(axis=1, keepdims=True)
+
+
+def relevances(gates: Gates, shares: Array) -> Array:
+    """(S, d): by how much a standard deviation of each covariate moves the log-odds between gates, on average.
+
+    The deviation of β_jf over the components j of each draw, each taken with its share of the gates.
+    """
+    found = np.empty((len(shares), len(gates.mean)))
+    for s, (part, directions) in enumerate(zip(shares, gates.directions, strict=True)):
         beta = gates.along_covariates(directions)
-        total += np.sqrt(part @ (beta - part @ beta) ** 2)
-    return total / len(share)
+        found[s] = np.sqrt(part @ (beta - part @ beta) ** 2)
+    return found
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,11 @@ RECORDS: dict[str, Any] = {
     )
 }
 STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
-RENAMED = {"Portrait": "ReadableDraw", "portrait_": "readable_draw_"}  # since version 1
+RENAMED = {  # since version 1
+    "Portrait": "ReadableDraw",
+    "portrait_": "readable_draw_",
+    "relevance_": "mean_relevance_",
+}
 PLAIN = "biufcUSMm"  # kinds of arrays that hold nothing but values
 SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
 

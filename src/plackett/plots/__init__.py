@@ -6,6 +6,7 @@ or features the most telling ones are drawn, and the picture says how many.
 """
 
 from plackett.plots.chains import rank, trace
+from plackett.plots.effect import effect
 from plackett.plots.estimates import path, relevance, weights
 from plackett.plots.prediction import calibration, decision_boundary, roc
 from plackett.plots.row import contributions, probabilities, race
@@ -14,6 +15,7 @@ __all__ = [
     "calibration",
     "contributions",
     "decision_boundary",
+    "effect",
     "path",
     "probabilities",
     "race",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.validation import check_prob
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair, wrapped
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Any =
     return ax
 
 
-def relevance(classifier: Classifier, *, n: int = 15, ax: Any = None) -> Any:
-    """How much each column matters to learned directions.
+def relevance(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
+    """How much each column matters to learned directions, with intervals; `effect` draws in which direction.
 
     Parameters
     ----------
@@ -62,6 +63,8 @@ def relevance(classifier: Classifier, *, n: int = 15, ax: Any = None) -> Any:
         A model fitted with ``features="learned"``.
     n : int
         Columns drawn at the most: those that matter most.
+    prob : float
+        Probability of the intervals; EM has none.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -70,15 +73,19 @@ def relevance(classifier: Classifier, *, n: int = 15, ax: Any = None) -> Any:
     Axes
     """
     check_is_fitted(classifier)
-    if not hasattr(classifier, "relevance_"):
+    if not (hasattr(classifier, "gate_shares_") or hasattr(classifier, "mean_relevance_")):
         raise ValueError("only learned directions have a relevance of columns: fit with features='learned'.")
+    centre, lower, upper = classifier._relevance_interval(check_prob(prob))
     ax = axes(ax)
-    drawn = np.argsort(-classifier.relevance_, kind="stable")[:n]
-    names = classifier._covariates()
-    ax.barh(range(len(drawn)), classifier.relevance_[drawn], color=REST)
+    drawn = np.argsort(-centre, kind="stable")[:n]
+    names, band = classifier._covariates(), ""
+    ax.barh(range(len(drawn)), centre[drawn], color=REST)
+    if not np.isnan(lower).any():
+        ax.hlines(range(len(drawn)), lower[drawn], upper[drawn], color=ax.xaxis.label.get_color(), linewidth=1.2)
+        band = f", {100 * prob:g} % intervals"
     ax.set_yticks(range(len(drawn)), [label(names[f]) for f in drawn])
     ax.invert_yaxis()
-    xlabel = wrapped("change of log-odds per standard deviation")
+    xlabel = wrapped(f"change of log-odds per standard deviation{band}")
     ax.set(xlabel=xlabel, title=of("columns", len(drawn), len(names)))
     return ax
 

@@ -252,8 +252,9 @@ def _most_relevant(classifier: Any, X: Any, table: Array) -> tuple[int, int]:
     d = table.shape[1]
     if d < 2:
         raise ValueError(f"a decision boundary needs two columns, X has {d}.")
-    relevance = getattr(classifier, "relevance_", None)
-    if relevance is None:
+    if hasattr(classifier, "gate_shares_"):
+        relevance = classifier._relevance_interval()[0]
+    else:
         rows = table[_spread(len(table), SHUFFLED)]
         shuffled = np.random.default_rng(0).permutation(len(rows))
         as_it_is, relevance = classifier.predict_proba(_like(X, rows)), np.zeros(d)

@@ -7,7 +7,7 @@ one cannot do it says in a sentence, `no_interval` and the like, which is None w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,6 +18,7 @@ from plackett.model.race import Array
 
 Table = dict[str, npt.NDArray[Any]]  # columns by their names
 Codes = npt.NDArray[np.intp]
+DRAWS = 400  # under which averages over rows are kept, at the most
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,13 @@ class Explanation(NamedTuple):
     attributes: dict[str, Any]
 
 
+class Setting(NamedTuple):
+    """Columns of a table, and values (n, columns) that its rows are to have there."""
+
+    places: tuple[int, ...]
+    values: npt.NDArray[Any]
+
+
 class Quantities(NamedTuple):
     """What can be followed along the chains: `scalars` by name, each a title and (chain, draw), and a table.
 
@@ -126,6 +134,28 @@ class Posterior(ABC):
         for block in self.probabilities(rows):
             with np.errstate(divide="ignore"):
                 yield np.log(block)
+
+    def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
+        """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (C, S, K).
+
+        X is a pandas data frame that the model takes; settings may be made of it. Draws are at most some hundred.
+        """
+        from plackett.output.effects import for_model
+
+        point, draws = [], []
+        for places, values in settings:
+            moved = X.copy()
+            for j, column in zip(places, values.T, strict=True):
+                moved.isetitem(j, column)
+            blocks = self.probabilities(model._rows(for_model(model, moved)))
+            mean = np.sum([block.sum(axis=0) for block in blocks], axis=0) / len(X)
+            point.append(mean.mean(axis=0))
+            draws.append(mean[np.linspace(0, len(mean) - 1, min(len(mean), DRAWS)).round().astype(np.intp)])
+        return np.array(point), np.array(draws)
+
+    def step(self, model: Any) -> float:
+        """By how much of its deviation a number is moved to see what this does to predictions."""
+        return 0.01
 
     @abstractmethod
     def size(self, model: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
-from plackett.directions.gates import Gates
+from plackett.directions.gates import Gates, softmax
 from plackett.directions.summary import components
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Quantities, RacePosterior, Table, Variables
-from plackett.posterior.contributions import Mixture, contributions
+from plackett.posterior.base import Explanation, Quantities, RacePosterior, Setting, Table, Variables
+from plackett.posterior.contributions import Mixture, contributions, with_mode
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK, NO_CHAINS
@@ -141,6 +141,29 @@ class DirectionDraws(RacePosterior):
                 probability = self.mode_weight * varied + (1 - self.mode_weight) * probability
             yield log_sharpened(probability, self.power)
 
+    def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
+        """As for any posterior; of a row that is set otherwise only the scores of the columns that change are new."""
+        gates, rows, has_mode = model.features_, np.asarray(X, dtype=np.float64), self.mode_directions is not None
+        S, M, _ = gates.directions.shape
+        K, step = len(model.classes_), max(1, CHUNK // (S * M))
+        share, votes = self._pooled()[2], self.votes
+        point, draws = np.zeros((len(settings), K)), np.zeros((len(settings), S - has_mode, K))
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            z = gates.on_scale(rows[some])
+            scores = gates.directions @ gates.standardised(rows[some]).T + gates.offsets[..., None]  # (S, M, rows)
+            for c, (places, values) in enumerate(settings):
+                change = gates.on_scale(values[some], places) - z[:, places]
+                moved = softmax(gates.directions_along(places) @ change.T, scores)
+                p = np.matmul(votes, moved).transpose(2, 0, 1) / M  # as `weights` has them
+                point[c] += sharpened(np.tensordot(p, share, (1, 0)), self.power).sum(axis=0)
+                draws[c] += sharpened(with_mode(p, share[-1] if has_mode else None), self.power).sum(axis=0)
+        return point / len(rows), draws / len(rows)
+
+    def step(self, model: Any) -> float:
+        """Normal scores bend at every value seen: they are judged over half a deviation."""
+        return 0.01 if model.features_.knots is None else 0.25
+
     def size(self, model: Any) -> str:
         """Classes and components."""
         K, M = self.log_weights.shape[2:]
@@ -156,8 +179,10 @@ class DirectionDraws(RacePosterior):
 
     def largest(self, model: Any, n: int) -> tuple[str, Table]:
         """Components have no identity; covariates have."""
-        order = np.argsort(-model.relevance_, kind="stable")[:n]
-        columns = {"covariate": model._covariates()[order], "relevance": model.relevance_[order]}
+        found = model._relevance_interval()
+        order = np.argsort(-found[0], kind="stable")[:n]
+        columns = {"covariate": model._covariates()[order]}
+        columns |= {name: part[order] for name, part in zip(("relevance", "lower", "upper"), found, strict=True)}
         return "most relevant covariates", columns
 
     def explain(self, model: Any, row: Any, prob: float) -> Explanation:

@@ -144,7 +144,8 @@ def _relevance(classifier: Classifier) -> Section:
     """Learned directions have no weights that could be named; columns matter to them more or less."""
     found = classifier.posterior_.largest(classifier, WEIGHTS)[1]
     rows = [list(row) for row in zip(*found.values(), strict=True)]
-    best = "; ".join(f"{name}: {number(value)}" for name, value in rows[:5])
+    best = "; ".join(f"{name}: {number(value)}" for name, value, *_ in rows[:5])
+    heads = [Column("Column"), *(Column(name, True) for name in ("Relevance", "5%", "95%"))]
     body = [
         paragraph(
             "The model learned its features: exponentials of directions in the columns. How much a column matters is "
@@ -157,7 +158,7 @@ def _relevance(classifier: Classifier) -> Section:
             "The columns that matter most.",
             1.1 + 0.25 * min(12, len(rows)),
         ),
-        table("Relevance of columns", [Column("Column"), Column("Relevance", True)], rows, sortable=True, sorted_by=1),
+        table("Relevance of columns", heads, rows, sortable=True, sorted_by=1),
     ]
     return Section("weights", "Columns that matter", "\n".join(body))
 

@@ -1,0 +1,178 @@
+"""Average marginal effects: by how much class probabilities move, over the rows of a table, if one column is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from plackett.data.columns import as_frame, is_text, texts
+from plackett.data.covariates import Covariate, covariates_of
+from plackett.data.entry import taken
+from plackett.directions import Gates
+from plackett.features import ExpFeatures
+from plackett.model.race import Array
+from plackett.posterior.base import Setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 400  # that averages are taken over, at the most
+DIGITS = 3  # significant ones, of the largest number of a feature
+OTHER = "none of these"  # a row whose indicators are all zero
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Each a difference of averages over the rows: (L, K) of the prediction, (L, S, K) of what single draws predict."""
+
+    features: list[str]
+    centre: Array
+    draws: Array
+
+    def table(self, classes: npt.NDArray[Any], prob: float, certain: bool) -> dict[str, npt.NDArray[Any]]:
+        """The columns of `effects`, by class; without intervals where there is but one estimate."""
+        tail = (1 - prob) / 2
+        lower, upper = np.quantile(self.draws, [tail, 1 - tail], axis=1)
+        lower, upper = np.minimum(lower, self.centre), np.maximum(upper, self.centre)
+        positive = ((self.draws > 0) + (self.draws == 0) / 2).mean(axis=1).round(3)
+        if certain:
+            lower = upper = positive = np.full_like(self.centre, np.nan)
+        size = np.nanmax(np.abs([self.centre, lower, upper]), axis=(0, 2)) if len(self.centre) else np.empty(0)
+        places = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0))).astype(int)
+        centre, lower, upper = (_rounded(part, places) for part in (self.centre, lower, upper))
+        L, K = self.centre.shape
+        return {
+            "class": np.repeat(classes, L),
+            "feature": np.tile(np.array(self.features, dtype=object), K),
+            **{
+                name: part.T.ravel()
+                for name, part in (("effect", centre), ("lower", lower), ("upper", upper), ("positive", positive))
+            },
+        }
+
+
+def _rounded(numbers: Array, places: npt.NDArray[np.intp]) -> Array:
+    """Rows of numbers, each to so many decimal places."""
+    rounded = [np.round(row, int(n)) + 0.0 for row, n in zip(numbers, places, strict=True)]  # one zero, not two
+    return np.array(rounded).reshape(numbers.shape)
+
+
+def average_effects(model: Any, X: Any) -> Effects:
+    """Effects of all columns of X; of a number per unit, of 0/1 as a difference, of texts against the usual level."""
+    table = Rows.of(model, X)
+    features, settings, steps = list[str](), list[Setting](), list[float]()
+    for column in table.columns:
+        levels = table.levels(column)
+        if levels is None:
+            j = column.places[0]
+            low, high = table.about(j)
+            features.append(column.name)
+            settings += [Setting(column.places, low), Setting(column.places, high)]
+            steps.append(float((high - low).mean()))
+            continue
+        base, *others = levels
+        for level in others:
+            features.append(column.name if column.levels is None else f"{column.name}: {level} vs {base}")
+            settings += [table.all_at(column, levels[base]), table.all_at(column, levels[level])]
+            steps.append(1.0)
+    centre, draws = model.posterior_.averages(model, table.some, settings)
+    step = np.array(steps)
+    return Effects(
+        features, (centre[1::2] - centre[::2]) / step[:, None], (draws[1::2] - draws[::2]) / step[:, None, None]
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table as a fitted model takes it, its columns as people know them, and the rows that are averaged over."""
+
+    model: Any
+    frame: pd.DataFrame
+    some: pd.DataFrame
+    columns: list[Covariate]
+
+    @classmethod
+    def of(cls, model: Any, X: Any) -> Rows:
+        """Rows that the model takes: numbers, a table that it knows, or a data frame that its feature map knows."""
+        import pandas as pd
+
+        if sparse.issparse(X) or (not hasattr(X, "columns") and np.ndim(X) != 2):
+            raise ValueError(
+                f"effects are of the columns of a table: expected an array of rows and columns or a data frame, got "
+                f"{type(X).__name__}{f' of shape {np.shape(X)}' if np.ndim(X) else ''} instead."
+            )
+        if len(X) == 0:
+            raise ValueError("effects are averages over rows, and X has none; give the rows of the fit, or others.")
+        if hasattr(X, "columns"):
+            frame = as_frame(taken(model, X) if hasattr(model, "table_") else X)
+        else:
+            X = np.asarray(X)
+            known = X.shape[1] == model.n_features_in_
+            frame = pd.DataFrame(X, columns=list(map(str, model._covariates())) if known else None)
+        model._rows(for_model(model, frame.iloc[:1]))  # which says what is wrong with the columns
+        some = frame.iloc[np.linspace(0, len(frame) - 1, min(len(frame), ROWS)).round().astype(np.intp)]
+        return cls(model, frame, some, _columns(model, frame))
+
+    def levels(self, column: Covariate) -> dict[str, tuple[Any, ...]] | None:
+        """The levels of a column, the one that others are compared with first; None for a number that varies."""
+        held = self.frame.iloc[:, list(column.places)]
+        if column.levels is None:
+            return {"0": (0.0,), "1": (1.0,)} if held.iloc[:, 0].isin([0, 1]).all() else None
+        levels = dict(column.levels)
+        counts = {level: int((held == list(numbers)).all(axis=1).sum()) for level, numbers in levels.items()}
+        if column.usual is None and len(column.places) > 1 and (held == 0).all(axis=1).any():
+            levels[OTHER] = (0.0,) * len(column.places)
+            counts[OTHER] = int((held == 0).all(axis=1).sum())
+        usual = column.usual or max(counts, key=lambda level: counts[level])
+        return {usual: levels[usual], **levels}
+
+    def about(self, j: int) -> tuple[Array, Array]:
+        """A number moved a little down and up in each row, (n, 1); for maps that users give not beyond the rows."""
+        x, some = (np.asarray(part.iloc[:, [j]], dtype=np.float64) for part in (self.frame, self.some))
+        spread = float(x.std()) or max(1.0, abs(float(x[0, 0])))
+        h = spread * float(self.model.posterior_.step(self.model))
+        given = not isinstance(getattr(self.model, "features_", None), (ExpFeatures, Gates, type(None)))
+        if not given or np.ptp(x) == 0:
+            return some - h, some + h
+        return np.maximum(some - h, x.min()), np.minimum(some + h, x.max())
+
+    def all_at(self, column: Covariate, numbers: Sequence[Any]) -> Setting:
+        """All rows at one value or level."""
+        kind = np.float64 if all(isinstance(number, (int, float)) for number in numbers) else object
+        return Setting(column.places, np.tile(np.array(numbers, dtype=kind), (len(self.some), 1)))
+
+    def find(self, feature: Any) -> Covariate:
+        """A column by name, or by position."""
+        names = [column.name for column in self.columns]
+        if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
+            return self.columns[int(feature)]
+        if isinstance(feature, str) and feature in names:
+            return self.columns[names.index(feature)]
+        raise ValueError(
+            f"feature must be one of the {len(names)} columns, by name or by position from 0, got {feature!r} instead. "
+            f"The columns are {', '.join(names[:10])}{', …' if len(names) > 10 else ''}."
+        )
+
+
+def _columns(model: Any, frame: pd.DataFrame) -> list[Covariate]:
+    """Columns of numbers as they belong together; where a feature map takes texts, these have levels of their own."""
+    found = []
+    for column in covariates_of(model):
+        values = frame.iloc[:, column.places[0]]
+        if column.levels is None and is_text(values):
+            levels = texts(values).dropna().value_counts().index
+            originals = dict(zip(texts(values), values, strict=True))
+            found.append(Covariate(column.name, column.places, {level: (originals[level],) for level in levels}))
+        else:
+            found.append(column)
+    return found
+
+
+def for_model(model: Any, frame: pd.DataFrame) -> Any:
+    """Rows under their names where the model knows names, else as an array."""
+    return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()

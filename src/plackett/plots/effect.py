@@ -1,0 +1,92 @@
+"""A column's partial dependence: what is predicted, on average over rows, if all of them had one value in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from plackett.data.validation import check_prob
+from plackett.output.effects import Rows
+from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of
+
+if TYPE_CHECKING:
+    from plackett.estimator import Classifier
+
+MARKED = 200  # values of rows that are marked below
+
+
+def effect(
+    classifier: Classifier, X: Any, feature: Any, *, prob: float = 0.9, grid: int = 30, n: int = 6, ax: Any = None
+) -> Any:
+    """How the class probabilities follow one column, on average over the rows of X, with bands over the draws.
+
+    All rows get one value in this column and keep their own in the others; `effects` has the average slopes. Marks
+    below are the values of rows: far from any the curve says what the model assumes, not what was seen.
+
+    Parameters
+    ----------
+    classifier : PlackettLuceClassifier or SparseLogitClassifier
+        A fitted model.
+    X : array or data frame (n, d)
+        Rows to average over, those of the fit say; at most 400 of them, evenly spread, are taken.
+    feature : str or int
+        The column, by name or position. A text column is known by the model's table, or by indicators with names such
+        as ``home=town``; its levels, and 0 and 1, are drawn as points.
+    prob : float
+        Probability of the bands; EM has none.
+    grid : int
+        Values of a number, from its lowest in X to its highest.
+    n : int
+        Classes drawn at the most: those whose probability moves most.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(classifier)
+    check_prob(prob)
+    table = Rows.of(classifier, X)
+    column = table.find(feature)
+    levels, held = table.levels(column), table.frame.iloc[:, column.places[0]]
+    values: list[tuple[Any, ...]]
+    if levels is None:
+        values = [(value,) for value in np.linspace(float(held.min()), float(held.max()), grid).tolist()]
+    else:
+        values = list(levels.values())
+    posterior = classifier.posterior_
+    centre, draws = posterior.averages(classifier, table.some, [table.all_at(column, value) for value in values])
+    lower, upper = interval(draws.swapaxes(0, 1), prob)
+    lower, upper = np.minimum(lower, centre), np.maximum(upper, centre)
+    certain = posterior.no_interval is not None
+    ax = axes(ax)
+    drawn = np.sort(np.argsort(-np.ptp(centre, axis=0), kind="stable")[:n])
+    for i, k in enumerate(drawn):
+        name, look = label(classifier.classes_[k], 22), {"color": colour(k)}
+        if levels is None:
+            x = [value for (value,) in values]
+            ax.plot(x, centre[:, k], linestyle=dash(i), label=name, **look)
+            if not certain:
+                ax.fill_between(x, lower[:, k], upper[:, k], alpha=0.18, linewidth=0, **look)
+        else:
+            places = np.arange(len(values)) + 0.5 * ((i + 0.5) / len(drawn) - 0.5)
+            ax.plot(places, centre[:, k], marker(k), label=name, **look)
+            if not certain:
+                ax.vlines(places, lower[:, k], upper[:, k], linewidth=2, **look)
+    if levels is None:
+        some = np.sort(held.to_numpy(dtype=np.float64))[
+            np.linspace(0, len(held) - 1, min(len(held), MARKED)).astype(int)
+        ]
+        ax.plot(some, np.full(len(some), -0.03), "|", color=REST, markersize=6, alpha=0.5)
+    else:
+        ax.set_xticks(range(len(values)), [label(level, 12) for level in levels])
+        if len(levels) > 4:
+            ax.tick_params(axis="x", rotation=45)
+    band = "" if certain else f",\n{100 * prob:g} % intervals"
+    ax.set(ylim=(-0.06, 1.02), xlabel=label(column.name), ylabel=f"average probability{band}")
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False, "fontsize": "small"}
+    ax.legend(ncols=min(3, len(drawn)), title=of("classes", len(drawn), centre.shape[1]), **above)
+    return ax
