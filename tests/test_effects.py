@@ -3,6 +3,7 @@
 import warnings
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,14 @@ from plackett.data.table import Table
 from plackett.output.effects import average_effects
 
 matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
 COLUMNS = ["class", "feature", "effect", "lower", "upper", "positive"]
 SHORT = Gibbs(draws=60, tune=60, chains=2)
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +21,12 @@ from plackett.posterior.weights import Point
 from plackett.simulate import race
 
 matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")
