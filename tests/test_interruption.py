@@ -47,7 +47,7 @@ def test_with_nothing_to_keep(tmp_path, moment, arguments):
 
 @pytest.mark.parametrize(
     "arguments, largest",
-    [(EXP, "iterations"), ([], "advance"), ([*EXP, "--inference", "variational"], "expect_blocks")],
+    [(EXP, "iterations"), ([], "walk_on"), ([*EXP, "--inference", "variational"], "expect_blocks")],
     ids=["exp", "learned", "variational"],
 )
 def test_while_compiling(tmp_path, arguments, largest):

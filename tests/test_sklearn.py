@@ -53,7 +53,7 @@ def test_default_classifier_learns_iris(iris, quiet):
     X, y = iris
     clf = PlackettLuceClassifier(random_state=0).fit(X, y)
     assert clf.score(X, y) > 0.95
-    assert clf.relevance_.shape == (4,) and clf.trace_.shape == (4, 250)
+    assert clf.relevance_.shape == (4,) and len(clf.trace_) == 4 and clf.diagnostics_.converged
     lower, upper = clf.predict_interval(X)
     assert (lower <= clf.predict_proba(X)).all() and (clf.predict_proba(X) <= upper).all()
 
