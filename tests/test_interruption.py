@@ -35,6 +35,7 @@ def run(folder, moment, *arguments, **environment):
         ("held-out rows", []),
         ("held-out modes", []),
         ("tuning", EXP),
+        ("a callback", []),
         ("writing", ["--inference", "em"]),
     ],
 )

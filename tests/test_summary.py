@@ -241,3 +241,15 @@ def test_fits_show_progress_in_a_notebook(table, notebook):
 def test_no_bar_unless_asked_for(table, capsys):
     PlackettLuceClassifier("em", features="exp").fit(*table)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("patience, shown", [(0.0, True), (60.0, False)])
+def test_long_work_shows_itself_on_a_terminal(monkeypatch, capsys, patience, shown):
+    """Nobody asked for a bar; one comes where the work takes long, and not where standard error goes to a file."""
+    monkeypatch.setattr("plackett.output.progress.PATIENCE", patience)
+    for terminal in (True, False):
+        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal, raising=False)
+        with progress_bar(False, "chains", 3) as report:
+            report(1)
+            report(2)
+        assert ("chains" in capsys.readouterr().err) == (shown and terminal)

@@ -84,7 +84,7 @@ class PlackettLuceClassifier(Classifier):
         Seed of everything random; results do not depend on the number of threads or the order of the rows. EM starts
         at a fixed point and draws nothing.
     progress : bool
-        Show a progress bar for chains and held-out rows.
+        Show a progress bar for chains and held-out rows; in a terminal one comes by itself after five seconds.
 
     Attributes
     ----------

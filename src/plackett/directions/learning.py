@@ -15,7 +15,7 @@ from plackett.inference.base import Fit, check_count
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 FEW = 20  # columns
-USUAL, MOST = 4, 128  # components of a class, and of all
+OWNED, MOST = 4, 128  # components of a class, and of all
 LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
@@ -96,7 +96,7 @@ class LearnedDirections(BaseEstimator):
 
     def owned(self, n_classes: int) -> int:
         """Components of each of so many classes."""
-        return int(np.clip(MOST // n_classes, 1, USUAL)) if self.components is None else self.components
+        return int(np.clip(MOST // n_classes, 1, OWNED)) if self.components is None else self.components
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
