@@ -53,7 +53,7 @@ def in_order(W: Features, order: Places) -> Features:
     return MappedRows(W.features, W.X, order if W.places is None else W.places[order], W.empty)
 
 
-def told(features: Any, X: Any) -> tuple[Features, Places | slice]:
+def nonempty_rows(features: Any, X: Any) -> tuple[Features, Places | slice]:
     """W of the rows that say something, and which they are: without the words of others, a text may have none left."""
     if not MappedRows(features, X, empty=True).sparse:
         return transform(features, X), slice(None)

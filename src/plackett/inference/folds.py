@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from plackett.engines import Engine, Features
 from plackett.engines.base import canonical_order
-from plackett.features.mapped import fit_features, told, transform
+from plackett.features.mapped import fit_features, nonempty_rows, transform
 from plackett.inference.em import EM
 from plackett.model.race import Array
 from plackett.output.progress import tracked
@@ -90,7 +90,7 @@ def cross_validated_losses(
         X_train = _safe_indexing(X, train)
         w_train = None if sample_weight is None else sample_weight[train]
         fold_features = fit_features(clone(features), X_train, codes[train], w_train)
-        W_train, some = told(fold_features, X_train)
+        W_train, some = nonempty_rows(fold_features, X_train)
         w_train = None if w_train is None else w_train[some]
         present, fold_codes = np.unique(codes[train][some], return_inverse=True)
         if len(present) < 2:

@@ -23,8 +23,8 @@ PANELS, NARROWEST = 300, 1e-9  # how many at the most, and how short
 class Mixture(NamedTuple):
     """A prediction between two rows: p_s(t) = Σ_j softmax_j(start_sj + t change_sj) votes_sj, 0 ≤ t ≤ 1.
 
-    What predicts is proportional to (Σ_s share_s p_s)^κ. Under one draw it is what the model would say if all draws
-    were like it: (w p_mode + (1 − w) p_s)^κ, where a mode of weight w stands at the end of the draws.
+    What predicts is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ; a mode at the end of the draws is
+    none of them, as it has no uncertainty to show.
     """
 
     start: Array  # (S, M)
@@ -45,12 +45,7 @@ class Mixture(NamedTuple):
 
     def mixed(self, p: Array) -> tuple[Array, Array]:
         """From p (T, S, K) what predicts, (T, K), and what would under each draw, (T, S', K)."""
-        return np.tensordot(p, self.share, (1, 0)), with_mode(p, self.share[-1] if self.has_mode else None)
-
-
-def with_mode(p: Array, weight: float | None) -> Array:
-    """(1 − w) p_s + w p_mode of every draw s, for p (…, S, K) with the mode as the last of S; all of p without one."""
-    return p if weight is None else (1 - weight) * p[..., :-1, :] + weight * p[..., -1:, :]
+        return np.tensordot(p, self.share, (1, 0)), p[:, : len(self.share) - self.has_mode]
 
 
 def log_odds(q: Array, k: int, power: float = 1.0, smallest: float = 1e-300) -> Array:
@@ -86,8 +81,7 @@ def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[A
     distance from the reference. What the panels leave of a sum is shared out in proportion.
     """
     slopes = _by_score(mixture, k)
-    of_point, of_draws = (np.matmul(part[:, None], directions[: len(part)])[:, 0] for part in slopes[:2])
-    of_draws = of_draws + slopes.mode @ directions[-1]
+    of_point, of_draws = (np.matmul(part[:, None], directions[: len(part)])[:, 0] for part in slopes)
     ends, ends_of_draws = _odds(mixture, k, mixture.probabilities(np.array([0.0, 1.0]))[1])
     centre = _exact(onto(of_point.sum(axis=0))[None], ends[1:] - ends[:1])[0]
     draws = _exact(onto(of_draws), ends_of_draws[1] - ends_of_draws[0])
@@ -98,8 +92,7 @@ class Slopes(NamedTuple):
     """∫ ∂F/∂score dt along a part of the line."""
 
     point: Array  # (S, M): of the prediction
-    own: Array  # (S', M): under each draw, by its own scores
-    mode: Array  # (S', M): under each draw, by those of the mode
+    own: Array  # (S', M): under each draw
 
 
 def _by_score(mixture: Mixture, k: int) -> Slopes:
@@ -121,14 +114,13 @@ def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
     odds, odds_of_draws = _odds(mixture, k, p[[0, -1]])
     softmax, p, weight = softmax[1:-1], p[1:-1], (b - a) * SHARES
     rising, rising_of_draws = (slope(q, k, mixture.power, mixture.smallest) for q in mixture.mixed(p))
-    n, votes, w = rising_of_draws.shape[1], mixture.votes, mixture.share[-1] if mixture.has_mode else 0.0
+    n, votes = rising_of_draws.shape[1], mixture.votes
     point = _through(softmax, p, votes, rising[:, None] * mixture.share[:, None], weight)
-    own = _through(softmax[:, :n], p[:, :n], votes[:n], (1 - w) * rising_of_draws, weight)
-    mode = _through(softmax[:, -1:], p[:, -1:], votes[-1:], w * rising_of_draws, weight)
+    own = _through(softmax[:, :n], p[:, :n], votes[:n], rising_of_draws, weight)
     left = odds[1] - odds[0] - (point * mixture.change).sum()
-    reached = (own * mixture.change[:n]).sum(axis=1) + mode @ mixture.change[-1]
+    reached = (own * mixture.change[:n]).sum(axis=1)
     left_of_draws = np.abs(odds_of_draws[1] - odds_of_draws[0] - reached).mean()
-    return Slopes(point, own, mode), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
+    return Slopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
 
 
 def _through(softmax: Array, p: Array, votes: Array, rising: Array, weight: Array) -> Array:

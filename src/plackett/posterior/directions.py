@@ -15,7 +15,7 @@ from plackett.directions.summary import components
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, RacePosterior, Setting, Table, Variables
-from plackett.posterior.contributions import Mixture, contributions, with_mode
+from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK, NO_CHAINS
@@ -157,7 +157,7 @@ class DirectionDraws(RacePosterior):
                 moved = softmax(gates.directions_along(places) @ change.T, scores)
                 p = np.matmul(votes, moved).transpose(2, 0, 1) / M  # as `weights` has them
                 point[c] += sharpened(np.tensordot(p, share, (1, 0)), self.power).sum(axis=0)
-                draws[c] += sharpened(with_mode(p, share[-1] if has_mode else None), self.power).sum(axis=0)
+                draws[c] += sharpened(p[:, : S - has_mode], self.power).sum(axis=0)
         return point / len(rows), draws / len(rows)
 
     def step(self, model: Any) -> float:
