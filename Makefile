@@ -44,6 +44,7 @@ docs: $(READY)  # pages in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 bench-prediction: $(READY)  # goes on where it was interrupted
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks.prediction
 
 $(READY): pyproject.toml

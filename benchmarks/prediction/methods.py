@@ -106,6 +106,50 @@ def mlp(folds, seed):
     return GridSearchCV(net, grid, cv=folds, scoring=minus_log_loss)
 
 
+class CatBoost(ClassifierMixin, BaseEstimator):
+    """CatBoost as it comes: its own number of trees, their depth and its learning rate."""
+
+    def __init__(self, folds, seed):
+        self.folds, self.seed = folds, seed
+
+    def fit(self, X, y):
+        self.boosting_ = make_catboost(self.seed).fit(X, y)
+        self.classes_ = self.boosting_.classes_
+        return self
+
+    def predict_proba(self, X):
+        return self.boosting_.predict_proba(X)
+
+
+class TunedCatBoost(CatBoost):
+    """CatBoost with the depth and the number of trees that the folds' log-loss prefers; the last fit uses all rows."""
+
+    def fit(self, X, y):
+        found = []
+        for depth in (2, 4, 6):
+            curves = [self._curve(depth, X, y, *fold) for fold in self.folds]
+            mean = np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0)
+            found.append((mean.min(), {"depth": depth, "iterations": int(mean.argmin()) + 1}))
+        self.best_params_ = min(found, key=lambda each: each[0])[1]
+        self.boosting_ = make_catboost(self.seed, **self.best_params_).fit(X, y)
+        self.classes_ = self.boosting_.classes_
+        return self
+
+    def _curve(self, depth, X, y, train, test):
+        """The fold's log-loss by number of trees, until forty have brought nothing."""
+        known = np.isin(y[test], y[train])
+        fit = make_catboost(self.seed, depth=depth)
+        fit.fit(X[train], y[train], eval_set=(X[test][known], y[test][known]), early_stopping_rounds=40)
+        losses = fit.get_evals_result()["validation"]
+        return losses.get("MultiClass", losses.get("Logloss"))
+
+
+def make_catboost(seed, **settings):
+    from catboost import CatBoostClassifier
+
+    return CatBoostClassifier(random_seed=seed, thread_count=1, verbose=False, allow_writing_files=False, **settings)
+
+
 class ScaledGaussianProcess(ClassifierMixin, BaseEstimator):
     """Laplace approximation, one class against the rest; amplitude and width by the marginal likelihood."""
 
@@ -128,6 +172,8 @@ RIVALS = {
     "logistic-l1": logistic_l1,
     "forest": TunedForest,
     "boosting": StoppedBoosting,
+    "catboost": CatBoost,
+    "catboost-tuned": TunedCatBoost,
     "mlp": mlp,
     "gaussian-process": ScaledGaussianProcess,
 }
