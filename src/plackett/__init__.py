@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plackett.classifier import PlackettLuceClassifier
+    from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
     from plackett.inference import EM, Gibbs, Variational
     from plackett.inference.path import regularization_path
@@ -18,6 +19,7 @@ __all__ = [
     "EM",
     "Gibbs",
     "PlackettLuceClassifier",
+    "Rankings",
     "SparseLogitClassifier",
     "TableEncoder",
     "Variational",
@@ -30,6 +32,7 @@ _HOME = {
     "EM": "inference",
     "Gibbs": "inference",
     "PlackettLuceClassifier": "classifier",
+    "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
     "Variational": "inference",
