@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plackett.classifier import PlackettLuceClassifier
+    from plackett.data.choices import ChoiceSets
     from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
     from plackett.inference import EM, Gibbs, Variational
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EM",
+    "ChoiceSets",
     "Gibbs",
     "PlackettLuceClassifier",
     "Rankings",
@@ -29,6 +31,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
+    "ChoiceSets": "data.choices",
     "EM": "inference",
     "Gibbs": "inference",
     "PlackettLuceClassifier": "classifier",
