@@ -187,6 +187,10 @@ def test_labels_and_their_order():
     assert Rankings.from_orders(np.array([[10, 9], [9, 10]])).items.tolist() == [9, 10]
     assert Rankings.from_orders([["b", 1]]).items.tolist() == ["b", 1]
     assert Rankings.from_ranks([[1, 2]]).items.tolist() == [0, 1]
+    padded = pd.DataFrame({"first": [3, 2], "second": [2, np.nan]})
+    for table in (padded, padded.to_numpy()):
+        R = Rankings.from_orders(table, unranked="absent")
+        assert R.items.dtype == np.int64 and R.to_orders() == [[3, 2], [2]]
     frame = pd.DataFrame({"first": ["a", "b"], "second": ["b", None], "third": ["c", None]})
     for table in (frame, pl.from_pandas(frame), frame.convert_dtypes()):
         assert Rankings.from_orders(table, unranked="absent").to_orders() == [["a", "b", "c"], ["b"]]
@@ -260,6 +264,7 @@ REFUSED = {
     "gap": (lambda: Rankings.from_orders([["a", None, "b"]]), "place 2 of row 0 must be an item"),
     "empty bucket": (lambda: Rankings.from_orders([["a", set(), "b"]]), "place 2 of row 0"),
     "list": (lambda: Rankings.from_orders([["a", ["b", "c"]]]), "set of tied items, got \\['b', 'c'\\]"),
+    "array": (lambda: Rankings.from_orders([["a", np.array(["b", "c"])]]), "set of tied items"),
     "flat": (lambda: Rankings.from_orders(["ab", "ba"]), "an order is a list of items"),
     "new item": (lambda: Rankings.from_orders([["a", "z"]], items=["a", "b"], unranked="last"), "no item 'z'"),
     "new column": (lambda: Rankings.from_ranks(pd.DataFrame({"a": [1], "z": [2]}), items=["a", "b"]), "no item 'z'"),

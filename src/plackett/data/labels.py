@@ -21,10 +21,14 @@ def label_array(labels: Iterable[Any]) -> Labels:
 
     Examples
     --------
-    >>> label_array(["b", "a"]).dtype.kind, label_array([2, 1]).dtype.kind, label_array(["b", 1]).dtype.kind
+    >>> label_array(["b", "a"]).dtype.kind, label_array([2, 1.0]).dtype.kind, label_array(["b", 1]).dtype.kind
     ('U', 'i', 'O')
     """
     held = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    if any(isinstance(label, float) for label in held) and all(
+        isinstance(label, (int, float)) and float(label).is_integer() for label in held
+    ):
+        held = [int(label) for label in held]  # as columns of whole numbers with missing ones are stored
     if len({type(label) for label in held}) == 1 and isinstance(held[0], (str, int)):
         return np.array(held)
     found = np.empty(len(held), dtype=object)
@@ -70,19 +74,17 @@ def codes_of(labels: Sequence[Any], known: Labels, what: str) -> Codes:
 
 def is_missing(label: Any) -> bool:
     """Whether nothing is there: None, NaN, or what data frames write for it."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+    return (
+        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
+    )
 
 
 def listed_rows(table: Any) -> list[Any]:
     """The rows of a data frame or an array as lists; anything else as it is."""
     if hasattr(table, "columns"):
-        columns = [_listed(table[name]) for name in table.columns]
+        columns = [table[name].to_list() for name in table.columns]
         return [list(row) for row in zip(*columns, strict=True)]
     return table.tolist() if isinstance(table, np.ndarray) else list(table)
-
-
-def _listed(column: Any) -> list[Any]:
-    return list(column.to_list())
 
 
 def numbers_of(column: Any, name: Any) -> Array:

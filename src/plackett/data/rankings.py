@@ -364,13 +364,13 @@ def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:
         if isinstance(order, (str, bytes, set, frozenset, dict)) or not hasattr(order, "__iter__"):
             raise ValueError(f"an order is a list of items, the best first, got {plain(order)} in row {t} instead.")
         places = list(order)
-        while places and not isinstance(places[-1], (set, frozenset)) and is_missing(places[-1]):
+        while places and is_missing(places[-1]):
             places.pop()
         if not places:
             raise ValueError(f"row {t} is an empty ranking: it names no item.")
         for number, place in enumerate(places):
             tied = isinstance(place, (set, frozenset))
-            if not (place if tied else not isinstance(place, (list, tuple)) and not is_missing(place)):
+            if not (place if tied else not isinstance(place, (list, tuple, np.ndarray)) and not is_missing(place)):
                 raise ValueError(
                     f"place {number + 1} of row {t} must be an item, or a set of tied items, got {plain(place)}."
                 )
