@@ -518,7 +518,7 @@ def test_the_default_goes_on_until_its_predictions_have_converged(iris):
     found = clf.diagnostics_
     assert found.prediction_rhat <= 1.05 and found.largest_error <= 0.01
     assert 150 + 150 <= clf.n_iter_ < 150 + 1000
-    assert "the chains agree: R-hat of probabilities up to" in repr(clf)
+    assert "predictions have converged (R-hat of probabilities up to" in repr(clf)
     assert clf.inference_.tune == 150 and clf.inference_.max_draws == 1000
 
 
@@ -527,7 +527,7 @@ def test_the_limit_of_work_is_kept_and_told():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 15)), rng.integers(4, size=80)
     with pytest.warns(
-        ConvergenceWarning, match=r"predictions have not converged .*at most 1.05.*Gibbs\(max_draws=800\)"
+        ConvergenceWarning, match=r"predictions have not converged .*at most 1.05.*Gibbs\(max_draws=800\)\.$"
     ):
         clf = PlackettLuceClassifier(Gibbs(chains=2, tune=20, max_draws=200), random_state=0).fit(X, y)
     assert clf.n_iter_ == 20 + 200 and not clf.diagnostics_.converged

@@ -20,18 +20,21 @@ def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
             raise ValueError(f"{type(settings).__name__}({name}={value!r}) would be ignored: {why}")
 
 
-def check_target(settings: Any, open_ended: bool = False) -> None:
-    """Refuse the limit of a target that a run of chains does not have."""
-    if settings.target_ess is None and not open_ended:
+def check_target(settings: Any) -> None:
+    """Refuse the limit of a run of chains that does not go on by itself."""
+    if settings.target_ess is None and settings.draws is not None:
         name = type(settings).__name__
-        why = f"it is where {name}(target_ess=...) gives up. Give that too, or {name}(draws=...)."
+        why = (
+            f"it is where a run gives up that goes on by itself, and {name}(draws={settings.draws!r}) does not. Leave "
+            f"one of the two out, or give {name}(target_ess=...) too."
+        )
         refuse(settings, ("max_draws",), why)
 
 
 def check_all_read(model: Any, features: Any, inference: Any, shape: float | None) -> None:
     """Refuse what a `PlackettLuceClassifier` with these parts would not read; shape None is learned."""
     if isinstance(inference, Gibbs):
-        check_target(inference, isinstance(features, LearnedDirections) and inference.draws is None)
+        check_target(inference)
     if isinstance(features, LearnedDirections):
         _with_learned(model, features, inference)
     else:

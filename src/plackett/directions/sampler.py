@@ -13,9 +13,9 @@ from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
 from plackett.directions.task import Task
 from plackett.directions.walk import HamiltonianSampler
-from plackett.inference.base import Fit
+from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
-from plackett.inference.gibbs import USUAL, Gibbs
+from plackett.inference.gibbs import Gibbs
 from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
 from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
@@ -45,14 +45,13 @@ class DirectionRun(Run):
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    open_ended = settings.draws is None and settings.target_ess is None
-    usual = LENGTH if settings.target_ess is None else LENGTH | {"max_draws": USUAL["max_draws"]}
-    settings = settings.completed(**usual)
+    goes_on = open_ended(settings)
+    settings = settings.completed(**LENGTH)
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
     prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
-    run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, open_ended)
+    run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, goes_on)
     draws, posterior = run.run(stacklevel=5), run.posterior()
     fit = Fit(
         posterior if mode is None else posterior.with_mode(*mode),

@@ -58,6 +58,11 @@ def check_tolerance(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")
 
 
+def open_ended(settings: Any) -> bool:
+    """Whether chains go on until predictions have converged: neither draws nor a target are given."""
+    return settings.draws is None and settings.target_ess is None
+
+
 def check_run(settings: Any, form: str = "{}") -> None:
     """Refuse lengths and limits of a run of chains that make no sense; `form` says how a setting is named."""
     check_count(form.format("draws"), settings.draws)

@@ -11,7 +11,8 @@ import numpy as np
 from plackett.model.race import Array
 from plackett.posterior.base import Estimates, Explanation, Posterior, Quantities, Variables
 from plackett.posterior.contributions import Mixture, contributions
-from plackett.posterior.diagnostics import agreement, measures
+from plackett.posterior.diagnostics import agreement
+from plackett.posterior.measures import measures
 from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK
 
@@ -84,8 +85,8 @@ class LogitDraws(Posterior):
         return f"{K} classes, {d} covariates, penalty θ = {model.penalty_:.3g}{learned}"
 
     def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree."""
-        return agreement(model.diagnostics_)
+        """Whether the chains agree on predictions."""
+        return agreement(model.diagnostics_, type(model).__name__)
 
     def estimates(self, model: Any) -> Estimates:
         """Intercept and coefficients for standardised covariates, without the last class, whose own are zero."""
@@ -126,11 +127,12 @@ class LogitDraws(Posterior):
         return Variables(values, dims, {"class": model.classes_, "feature": model._covariates()})
 
     def quantities(self, model: Any) -> Quantities:
-        """The penalty, the log-likelihood and every coefficient."""
+        """The penalty, the log-likelihood, the probability that mixes worst and every coefficient."""
         scalars = {"penalty": ("ln θ", np.log(self.penalty)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("coefficient of ", self.coef, model._covariates())
         if found is None:
             return Quantities(scalars, *table)
+        scalars |= found.scalars(model.classes_)
         return Quantities(
             scalars, *table, np.minimum(found.coef.ess_bulk, found.coef.ess_tail), float(found.penalty.ess_bulk)
         )

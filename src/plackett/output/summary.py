@@ -42,7 +42,7 @@ def how(model: Model) -> str:
         return name
     chains, draws = model.trace_.shape
     made = model.n_iter_ - tune
-    thinned = f" (of {made:,})" if made > draws else ""
+    thinned = f", thinned from {made:,}," if made > draws else ""
     many = "chain" if chains == 1 else "chains"
     return f"{name}, {chains} {many} of {draws:,} draws{thinned} after {tune:,} of tuning"
 

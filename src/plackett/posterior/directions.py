@@ -208,8 +208,10 @@ class DirectionDraws(RacePosterior):
         return Variables(values, dims, {"class": model.classes_, "component": np.arange(M), "column": columns})
 
     def quantities(self, model: Any) -> Quantities:
-        """The log-posterior alone: nothing else has an identity."""
-        return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
+        """The probability that mixes worst and the log-posterior: nothing else has an identity."""
+        found = getattr(model, "diagnostics_", None)
+        scalars = {} if found is None else found.scalars(model.classes_)
+        return Quantities(scalars | {"log-likelihood": ("log-posterior", model.trace_)})
 
 
 def sharpened(probability: Array, power: float) -> Array:

@@ -213,7 +213,7 @@ class Draws(SampledWeights):
         return np.median(self.flat_draws(), axis=0)
 
     def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree."""
+        """Whether the chains agree on predictions."""
         return agreement(model.diagnostics_)
 
     def variables(self, model: Any, raw: bool) -> Variables:
@@ -225,11 +225,12 @@ class Draws(SampledWeights):
         return Variables(values, dims, {"class": model.classes_, "feature": model._feature_names()})
 
     def quantities(self, model: Any) -> Quantities:
-        """The shape, the log-likelihood and every weight."""
+        """The shape, the log-likelihood, the probability that mixes worst and every weight."""
         scalars = {"shape": ("ln a", np.log(self.shape)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
         if found is None:
             return Quantities(scalars, *table)
+        scalars |= found.scalars(model.classes_)
         return Quantities(scalars, *table, np.minimum(found.ess_bulk, found.ess_tail), found.shape_ess_bulk)
 
 
