@@ -74,13 +74,25 @@ def _in_order(of: Whole, start: Whole) -> Whole:
     return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
 
 
+def taken(outcomes: Outcomes, which: Whole) -> tuple[Outcomes, Whole]:
+    """The outcomes of these situations, in this order, and the places of their entries."""
+    start, bucket_start, sizes, count = outcomes
+    some = Outcomes(
+        np.append(0, np.cumsum(np.diff(start)[which])),
+        np.append(0, np.cumsum(np.diff(bucket_start)[which])),
+        sizes[_in_order(which, bucket_start)],
+        count[which],
+    )
+    return some, _in_order(which, start)
+
+
 def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
     """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
 
     Situations are ordered by a digest of whole numbers, which no rounding touches; entries that share a bucket by
     their group and the digest of their features. Equal ones are interchangeable.
     """
-    (start, bucket_start, sizes, count), group, row = situations
+    (start, bucket_start, _, count), group, row = situations
     digest = np.empty(features.shape[0], dtype=np.uint64)
     by_feature = mixed(np.arange(1, features.shape[1] + 1, dtype=np.uint64) * np.uint64(STEP))
     for place, W in runs(features):
@@ -95,12 +107,7 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
     entries = np.lexsort((digest[row], group, places))[_in_order(order, start)]
     used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
     by_use = np.argsort(first_use)
-    outcomes = Outcomes(
-        np.append(0, np.cumsum(np.diff(start)[order])),
-        np.append(0, np.cumsum(np.diff(bucket_start)[order])),
-        sizes[_in_order(order, bucket_start)],
-        count[order],
-    )
+    outcomes, _ = taken(situations.outcomes, order)
     return Situations(outcomes, group[entries], np.argsort(by_use)[renumbered]), order, used[by_use]
 
 
@@ -114,6 +121,7 @@ class NumpySituations:
         self.features = np.ascontiguousarray(features[used])
         self.response, self.n_classes = response, n_groups
         self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
+        self.absolute, self.n_seen = response.absolute, float(self.outcomes.counts.sum())
 
     def _factors(self, weights: Weights) -> tuple[Array, Array, Array, float]:
         """V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors that they leave to rates.
