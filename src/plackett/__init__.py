@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plackett.classifier import PlackettLuceClassifier
+    from plackett.data.choices import ChoiceSets
+    from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
     from plackett.inference import EM, Gibbs, Variational
     from plackett.inference.path import regularization_path
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EM",
+    "ChoiceSets",
     "Gibbs",
     "PlackettLuceClassifier",
+    "Rankings",
     "SparseLogitClassifier",
     "TableEncoder",
     "Variational",
@@ -27,9 +31,11 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
+    "ChoiceSets": "data.choices",
     "EM": "inference",
     "Gibbs": "inference",
     "PlackettLuceClassifier": "classifier",
+    "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
     "Variational": "inference",

@@ -22,7 +22,7 @@ import numpy as np
 from plackett.compute.compiled import jit
 from plackett.engines.base import check_counts
 from plackett.engines.draws import begin, gamma, mixed, stream_of
-from plackett.engines.situations import NumpySituations, Situations, prepare_situations, taken
+from plackett.engines.situations import NumpySituations, Situations, part_of, prepare_situations
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.responses.base import Outcomes, Response, Whole
 from plackett.responses.ranking import Ranking
@@ -197,17 +197,18 @@ def prepare_plain(
 ) -> LeftSets | Together | NumpySituations:
     """Rankings without covariates, ready for passes: by distinct sets, but for rankings with ties."""
 
-    def situations(of: Outcomes, items: Whole, meaning: Response) -> NumpySituations:
-        return prepare_situations(ONE, Situations(of, items, np.zeros_like(items)), meaning, n_items, engine)
+    def held(some: Situations, meaning: Response) -> NumpySituations:
+        return prepare_situations(ONE, some, meaning, n_items, engine)
 
+    whole = Situations(outcomes, item, np.zeros_like(item))
     if response.absolute:
-        return situations(outcomes, item, response)
+        return held(whole, response)
     sets = LeftSets if engine == "numpy" else CompiledLeftSets
     tied = np.logical_or.reduceat(np.append(outcomes.sizes > 1, False), outcomes.bucket_start[:-1])
     tied &= np.diff(outcomes.bucket_start) > 0
     if not tied.any():
-        return sets(situations(outcomes, item, Ranking()))
+        return sets(held(whole, Ranking()))
     if tied.all():
-        return situations(outcomes, item, response)
-    (plain, first), (others, second) = (taken(outcomes, np.flatnonzero(which)) for which in (~tied, tied))
-    return Together(sets(situations(plain, item[first], Ranking())), situations(others, item[second], response))
+        return held(whole, response)
+    plain, others = (part_of(whole, np.flatnonzero(which)) for which in (~tied, tied))
+    return Together(sets(held(plain, Ranking())), held(others, response))

@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, check_counts, runs
 from plackett.engines.draws import mixed, share_out, stream_of
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
-from plackett.responses.base import Outcomes, Response, Whole, checked
+from plackett.responses.base import Outcomes, Response, Whole, checked, in_order, places_of
 
 FAINT, TINY = -600.0, 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
@@ -58,32 +58,17 @@ def class_situations(codes: npt.NDArray[np.integer], n_classes: int, weight: Arr
     return Situations(outcomes, group.ravel(), np.repeat(np.arange(len(codes)), n_classes))
 
 
-def _places(outcomes: Outcomes) -> Whole:
-    """The number of the bucket of each entry, rising through all situations; what is left is a bucket too."""
-    new = np.zeros(outcomes.start[-1] + 1, dtype=np.int64)
-    before = np.append(0, np.cumsum(outcomes.sizes))
-    situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.bucket_start))
-    first = outcomes.start[situation] + before[:-1] - before[outcomes.bucket_start[situation]]
-    new[outcomes.start] = new[first] = new[first + outcomes.sizes] = 1
-    return np.cumsum(new[:-1])
-
-
-def _in_order(of: Whole, start: Whole) -> Whole:
-    """The places from start[t] to start[t + 1] for each t of `of`, one after the other."""
-    length = np.diff(start)[of]
-    return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
-
-
-def taken(outcomes: Outcomes, which: Whole) -> tuple[Outcomes, Whole]:
-    """The outcomes of these situations, in this order, and the places of their entries."""
-    start, bucket_start, sizes, count = outcomes
-    some = Outcomes(
-        np.append(0, np.cumsum(np.diff(start)[which])),
-        np.append(0, np.cumsum(np.diff(bucket_start)[which])),
-        sizes[_in_order(which, bucket_start)],
-        count[which],
+def part_of(situations: Situations, some: Whole) -> Situations:
+    """The situations with these numbers, in this order; rows of W keep their numbers."""
+    (start, bucket_start, sizes, count), group, row = situations
+    entries = in_order(some, start)
+    outcomes = Outcomes(
+        np.append(0, np.cumsum(np.diff(start)[some])),
+        np.append(0, np.cumsum(np.diff(bucket_start)[some])),
+        sizes[in_order(some, bucket_start)],
+        count[some],
     )
-    return some, _in_order(which, start)
+    return Situations(outcomes, group[entries], row[entries])
 
 
 def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
@@ -98,16 +83,16 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
     for place, W in runs(features):
         bits = (np.asarray(W, dtype=np.float64) + 0.0).view(np.uint64)
         digest[place] = mixed(bits * by_feature).sum(axis=1)
-    places = _places(situations.outcomes)
+    places = places_of(situations.outcomes)
     ordinal = places - places[start[np.repeat(np.arange(len(count)), np.diff(start))]]
     parts = mixed(digest[row] + ordinal.astype(np.uint64) * np.uint64(STEP))
     parts = mixed(parts + group.astype(np.uint64) * np.uint64(MIX_1))
     whole = np.add.reduceat(parts, start[:-1]) + np.diff(bucket_start).astype(np.uint64) * np.uint64(MIX_2)
     order = np.lexsort((count, whole))
-    entries = np.lexsort((digest[row], group, places))[_in_order(order, start)]
+    entries = np.lexsort((digest[row], group, places))[in_order(order, start)]
     used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
     by_use = np.argsort(first_use)
-    outcomes, _ = taken(situations.outcomes, order)
+    outcomes = part_of(situations, order).outcomes
     return Situations(outcomes, group[entries], np.argsort(by_use)[renumbered]), order, used[by_use]
 
 
