@@ -71,6 +71,19 @@ def part_of(situations: Situations, some: Whole) -> Situations:
     return Situations(outcomes, group[entries], row[entries])
 
 
+def part_of(situations: Situations, some: Whole) -> Situations:
+    """The situations with these numbers, in this order; rows of W keep their numbers."""
+    (start, bucket_start, sizes, count), group, row = situations
+    entries = _in_order(some, start)
+    outcomes = Outcomes(
+        np.append(0, np.cumsum(np.diff(start)[some])),
+        np.append(0, np.cumsum(np.diff(bucket_start)[some])),
+        sizes[_in_order(some, bucket_start)],
+        count[some],
+    )
+    return Situations(outcomes, group[entries], row[entries])
+
+
 def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
     """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
 
