@@ -33,6 +33,7 @@ from plackett.priors import Gamma, LogUniform, as_prior, tabulate
 from plackett.simulate import prior_weights, race
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
+NAMES = ("log_weights", "shape", "value")  # of what a sweep leaves
 
 
 def worst_difference(a, b):
@@ -125,7 +126,7 @@ def test_compiled_sweeps_equal_the_readable_ones(iris):
         if fast:
             sweeps(fast_rows.panels, state, rng, target, make_room(fast_rows.panels, 3), True, *out)
         else:
-            sweeps_of_any_engine(rows, state, rng, target, True, *out)
+            sweeps_of_any_engine(rows, state, rng, target, True, dict(zip(NAMES, out, strict=True)))
         outcomes.append(out)
     for quick, readable in zip(*outcomes, strict=True):
         np.testing.assert_allclose(quick, readable, rtol=1e-8)

@@ -55,9 +55,10 @@ class Diagnostics:
     """Measures of a run by the names of what was measured, and whether its predictions have converged.
 
     Of weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a (NaN if
-    fixed), `.probability_rhat` and so on of class probabilities (row, K) of some rows. Of learned directions, whose
-    components have no identity across chains: of probabilities alone. Of the sparse logit: `.coef.rhat` (K, d),
-    `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on, and of probabilities.
+    fixed), `.mass_rhat` and so on of ln Λ where ties tell of it, `.probability_rhat` and so on of class probabilities
+    (row, K) of some rows. Of learned directions, whose components have no identity across chains: of probabilities
+    alone. Of the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on,
+    and of probabilities.
     """
 
     groups: dict[str, Measures]
@@ -163,10 +164,12 @@ def probed_probabilities(draws: Draws, features: Features) -> Array:
 
 
 def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, and of probabilities."""
+    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
+    mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
+        **mass,
         probability=probed_probabilities(draws, features),
     )
 
