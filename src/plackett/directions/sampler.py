@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.directions.learning import LENGTH
+from plackett.directions.learning import lengths
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.task import DirectionTask, Task
@@ -50,12 +50,12 @@ class DirectionRun(Run):
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    goes_on, settings = open_ended(settings), settings.completed(**LENGTH)
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide))
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
     prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
-    run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, goes_on)
+    run = DirectionRun(settings, task, prior, learned.longest(task.wide), clock, goes_on)
     return drawn(run, mode, shape), task
 
 
