@@ -18,7 +18,7 @@ FEW = 20  # columns
 OWNED, MOST = 4, 128  # components of a class, and of all
 LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
 LEAPFROGS = 96
-WIDE = {"max_draws": 250, "leapfrogs": 24}  # instead, where covariates outnumber rows: a step costs more than it tells
+WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, where covariates outnumber rows: a step costs more than it tells
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
 

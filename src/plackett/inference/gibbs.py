@@ -51,7 +51,7 @@ class Gibbs(BaseEstimator):
         memory stays bounded.
     max_draws : int, optional
         Iterations of each chain after tuning at which a run that goes on gives up. None: 200,000 with ``target_ess``,
-        else 10,000, and with learned directions 1,000, or 250 where covariates outnumber rows.
+        else 10,000, and with learned directions 1,000, or 500 where covariates outnumber rows.
     max_seconds : float, optional
         Stop after about this time with the draws there are; an error if there are none. Tuning counts, and with learned
         directions the held-out rows; compiling, which happens once, does not.
