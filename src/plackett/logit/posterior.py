@@ -52,21 +52,30 @@ class LogitDraws(Posterior):
         intercept[:, :, :-1] = beta[..., 0] - coef[:, :, :-1] @ mean
         return cls(coef, intercept, penalty)
 
-    def log_probabilities(self, rows: Array) -> Iterator[Array]:
-        """Log-probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
-        n_classes, d = self.coef.shape[2:]
-        coef, intercept = self.coef.reshape(-1, d).T, self.intercept.reshape(-1, n_classes)
+    def _scores(self, rows: Array) -> Iterator[Array]:
+        """Linear predictors (rows, K, S) of runs of rows under every draw, less the largest of each row and draw."""
+        K, d = self.shape_of_estimate
+        coef, intercept = self.coef.reshape(-1, K * d).T, self.intercept.reshape(-1, K).T
+        coef = coef.reshape(K, d, -1).swapaxes(0, 1).reshape(d, -1)
         step = max(1, CHUNK // intercept.size)
         for start in range(0, len(rows), step):
             scores = (rows[start : start + step] @ coef).reshape(-1, *intercept.shape)
             scores += intercept
-            scores -= scores.max(axis=2, keepdims=True)
-            scores -= np.log(np.exp(scores).sum(axis=2, keepdims=True))
+            scores -= scores.max(axis=1, keepdims=True)
             yield scores
+
+    def log_probabilities(self, rows: Array) -> Iterator[Array]:
+        """Log-probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
+        for scores in self._scores(rows):
+            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            yield scores.transpose(0, 2, 1)
 
     def probabilities(self, rows: Array) -> Iterator[Array]:
         """Probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
-        return (np.exp(block) for block in self.log_probabilities(rows))
+        for scores in self._scores(rows):
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=1, keepdims=True)
+            yield scores.transpose(0, 2, 1)
 
     def log_predictive(self, rows: Array) -> Iterator[Array]:
         """The same: every draw predicts by itself."""
