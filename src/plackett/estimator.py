@@ -192,7 +192,7 @@ class Classifier(ClassifierMixin, Model):
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
-        """Equal-tailed credible intervals of the class probabilities.
+        """Credible intervals of the class probabilities: equal-tailed, of learned directions the shortest.
 
         Parameters
         ----------
