@@ -134,8 +134,9 @@ def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups
     entries = int(np.diff(packed.outcomes.start[packed.tile_situation]).max())
     table = rows * K if packed.dense else 0
     sizes = (d * M, M, K * M, M * K, rows * M, rows * M, rows, table, entries, entries, entries, entries)
-    flat: Any = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, K * M)]
-    return Scratch(*flat, np.empty((n_components, n_columns)), np.empty((n_groups, n_components)))
+    arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, K * M)]
+    arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
+    return Scratch(*arrays)
 
 
 @inner
