@@ -7,58 +7,71 @@ from typing import Any
 import numpy as np
 
 from plackett.directions.learning import LENGTH
-from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
-from plackett.directions.starts import start
-from plackett.directions.task import Task
+from plackett.directions.task import DirectionTask, Task
 from plackett.directions.walk import HamiltonianSampler
 from plackett.inference.base import Fit
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import USUAL, Gibbs
 from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
-from plackett.posterior.directions import DirectionDraws, probabilities
+from plackett.posterior.diagnostics import Diagnostics, diagnose
 
 
 class DirectionRun(Run):
     """One run of the chains, new or continued from a checkpoint."""
 
-    def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock, open_ended: bool = False):
+    def __init__(
+        self,
+        settings: Gibbs,
+        task: DirectionTask,
+        prior: Prior,
+        longest: int,
+        clock: Clock,
+        open_ended: bool = False,
+    ):
         self.task, self.prior = task, prior
         runner = HamiltonianSampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
-        chains = [Chain(begin(start(task, prior, rng)), rng) for rng in generators]
-        identity = (task.Z, task.codes, task.weight, *prior, longest)
-        shapes = {"position": (size(prior, task.Z.shape[1]),), "value": ()}
+        chains = [Chain(begin(task.start(prior, rng)), rng) for rng in generators]
+        identity = (*task.identity, *prior, longest)
+        shapes = {"position": (size(prior, task.n_columns),), "value": ()}
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
-    def posterior(self) -> DirectionDraws:
+    def posterior(self) -> Any:
         """The draws so far."""
-        return unpacked(self.draws()["position"], self.prior, self.task.Z.shape[1])
+        return self.task.unpacked(self.draws()["position"], self.prior)
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of predictive probabilities: components have no identity across chains."""
-        return diagnose(probability=probabilities(self.posterior(), self.task.Z[probed(len(self.task.Z))]))
+        return diagnose(probability=self.task.probed(self.posterior()))
 
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    open_ended = settings.draws is None and settings.target_ess is None
-    usual = LENGTH if settings.target_ess is None else LENGTH | {"max_draws": USUAL["max_draws"]}
-    settings = settings.completed(**usual)
+    settings, open_ended = lengths(settings)
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
     prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
     run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, open_ended)
-    draws, posterior = run.run(stacklevel=5), run.posterior()
-    fit = Fit(
+    return drawn(run, mode, shape), task
+
+
+def lengths(settings: Gibbs) -> tuple[Gibbs, bool]:
+    """The settings with lengths where they were left open, and whether to go on until predictions converge."""
+    usual = LENGTH if settings.target_ess is None else LENGTH | {"max_draws": USUAL["max_draws"]}
+    return settings.completed(**usual), settings.draws is None and settings.target_ess is None
+
+
+def drawn(run: DirectionRun, mode: tuple[Any, float, float] | None, shape: float) -> Fit:
+    """What a run leaves behind, with the mode, its weight and κ beside the draws."""
+    draws, posterior = run.run(stacklevel=6), run.posterior()
+    return Fit(
         posterior if mode is None else posterior.with_mode(*mode),
         shape=shape,
         trace=draws["value"],
-        n_iter=settings.tune + run.store.iterations,
-        extra={"diagnostics_": run.diagnose(), "inference_": settings},
+        n_iter=run.settings.tune + run.store.iterations,
+        extra={"diagnostics_": run.diagnose(), "inference_": run.settings},
     )
-    return fit, task

@@ -12,8 +12,8 @@ predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from plackett.compute.pieces import cores
 from plackett.directions.map import best_choice, held_out_modes, path, point, scales_for
-from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, size
-from plackett.directions.starts import start
-from plackett.directions.task import Task, with_scores
+from plackett.directions.task import DirectionTask, Task, with_scores
 from plackett.directions.walk import HamiltonianSampler, load_kernels
 from plackett.inference.driver import Chain
 from plackett.inference.folds import grouped_folds
@@ -34,7 +33,7 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import DirectionPoint, probabilities, sharpened
+from plackett.posterior.directions import DirectionPoint, sharpened
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
@@ -53,33 +52,34 @@ class HeldOut(NamedTuple):
 
 
 def held_out_averages(
-    tasks: list[Task], prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, clock: Clock
+    tasks: Sequence[DirectionTask],
+    priors: Sequence[Prior],
+    fold: npt.NDArray[np.intp],
+    longest: int,
+    tune: int,
+    clock: Clock,
 ) -> list[Array]:
-    """Probabilities (n, K) of each row by short chains that have not seen its fold, for each scale of covariates."""
-    from plackett.engines.numba import cores
-
-    d = tasks[0].Z.shape[1]
-    load_kernels(tasks[0], prior)
+    """What short chains that have not seen its fold predict for each row, for each scale of covariates."""
+    load_kernels(tasks[0], priors[0])
     clock.start()
     given_up = threading.Event()
 
     def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
-        task, seen, left = tasks[which], fold != f, fold == f
-        part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
+        task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
         runner = HamiltonianSampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
-        chain = Chain(begin(start(part, prior, rng)), rng)
+        chain = Chain(begin(part.start(prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):
-            positions, values = np.empty((length, size(prior, d))), np.empty(length)
+            positions, values = np.empty((length, size(prior, task.n_columns))), np.empty(length)
             for i in range(0, length, ROUND):
                 if given_up.is_set():
                     raise CancelledError
                 runner.advance(chain, tuning, positions[i : i + ROUND], values[i : i + ROUND])
-        return probabilities(unpacked(positions[None], prior, d), task.Z[left]).mean(axis=(0, 1))
+        return task.predicted(positions, prior, fold == f)
 
     places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
     seeds = np.random.SeedSequence(0).spawn(len(places))  # what is decided is a function of the data alone
-    found = [np.zeros((len(fold), len(prior.shape))) for _ in tasks]
+    found = [np.zeros((len(fold), task.n_predicted)) for task in tasks]
     pool = ThreadPoolExecutor(min(len(places), cores()))
     try:
         with progress_bar(tasks[0].progress, "held-out rows", len(places)) as report:
@@ -105,7 +105,7 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
     longest = min(settings.leapfrogs, LONGEST)
-    found = held_out_averages(tasks, prior, fold, longest, min(tune, TUNE), clock)
+    found = held_out_averages(tasks, [prior] * len(tasks), fold, longest, min(tune, TUNE), clock)
     losses = [log_losses(p, task.codes) for p in found]
     gain = losses[0] - losses[-1]
     mean = np.average(gain, weights=task.weight)

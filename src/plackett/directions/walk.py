@@ -8,7 +8,7 @@ from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
 from plackett.directions.density import density_of, log_density, make_density
 from plackett.directions.prior import Prior, size
-from plackett.directions.task import Task
+from plackett.directions.task import DirectionTask
 from plackett.engines.exponential import ExponentialRows
 from plackett.inference import hmc
 from plackett.inference.driver import Chain
@@ -42,9 +42,9 @@ def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
 class HamiltonianSampler:
     """Advances chains, whose states are a `Walk`, on the posterior of the directions."""
 
-    def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
+    def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
-        self.n_columns, self.ends = task.Z.shape[1], hmc.windows(tune)
+        self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
         self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
         self.workers = cores() if self.compiled else 1
 
@@ -63,8 +63,8 @@ class HamiltonianSampler:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 
 
-def load_kernels(task: Task, prior: Prior) -> None:
+def load_kernels(task: DirectionTask, prior: Prior) -> None:
     """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
-    D = size(prior, task.Z.shape[1])
+    D = size(prior, task.n_columns)
     runner = HamiltonianSampler(task, prior, 0, 1)
     runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))

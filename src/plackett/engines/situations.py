@@ -58,13 +58,26 @@ def class_situations(codes: npt.NDArray[np.integer], n_classes: int, weight: Arr
     return Situations(outcomes, group.ravel(), np.repeat(np.arange(len(codes)), n_classes))
 
 
+def part_of(situations: Situations, some: Whole) -> Situations:
+    """The situations with these numbers, in this order; rows of W keep their numbers."""
+    (start, bucket_start, sizes, count), group, row = situations
+    entries = in_order(some, start)
+    outcomes = Outcomes(
+        np.append(0, np.cumsum(np.diff(start)[some])),
+        np.append(0, np.cumsum(np.diff(bucket_start)[some])),
+        sizes[in_order(some, bucket_start)],
+        count[some],
+    )
+    return Situations(outcomes, group[entries], row[entries])
+
+
 def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
     """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
 
     Situations are ordered by a digest of whole numbers, which no rounding touches; entries that share a bucket by
     their group and the digest of their features. Equal ones are interchangeable.
     """
-    (start, bucket_start, sizes, count), group, row = situations
+    (start, bucket_start, _, count), group, row = situations
     digest = np.empty(features.shape[0], dtype=np.uint64)
     by_feature = mixed(np.arange(1, features.shape[1] + 1, dtype=np.uint64) * np.uint64(STEP))
     for place, W in runs(features):
@@ -79,12 +92,7 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
     entries = np.lexsort((digest[row], group, places))[in_order(order, start)]
     used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
     by_use = np.argsort(first_use)
-    outcomes = Outcomes(
-        np.append(0, np.cumsum(np.diff(start)[order])),
-        np.append(0, np.cumsum(np.diff(bucket_start)[order])),
-        sizes[in_order(order, bucket_start)],
-        count[order],
-    )
+    outcomes = part_of(situations, order).outcomes
     return Situations(outcomes, group[entries], np.argsort(by_use)[renumbered]), order, used[by_use]
 
 

@@ -26,6 +26,7 @@ from plackett.logit.posterior import LogitDraws
 from plackett.output.files import whole_file
 from plackett.posterior.diagnostics import Diagnostics, Measures, stored_diagnostics
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 
@@ -38,7 +39,7 @@ RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
-        *(DirectionDraws, DirectionPoint, ReadableDraw, LogitDraws),
+        *(DirectionDraws, DirectionPoint, SituationDraws, SituationPoint, ReadableDraw, LogitDraws),
         *(Table, Number, Category),
     )
 }

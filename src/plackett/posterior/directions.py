@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +18,19 @@ from plackett.posterior.base import Explanation, Quantities, RacePosterior, Sett
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
+from plackett.posterior.stacked import Stacked
 from plackett.posterior.weights import CHUNK, NO_CHAINS
 
 if TYPE_CHECKING:
     from plackett.directions.task import Task
 
-POOLED = 400  # draws that predictions are averaged over
 SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
-SHUT = -1e3  # ln λ̄ of a component that is not there
 NAMELESS = "the components of learned directions have no identity from draw to draw"
 INSTEAD = "plots.relevance draws how much each column matters, and summary() lists the components."
 
 
 @dataclass(frozen=True)
-class DirectionDraws(RacePosterior):
+class DirectionDraws(Stacked, RacePosterior):
     """Draws of a Markov chain.
 
     Attributes
@@ -60,29 +59,6 @@ class DirectionDraws(RacePosterior):
     mode_log_weights: Array | None = field(default=None, repr=False)
     mode_weight: float = 0.0
     power: float = 1.0
-
-    def with_mode(self, mode: DirectionPoint, weight: float, power: float) -> DirectionDraws:
-        """The same draws with a mode of that weight, and κ; components that the mode lacks are shut."""
-        (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
-        few = mode.directions.shape[2]
-        directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
-        directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
-        return replace(self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight, power=power)
-
-    def _pooled(self) -> tuple[Array, Array, Array]:
-        """Directions (S, M, d), ln λ̄ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
-        C, D = self.log_weights.shape[:2]
-        some = np.linspace(0, C * D - 1, min(POOLED, C * D)).round().astype(np.intp)
-        chain, draw = np.divmod(some, D)
-        directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
-        weights = np.full(len(some), (1 - self.mode_weight) / len(some))
-        if self.mode_directions is None or self.mode_log_weights is None:
-            return directions, log_weights, weights
-        return (
-            np.concatenate([directions, self.mode_directions[None]]),
-            np.concatenate([log_weights, self.mode_log_weights[None]]),
-            np.append(weights, self.mode_weight),
-        )
 
     def gates(self, task: Task) -> Gates:
         """The feature map of what predicts, for covariates as they came."""
