@@ -34,7 +34,7 @@ from plackett.estimator import Classifier, pandas_for
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names, fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem
+from plackett.inference.base import Fit, Problem, SeenClasses
 from plackett.inference.folds import cross_validated_losses
 from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
@@ -243,7 +243,7 @@ class PlackettLuceClassifier(Classifier):
         W, codes = in_order(W, rows.order), codes[rows.order]
         weight = None if weight is None else weight[rows.order]
         mirrors = getattr(fitted, "mirrors_", None)
-        problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed(), weight)
+        problem = Problem(rows, SeenClasses(W, codes, mirrors, weight), rate, *self._run_settings(), self._tailed())
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 

@@ -106,6 +106,7 @@ class NumpySituations:
         self.features = np.ascontiguousarray(features[used])
         self.response, self.n_classes = response, n_groups
         self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
+        self.absolute, self.n_seen = response.absolute, float(self.outcomes.counts.sum())
 
     def _factors(self, weights: Weights) -> tuple[Array, Array, Array, float]:
         """V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors that they leave to rates.

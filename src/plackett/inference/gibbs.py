@@ -103,7 +103,7 @@ class Gibbs(BaseEstimator):
         draws = run.run(stacklevel=4)
         shapes = draws["shape"]
         return Fit(
-            Draws(draws["log_weights"], shapes),
+            run.posterior(),
             shape=float(np.exp(np.log(shapes).mean())) if shape is None else shape,
             trace=draws["value"],
             n_iter=run.settings.tune + run.store.iterations,
@@ -146,13 +146,18 @@ class WeightRun(Run):
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         chains = [WeightChain(begin_one(rng), rng) for rng in generators]
-        shapes = {"log_weights": size, "shape": (), "value": ()}
-        data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
-        identity = (*data, *table, settings.moves, settings.move_budget, *(() if tailed is None else (repr(tailed),)))
-        identity += () if problem.sample_weight is None else (problem.sample_weight,)
+        shapes: dict[str, tuple[int, ...]] = {"log_weights": size, "shape": (), "value": ()}
+        if problem.rows.absolute:
+            shapes["log_mass"] = ()
+        identity = (*problem.seen.identity(), problem.rate, shape, *table, settings.moves, settings.move_budget)
+        identity += () if tailed is None else (repr(tailed),)
         super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds))
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
+        return diagnose_weights(self.posterior(), self.learned, self.problem.seen.features)
+
+    def posterior(self) -> Draws:
+        """The draws so far."""
         draws = self.draws()
-        return diagnose_weights(Draws(draws["log_weights"], draws["shape"]), self.learned, self.problem.features)
+        return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"))

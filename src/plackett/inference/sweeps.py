@@ -273,20 +273,19 @@ def sweeps(panels, state, rng, target, room, adapt, draws, shapes, values):
 
 
 def sweeps_of_any_engine(
-    rows: Any,
-    state: State,
-    rng: np.random.Generator,
-    target: Target,
-    adapt: bool,
-    draws: Array,
-    shapes: Array,
-    values: Array,
+    rows: Any, state: State, rng: np.random.Generator, target: Target, adapt: bool, draws: dict[str, Array]
 ) -> None:
     """The same sweeps around the pass of any engine, which may use all cores for the rows."""
-    for t in range(shapes.size):
+    from plackett.inference import known_scale
+
+    after = known_scale.update if rows.absolute else update
+    for t in range(len(draws["shape"])):
         key = int(rng.integers(0, 1 << 62))
-        stats = rows.sample(Weights.point(state.log_weights), key)
-        draws[t] = state.log_weights
-        shapes[t] = state.numbers[SHAPE]
-        values[t] = stats.value
-        update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
+        log_mass = state.numbers[LOG_MASS]
+        draws["log_weights"][t], draws["shape"][t] = state.log_weights, state.numbers[SHAPE]
+        if rows.absolute:
+            draws["log_mass"][t] = log_mass
+        log_weights = state.log_weights + log_mass if rows.absolute else state.log_weights
+        stats = rows.sample(Weights.point(log_weights), key)
+        draws["value"][t] = stats.value
+        after(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)

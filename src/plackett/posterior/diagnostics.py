@@ -123,9 +123,9 @@ class Diagnostics:
     """Measures of a run by the names of what was measured, and the error of averaged probabilities.
 
     Of weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a (NaN if
-    fixed), `.probability_rhat` and so on of class probabilities (row, K) of some rows. Of learned directions, whose
-    components have no identity across chains: of probabilities alone. Of the sparse logit: `.coef.rhat` (K, d),
-    `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on.
+    fixed), `.mass_rhat` and so on of ln Λ where ties tell of it, `.probability_rhat` and so on of class probabilities
+    (row, K) of some rows. Of learned directions, whose components have no identity across chains: of probabilities
+    alone. Of the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on.
     """
 
     groups: dict[str, Measures]
@@ -222,12 +222,14 @@ def probed(n: int) -> npt.NDArray[np.intp]:
 
 
 def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, and of probabilities."""
+    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
     some = features[probed(features.shape[0])]
     probability = np.concatenate(list(draws.probabilities(some)))  # (row, chain·draw, class)
+    mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
+        **mass,
         probability=np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2),
     )
 

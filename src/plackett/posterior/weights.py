@@ -110,9 +110,10 @@ def _estimates(
 
 @dataclass(frozen=True)
 class Point(WeightPosterior):
-    """A single λ̄: the maximum a posteriori."""
+    """A single λ̄: the maximum a posteriori; and ln Λ () where the rows know it."""
 
     weights: Array
+    log_mass: Array | None = None
     no_chains = NO_CHAINS
     no_interval = (
         "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
@@ -172,6 +173,7 @@ class Gammas(Approximation):
     shape: Array
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
+    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, where the rows know it
 
 
 @dataclass(frozen=True)
@@ -182,14 +184,16 @@ class GIGs(Approximation):
     tail: float
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
+    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, where the rows know it
 
 
-def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator) -> Gammas | GIGs:
-    """What the variational scheme found, and draws from it."""
-    log_weights = normalised(q.draw(rng, (n_draws, *q.shape.shape)))
+def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator, absolute: bool = False) -> Gammas | GIGs:
+    """What the variational scheme found, and draws from it; if absolute, of ln Λ as well."""
+    log_weights = q.draw(rng, (n_draws, *q.shape.shape))
+    log_mass = logsumexp(log_weights, axis=(-2, -1)) if absolute else None
     if isinstance(q, GIG):
-        return GIGs(q.shape, q.tail, q.rate, log_weights)
-    return Gammas(q.shape, q.rate, log_weights)
+        return GIGs(q.shape, q.tail, q.rate, normalised(log_weights), log_mass)
+    return Gammas(q.shape, q.rate, normalised(log_weights), log_mass)
 
 
 @dataclass(frozen=True)
@@ -202,10 +206,13 @@ class Draws(SampledWeights):
         ln λ̄, normalised so that logsumexp over class and feature is 0.
     shape : (chain, draw) array
         The shape a.
+    log_mass : (chain, draw) array or None
+        ln Λ, where the rows know the scale of the weights.
     """
 
     log_weights: Array = field(repr=False)
     shape: Array = field(repr=False)
+    log_mass: Array | None = field(default=None, repr=False)
 
     @property
     def median(self) -> Array:
