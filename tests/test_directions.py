@@ -111,7 +111,7 @@ def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkey
     for large in (0, 1 << 40):
         monkeypatch.setattr(exponential, "LARGE", large)
         runner = HamiltonianSampler(task, prior, 0, 4)
-        assert runner.compiled == (large > 0)
+        assert (runner.walk_on is not None) == (large > 0)
         chain = Chain(hmc.begin(np.zeros(size(prior, 2))), np.random.default_rng(5))
         draws = np.empty((3, size(prior, 2)))
         runner.advance(chain, True, draws, np.empty(3))

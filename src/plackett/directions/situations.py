@@ -7,7 +7,7 @@ and one group, or those whose weights differ, with one owner of all components: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts, size
+from plackett.directions.situation_density import make_density, walk_on
 from plackett.engines.base import DirectionRows
+from plackett.engines.exponential_situations import is_large
 from plackett.engines.situations import NumpySituations, Situations, canonical, part_of, prepare_situations
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
@@ -120,6 +122,13 @@ class SituationTask:
     @cached_property
     def _rows(self) -> NumpySituations:
         return prepare_situations(self.Z, self.situations, self.response, self.n_groups, self.engine)
+
+    def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
+        """Chains side by side, unless situations are many, the engine has other plans or the response is foreign."""
+        packed = getattr(rows, "covariates", None)
+        if packed is None or is_large(packed, len(prior.owner)):
+            return None
+        return lambda *how: walk_on(make_density(packed, prior, self.n_columns), *how)
 
     def part(self, some: npt.NDArray[Any]) -> SituationTask:
         """The same with some of the situations."""

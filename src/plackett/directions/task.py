@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from plackett.directions.density import make_density
 from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior
 from plackett.directions.starts import start
+from plackett.directions.walk import walk_on
 from plackett.engines import make_engine
 from plackett.engines.base import DirectionRows
+from plackett.engines.exponential import ExponentialRows
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
@@ -57,6 +61,10 @@ class DirectionTask(Protocol):
 
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The observations as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
+        ...
+
+    def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
+        """What advances a chain on prepared rows without Python; None where threads had better share the rows."""
         ...
 
     def part(self, some: npt.NDArray[Any]) -> Self:
@@ -124,6 +132,12 @@ class Task:
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
         return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
+
+    def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
+        """Chains side by side, unless rows are many or the engine has other plans."""
+        if not isinstance(rows, ExponentialRows) or rows.large(len(prior.owner)):
+            return None
+        return lambda *how: walk_on(make_density(rows.packed, prior), *how)
 
     def part(self, some: npt.NDArray[Any]) -> Task:
         """The same with some of the rows."""

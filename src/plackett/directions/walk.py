@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
-from plackett.directions.density import density_of, log_density, make_density
+from plackett.directions.density import density_of, log_density
 from plackett.directions.prior import Prior, size
-from plackett.directions.task import DirectionTask
-from plackett.engines.exponential import ExponentialRows
 from plackett.inference import hmc
 from plackett.inference.driver import Chain
 from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
 from plackett.inference.store import Portion
 from plackett.model.race import Array
 
+if TYPE_CHECKING:
+    from plackett.directions.task import DirectionTask
 
-@jit
-def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
-    """`plackett.inference.hmc.walk_on` around the compiled density, without Python."""
-    D = len(walk.position)
-    flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
-    value = log_density(walk.position, flight.gradient, density)
-    for t in range(len(draws)):
-        step, old_value = step_of(walk, tuning), value
-        energy = launch(walk, flight, value, rng)
-        for _ in range(1 + int(rng.random() * longest)):
-            leap(walk, flight, step)
-            value = log_density(walk.position, flight.gradient, density)
-            if not value > old_value - TOO_FAR:
-                break
-            push(flight, step)
-        if not land(walk, flight, energy, value, rng, ends, tuning):
-            value = old_value
-        values[t] = value
-        for i in range(D):
-            draws[t, i] = walk.position[i]
+
+def walking(log_density: Callable[..., float]) -> Any:
+    """`plackett.inference.hmc.walk_on` around a compiled density, without Python."""
+
+    @jit
+    def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
+        D = len(walk.position)
+        flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
+        value = log_density(walk.position, flight.gradient, density)
+        for t in range(len(draws)):
+            step, old_value = step_of(walk, tuning), value
+            energy = launch(walk, flight, value, rng)
+            for _ in range(1 + int(rng.random() * longest)):
+                leap(walk, flight, step)
+                value = log_density(walk.position, flight.gradient, density)
+                if not value > old_value - TOO_FAR:
+                    break
+                push(flight, step)
+            if not land(walk, flight, energy, value, rng, ends, tuning):
+                value = old_value
+            values[t] = value
+            for i in range(D):
+                draws[t, i] = walk.position[i]
+
+    return walk_on
+
+
+walk_on = walking(log_density)
 
 
 class HamiltonianSampler:
@@ -45,16 +56,16 @@ class HamiltonianSampler:
     def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
-        self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
-        self.workers = cores() if self.compiled else 1
+        self.walk_on = task.compiled_walk(self.rows, prior)
+        self.workers = 1 if self.walk_on is None else cores()
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
         how = chain.state, chain.rng, self.ends, self.longest, tuning, position, value
-        if self.compiled:
-            walk_on(make_density(self.rows.packed, self.prior), *how)  # type: ignore[attr-defined]
-        else:
+        if self.walk_on is None:
             hmc.walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
+        else:
+            self.walk_on(*how)
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
         """Chains share their mass: what one has learned of a coordinate holds for the others."""
