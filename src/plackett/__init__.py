@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plackett.chooser import PlackettLuceChooser
     from plackett.classifier import PlackettLuceClassifier
     from plackett.data.choices import ChoiceSets
     from plackett.data.rankings import Rankings
@@ -20,6 +21,7 @@ __all__ = [
     "EM",
     "ChoiceSets",
     "Gibbs",
+    "PlackettLuceChooser",
     "PlackettLuceClassifier",
     "Rankings",
     "SparseLogitClassifier",
@@ -34,6 +36,7 @@ _HOME = {
     "ChoiceSets": "data.choices",
     "EM": "inference",
     "Gibbs": "inference",
+    "PlackettLuceChooser": "chooser",
     "PlackettLuceClassifier": "classifier",
     "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",

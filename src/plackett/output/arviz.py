@@ -46,8 +46,12 @@ def arviz_1() -> bool:
     return int(version("arviz").split(".")[0]) >= 1
 
 
-def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False) -> Any:
-    """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood."""
+def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of_rows: Any) -> Any:
+    """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood.
+
+    What else belongs to the rows goes to the model with them. Where outcomes are no labels, the model has them as the
+    posterior takes them, which knows their log-likelihood.
+    """
     posterior, trace = model.posterior_, model.trace_
     refuse(posterior.no_chains)
     if X is None and y is not None:
@@ -57,12 +61,16 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False) -> A
     if X is not None:
         n = _num_samples(X)
         _check_room(n, trace.size)
-        rows, codes = (model._rows(X), None) if y is None else model._observed(X, y)
+        rows, seen = (model._rows(X, **of_rows), None) if y is None else model._observed(X, y, **of_rows)
+        labelled = isinstance(seen, np.ndarray)
+        codes = seen if labelled else None
         found = _predicted(posterior.log_predictive(rows), n, trace.shape, codes, _generator(model))
         values["probability"] = found.probability
         groups["posterior_predictive"] = {"y": found.drawn}
-        if codes is not None:
+        if labelled:
             groups |= {"log_likelihood": {"y": found.log_likelihood}, "observed_data": {"y": codes}}
+        elif seen is not None:
+            groups["log_likelihood"] = {"y": posterior.log_values(rows, seen).reshape(*trace.shape, n)}
         dims = dims | {"probability": ["at", "class"], "y": ["row"]}
         coords = coords | {"at": _shown(n), "row": np.arange(n)}
     if not values:

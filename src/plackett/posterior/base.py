@@ -135,6 +135,10 @@ class Posterior(ABC):
             with np.errstate(divide="ignore"):
                 yield np.log(block)
 
+    def log_values(self, rows: Any, seen: Any) -> Array:
+        """ln Pr (S, n) of outcomes that are no labels, under every draw of the chains."""
+        raise NotImplementedError
+
     def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
         """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (C, S, K).
 
