@@ -66,7 +66,8 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
-    prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
+    owned = learned.owned(task.n_classes, few=held_out is None)
+    prior = learned.prior(task.n_classes, task.Z.shape[1], shape, owned)
     run = DirectionRun(settings, task, prior, learned.longest(task.wide), clock, goes_on)
     return drawn(run, mode, shape), task
 
