@@ -31,7 +31,8 @@ class LearnedDirections(BaseEstimator):
     Parameters
     ----------
     components : int, optional
-        Components that each class owns. None: 4, and with more than 32 classes fewer: 128 in all, or one each.
+        Components that each class owns. None: 4, and with more than 32 classes fewer: 128 in all, or one each. Of
+        rankings, those that each item owns, None: 2, or fewer; of choices, all that there are, None: 6.
     own_shape : float
         Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
     covariate_spread : float
