@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from plackett.inference.path import regularization_path
     from plackett.logit import SparseLogitClassifier
     from plackett.output.modelfile import load
+    from plackett.ranker import PlackettLuceRanker
 
 __all__ = [
     "EM",
     "ChoiceSets",
     "Gibbs",
     "PlackettLuceClassifier",
+    "PlackettLuceRanker",
     "Rankings",
     "SparseLogitClassifier",
     "TableEncoder",
@@ -35,6 +37,7 @@ _HOME = {
     "EM": "inference",
     "Gibbs": "inference",
     "PlackettLuceClassifier": "classifier",
+    "PlackettLuceRanker": "ranker",
     "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
