@@ -155,7 +155,8 @@ class WeightRun(Run):
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
-        return diagnose_weights(self.posterior(), self.learned, self.problem.seen.features)
+        seen = self.problem.seen
+        return diagnose_weights(self.posterior(), self.learned, seen.features, seen.probe)
 
     def posterior(self) -> Draws:
         """The draws so far."""

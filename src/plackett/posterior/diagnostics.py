@@ -6,6 +6,7 @@ Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -221,16 +222,23 @@ def probed(n: int) -> npt.NDArray[np.intp]:
     return np.linspace(0, n - 1, min(PROBED, n)).astype(np.intp)
 
 
-def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
-    some = features[probed(features.shape[0])]
-    probability = np.concatenate(list(draws.probabilities(some)))  # (row, chain·draw, class)
+def diagnose_weights(
+    draws: Draws, learned: bool, features: Features, probe: Callable[[Any], Array] | None = None
+) -> Diagnostics | None:
+    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities.
+
+    Probabilities (row, chain·draw, class) are those of the groups in some rows, or what `probe` makes of the draws.
+    """
+    if probe is None:
+        probability = np.concatenate(list(draws.probabilities(features[probed(features.shape[0])])))
+    else:
+        probability = probe(draws)
     mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
         **mass,
-        probability=np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2),
+        probability=np.moveaxis(probability.reshape(len(probability), *draws.shape.shape, -1), 0, 2),
     )
 
 
