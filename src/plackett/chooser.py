@@ -11,14 +11,13 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.classifier import PlackettLuceClassifier
 from plackett.compute.blas import one_blas_thread
 from plackett.data.chosen import Chosen, chosen
 from plackett.data.validation import check_prob, check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
 from plackett.engines.situations import Situations, part_of, prepare_situations
-from plackett.estimator import Model, pandas_for
+from plackett.estimator import pandas_for
 from plackett.features import ExpFeatures
 from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
@@ -30,6 +29,7 @@ from plackett.posterior.choices import ChoicePosterior, Codes, Entries
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
+from plackett.race_model import RaceModel
 from plackett.responses import make_response
 from plackett.settings import check_all_read, refuse
 
@@ -42,7 +42,7 @@ WEIGHTS = ("shared", "alternative", "person")
 LOWEST = -600.0  # ln W of an entry below the largest of its situation
 
 
-class PlackettLuceChooser(ClassifierMixin, Model):
+class PlackettLuceChooser(ClassifierMixin, RaceModel):
     """Bayesian choice model: Pr(a | A) = r_a / Σ_{b ∈ A} r_b with the rate r_a = W(a)·λ of each alternative at hand.
 
     Parameters
@@ -235,16 +235,15 @@ class PlackettLuceChooser(ClassifierMixin, Model):
             losses = held_out_losses(inference, shapes, folds, parts, float(self.rate), bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
             found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-        arrays = rows.group, rows.row, *rows.outcomes
 
         def probe(draws: Any) -> Array:
-            """Probabilities of the alternatives of some situations under every draw."""
-            some = table.take(probed(len(X)))
-            entries = self._entries(some, None if person is None else person[probed(len(X))])
-            return FixedChoices(draws).outlook(entries, every=True).shares().transpose(1, 0, 2)
+            """Probabilities (chain, draw, situation, alternative) of some situations."""
+            which = probed(len(X))
+            entries = self._entries(table.take(which), None if person is None else person[which])
+            shares = FixedChoices(draws).outlook(entries, every=True).shares()
+            return shares.reshape(*draws.shape.shape, *shares.shape[1:])
 
-        met = SeenSituations(rows, rows.features, arrays, probe)
-        problem = Problem(rows, met, float(self.rate), *self._run_settings(), self._tailed())
+        problem = Problem(rows, SeenSituations(rows, probe), float(self.rate), *self._run_settings(), self._tailed())
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
@@ -544,14 +543,8 @@ class PlackettLuceChooser(ClassifierMixin, Model):
             names = [f"feature{j}" for j in range(self.weights_.shape[1])]
         return np.asarray(names, dtype=object)
 
-    _learned = PlackettLuceClassifier._learned
-    _make_inference = PlackettLuceClassifier._make_inference
-    _make_features = PlackettLuceClassifier._make_features
-    _tailed = PlackettLuceClassifier._tailed
-    _used_inference = PlackettLuceClassifier._used_inference
-    _inference_in_words = PlackettLuceClassifier._inference_in_words
-    _prior_in_words = PlackettLuceClassifier._prior_in_words
-    _settings = PlackettLuceClassifier._settings
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        return "weights of", self.group_labels_
 
 
 def path_of(em: EM) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plackett.cli.console import INTERRUPTED, Commands, check_output, note
+from plackett.cli.console import INTERRUPTED, Commands, check_output, in_options, note
 from plackett.paper.command import register as register_reproduce
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def fit(
         ClassWeight | None, typer.Option(help="Let all classes count the same, however many rows they have.")
     ] = None,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as needed, exp 1000).")] = None,
+    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as many as needed).")] = None,
     tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 150, exp 2000).")] = None,
     chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
     target_ess: Annotated[
@@ -144,7 +144,7 @@ def fit(
 
     save(clf, sys.stdout.buffer if out == "-" else out)
     size, verdict = describe(clf)
-    lines = [_origin(clf.table_), size] if words else [_origin(clf.table_), size, verdict]
+    lines = [_origin(clf.table_), size] if words else [_origin(clf.table_), size, in_options(verdict)]
     if held.any():
         lines.append(f"held out, {_scores(clf, X[held], y[held])}")
     typer.echo("\n".join(lines), err=out == "-")
@@ -280,7 +280,7 @@ def show(
 
 def _inference(kind: Inference, given: dict[str, Any]) -> Any:
     """The inference with the settings that were given, if it has them."""
-    from plackett.classifier import INFERENCES
+    from plackett.race_model import INFERENCES
 
     if not given:
         return kind.value

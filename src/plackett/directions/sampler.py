@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from plackett.directions.learning import LENGTH
+from plackett.directions.learning import lengths
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.task import DirectionTask, Task
 from plackett.directions.walk import HamiltonianSampler
-from plackett.inference.base import Fit
+from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
-from plackett.inference.gibbs import USUAL, Gibbs
-from plackett.inference.hmc import begin
+from plackett.inference.gibbs import Gibbs
+from plackett.inference.hmc import begin, windows
 from plackett.inference.limits import Clock
 from plackett.posterior.diagnostics import Diagnostics, diagnose
+
+MANY = 5000  # rows or situations from which on chains find their steps with the mass of all
 
 
 class DirectionRun(Run):
@@ -39,6 +41,16 @@ class DirectionRun(Run):
         shapes = {"position": (size(prior, task.n_columns),), "value": ()}
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
+    def _begin_tuning(self) -> None:
+        """With many rows chains share their mass as soon as it is renewed.
+
+        The posterior is narrow then: a step that was found with a chain's own mass can be too long for that of all,
+        and the chain would stand still.
+        """
+        super()._begin_tuning()
+        if len(self.task.weight) >= MANY:
+            self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
+
     def posterior(self) -> Any:
         """The draws so far."""
         return self.task.unpacked(self.draws()["position"], self.prior)
@@ -50,19 +62,14 @@ class DirectionRun(Run):
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    settings, open_ended = lengths(settings)
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide))
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
-    prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
-    run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, open_ended)
+    owned = learned.owned(task.n_classes, few=held_out is None)
+    prior = learned.prior(task.n_classes, task.Z.shape[1], shape, owned)
+    run = DirectionRun(settings, task, prior, learned.longest(task.wide), clock, goes_on)
     return drawn(run, mode, shape), task
-
-
-def lengths(settings: Gibbs) -> tuple[Gibbs, bool]:
-    """The settings with lengths where they were left open, and whether to go on until predictions converge."""
-    usual = LENGTH if settings.target_ess is None else LENGTH | {"max_draws": USUAL["max_draws"]}
-    return settings.completed(**usual), settings.draws is None and settings.target_ess is None
 
 
 def drawn(run: DirectionRun, mode: tuple[Any, float, float] | None, shape: float) -> Fit:

@@ -16,8 +16,9 @@ from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
+from plackett.directions.learning import lengths
 from plackett.directions.map import COARSE, path, scales_for
-from plackett.directions.sampler import DirectionRun, drawn, lengths
+from plackett.directions.sampler import DirectionRun, drawn
 from plackett.directions.situations import MOST, SituationTask
 from plackett.directions.stacking import (
     CAUTION,
@@ -33,7 +34,7 @@ from plackett.directions.stacking import (
     held_out_averages,
 )
 from plackett.engines.draws import mixed
-from plackett.inference.base import Fit
+from plackett.inference.base import Fit, open_ended
 from plackett.inference.em import EM
 from plackett.inference.folds import Folds
 from plackett.inference.gibbs import Gibbs
@@ -89,7 +90,7 @@ def choose_design(
     fold = dealt(task, min(n_folds, n_units(task)))
     tasks = [task.with_design(which) for which in range(len(task.designs))]
     priors = [each.prior(settings, shape) for each in tasks]
-    found = held_out_averages(tasks, priors, fold, min(settings.leapfrogs, LONGEST), min(tune, TUNE), clock)
+    found = held_out_averages(tasks, priors, fold, min(settings.longest(task.wide), LONGEST), min(tune, TUNE), clock)
     lost = [losses(predicted, task) for predicted in found]
     gains = [mean_and_error(lost[0] - each, task) for each in lost]
     clear = [which for which, (mean, error) in enumerate(gains) if mean > CLEARLY * error]
@@ -175,12 +176,12 @@ def stacked_mode(
 
 def sample(settings: Gibbs, task: SituationTask, learned: Any, shape: float) -> Fit:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    settings, open_ended = lengths(settings)
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide))
     clock = Clock(settings.max_seconds)
     which, held_out = choose_design(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, which, held_out, clock)
     task = task.with_design(which)
-    run = DirectionRun(settings, task, task.prior(learned, shape), learned.leapfrogs, clock, open_ended)
+    run = DirectionRun(settings, task, task.prior(learned, shape), learned.longest(task.wide), clock, goes_on)
     fit = drawn(run, mode, shape)
     return Fit(fit.posterior, fit.shape, fit.trace, fit.n_iter, fit.extra | {"design_": which})
 

@@ -96,6 +96,11 @@ class SituationTask:
         return self.Z.shape[1]
 
     @property
+    def wide(self) -> bool:
+        """Whether covariates outnumber situations."""
+        return self.n_columns > self.n_situations
+
+    @property
     def chosen(self) -> bool:
         """Whether outcomes are choices, all of whose probabilities are predicted."""
         return isinstance(self.response, Choice)

@@ -39,6 +39,7 @@ CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have n
 CLEARLY = 2.0  # standard errors
 FEWEST = 20  # rows, to hold some out
 FOLDS = {500: 10, 5000: 5, np.inf: 2}  # of fewer rows than so many
+WIDE_FOLDS = 5  # where covariates outnumber rows
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
 ROUND = 10  # iterations after which a short chain looks whether it is still wanted
@@ -101,10 +102,10 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     if len(task.Z) < FEWEST:
         return task, None
     n_folds = next(folds for many, folds in FOLDS.items() if len(task.Z) < many)
-    fold = grouped_folds(task.Z, task.codes, task.groups, n_folds)
+    fold = grouped_folds(task.Z, task.codes, task.groups, WIDE_FOLDS if task.wide else n_folds)
     tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
-    longest = min(settings.leapfrogs, LONGEST)
+    longest = min(settings.longest(task.wide), LONGEST)
     found = held_out_averages(tasks, [prior] * len(tasks), fold, longest, min(tune, TUNE), clock)
     losses = [log_losses(p, task.codes) for p in found]
     gain = losses[0] - losses[-1]

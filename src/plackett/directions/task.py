@@ -110,6 +110,11 @@ class Task:
     engine: str = "auto"
 
     @property
+    def wide(self) -> bool:
+        """Whether covariates outnumber rows."""
+        return self.Z.shape[1] > len(self.Z)
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return int(self.codes.max()) + 1

@@ -26,7 +26,7 @@ class Seen(Protocol):
 
     @property
     def probe(self) -> Probe | None:
-        """Probabilities (row, draw, …) of some rows that are diagnosed, where they are not those of groups by row."""
+        """Probabilities (chain, draw, row, …) that are diagnosed, where they are not those of groups by row."""
         ...
 
     @property
@@ -76,12 +76,15 @@ class SeenClasses:
 
 @dataclass(frozen=True)
 class SeenSituations:
-    """Outcomes of situations: the rows of W that their entries use, and the arrays that say what was seen."""
+    """Outcomes of situations, which are asked of their rows."""
 
     rows: SituationRows
-    features: Features
-    arrays: tuple[Any, ...]
     probe: Probe | None = None
+
+    @property
+    def features(self) -> Features:
+        """The rows of W that the situations use."""
+        return self.rows.features
 
     def trial(self, rng: np.random.Generator) -> Trial:
         """Of all situations, to the power that makes them worth 2,000."""
@@ -90,7 +93,7 @@ class SeenSituations:
 
     def identity(self) -> tuple[Any, ...]:
         """Features and outcomes, in the order in which passes go through them."""
-        return self.features, *self.arrays
+        return self.rows.held
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Problem:
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
     tailed: GIG | None = None  # the prior of the weights, where it is not the Gamma
+    shape_steps: int = 1  # Metropolis–Hastings steps of a between two passes of plain sweeps
     side_by_side: bool = False  # whether a pass keeps to one thread, so that chains may share the cores
 
     def prior(self, shape: float) -> WeightPrior:
@@ -132,6 +136,11 @@ def check_tolerance(name: str, value: Any) -> None:
     """Refuse anything but a finite non-negative number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")
+
+
+def open_ended(settings: Any) -> bool:
+    """Whether chains go on until predictions have converged: neither draws nor a target are given."""
+    return settings.draws is None and settings.target_ess is None
 
 
 def check_run(settings: Any, form: str = "{}") -> None:

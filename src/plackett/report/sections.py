@@ -16,6 +16,7 @@ from plackett.explain import explain
 from plackett.model.race import Array
 from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
+from plackett.posterior.diagnostics import STANDARD
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table
@@ -99,14 +100,16 @@ def model(classifier: Classifier) -> Section:
     kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
     body = [paragraph(words.model(classifier)), paragraph(why, kind)]
     if classifier.trace_.ndim == 2:
-        shown = "what mixes worst" if classifier.posterior_.no_estimates is None else "the log-posterior"
-        body.append(paragraph(f"Chains that agree overlap and have even ranks. Drawn is {shown}."))
-        alt = f"of one quantity in {len(classifier.trace_)} chains. {why}"
+        judged = "probability" in classifier.posterior_.quantities(classifier).scalars  # not in early model files
+        what = "probability" if judged else "log-likelihood"
+        body.append(paragraph(STANDARD))
+        body.append(paragraph(words.drawn(judged)))
+        alt = f"of one {what} in {len(classifier.trace_)} chains. {why}"
         trace = figure(
-            "trace", lambda ax: plots.trace(classifier, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
+            "trace", lambda ax: plots.trace(classifier, what, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
         )
         rank = figure(
-            "rank", lambda ax: plots.rank(classifier, ax=ax), f"Ranks {alt}", "Ranks of each chain's draws.", 2.8
+            "rank", lambda ax: plots.rank(classifier, what, ax=ax), f"Ranks {alt}", "Ranks of each chain's draws.", 2.8
         )
         body.append(f'<div class="figures">{trace}{rank}</div>')
     return Section("model", "Model and diagnostics", "\n".join(body))
@@ -279,8 +282,10 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
             3,
         )
     ]
+    said, reasons = classifier.classes_[two[0][0]], ""
     if classifier.posterior_.no_race is None:
-        why = explain(classifier, row).head(4)
+        why = explain(classifier, row)
+        reasons, why = words.race(why, said), why.head(4)
         best = "; ".join(f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.itertuples(index=False, name=None))
         pictures.append(
             figure(
@@ -294,7 +299,7 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
         )
     elif classifier.posterior_.no_contributions is None:
         why = explain(classifier, row, PROB)
-        said = why.attrs["class"]
+        reasons = words.contributions(why)
         best = "; ".join(f"{w.feature} = {w.value}: {w.contribution:+.2f}" for w in why.head(4).itertuples())
         pictures.append(
             figure(
@@ -309,7 +314,8 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
     body = [
         paragraph("The rows with the most even probabilities (largest entropy) among those above."),
         table("The most uncertain rows", columns, rows),
-        f"<h3>Why: {text(title)}</h3>",
+        f"<h3>Why {text(said)}? {text(title)}</h3>",
+        *([paragraph(reasons)] if reasons else []),
         f'<div class="figures">{"".join(pictures)}</div>',
     ]
     return Section("uncertain", "Most uncertain rows", "\n".join(body))

@@ -12,6 +12,7 @@ from plackett.data.columns import as_frame
 from plackett.data.entry import taken
 from plackett.output.files import check_folder, whole_file
 from plackett.report import sections, words
+from plackett.report.effects import effects
 from plackett.report.markup import page, paragraph
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ def write_report(
 ) -> None:
     """Write a report on a fitted model: one HTML file that needs nothing else, offline or on line.
 
-    It holds the data in numbers, the model with its diagnostics in words, a table of weights that can be sorted, the
-    confusion matrix, ROC and calibration, the most uncertain rows, how to cite, settings, versions and seed. A file
-    that exists is replaced once the new one is whole.
+    It holds the data in numbers, the model with its diagnostics in words, tables of weights and of average marginal
+    effects that can be sorted, the confusion matrix, ROC and calibration, the most uncertain rows and why the first is
+    predicted as it is, how to cite, settings, versions and seed. A file that exists is replaced once the new one is
+    whole.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def write_report(
     ...     path = Path(folder, "iris.html")
     ...     write_report(clf, X[::2], y[::2], path, title="Iris", test=(X[1::2], y[1::2]))
     ...     path.read_text(encoding="utf-8").count("<figure")
-    5
+    9
     """
     check_is_fitted(classifier)
     check_folder(out_path)
@@ -79,6 +81,7 @@ def write_report(
         sections.data(X, y, 0 if test is None else len(rows), all_new, getattr(classifier, "table_", None)),
         sections.model(classifier),
         sections.weights(classifier),
+        effects(classifier, X),
         sections.predictions(classifier, judged, None if all_new else y),
         sections.uncertain(classifier, judged),
         sections.colophon(classifier),
