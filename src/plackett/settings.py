@@ -55,7 +55,7 @@ def check_all_read_of_rankings(
         why = "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
         refuse(model, ("features",), why)
     if isinstance(inference, Gibbs):
-        check_target(inference, learned and inference.draws is None)
+        check_target(inference)
     if learned:
         _with_learned(model, features, inference)
         return
