@@ -17,11 +17,17 @@ from plackett.model.weights import GIG, Gam, WeightPrior
 from plackett.posterior.base import RacePosterior
 
 PROBED = 2000  # rows that the likelihood of a start sees, or is worth
+Probe = Callable[[Any], Array]  # draws of weights in
 Trial = Callable[[Array, float], float]  # a log-likelihood of ln λ̄ and ln Λ
 
 
 class Seen(Protocol):
     """What was seen, as far as a sampler asks for it besides passes."""
+
+    @property
+    def probe(self) -> Probe | None:
+        """Probabilities (chain, draw, row, …) that are diagnosed, where they are not those of groups by row."""
+        ...
 
     @property
     def features(self) -> Features:
@@ -45,6 +51,7 @@ class SeenClasses:
     codes: npt.NDArray[np.intp]
     mirrors: npt.NDArray[np.intp] | None  # which feature is the inverse of which, where the map knows
     sample_weight: Array | None = None  # None if all are 1
+    probe: Probe | None = None
 
     def trial(self, rng: np.random.Generator) -> Trial:
         """Of some rows, which do not know Λ."""
@@ -72,6 +79,7 @@ class SeenSituations:
     """Outcomes of situations, which are asked of their rows."""
 
     rows: SituationRows
+    probe: Probe | None = None
 
     @property
     def features(self) -> Features:
