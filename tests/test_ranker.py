@@ -166,6 +166,7 @@ def test_probabilities_of_new_rankings_are_exact_sums(fitted):
     assert fitted.score(None, R) == pytest.approx(np.log(chance).mean())
 
 
+@pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("ties", ["unknown-order", "race"])
 def test_ties_are_predicted_as_they_are_meant(ties):
     """The probabilities of all outcomes of two items with or without a tie, and of the new rankings drawn."""
