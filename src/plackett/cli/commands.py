@@ -280,7 +280,7 @@ def show(
 
 def _inference(kind: Inference, given: dict[str, Any]) -> Any:
     """The inference with the settings that were given, if it has them."""
-    from plackett.classifier import INFERENCES
+    from plackett.race_model import INFERENCES
 
     if not given:
         return kind.value

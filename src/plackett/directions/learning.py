@@ -40,7 +40,8 @@ class LearnedDirections(BaseEstimator):
     ----------
     components : int, optional
         Components that each class owns. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 where rows
-        are too few to hold some out.
+        are too few to hold some out. Of rankings, those that each item owns, None: 2, or fewer; of choices, all that
+        there are, None: 6.
     own_shape : float
         Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
     covariate_spread : float

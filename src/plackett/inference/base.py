@@ -69,11 +69,14 @@ class SeenClasses:
 
 @dataclass(frozen=True)
 class SeenSituations:
-    """Outcomes of situations: the rows of W that their entries use, and the arrays that say what was seen."""
+    """Outcomes of situations, which are asked of their rows."""
 
     rows: SituationRows
-    features: Features
-    arrays: tuple[Any, ...]
+
+    @property
+    def features(self) -> Features:
+        """The rows of W that the situations use."""
+        return self.rows.features
 
     def trial(self, rng: np.random.Generator) -> Trial:
         """Of all situations, to the power that makes them worth 2,000."""
@@ -82,7 +85,7 @@ class SeenSituations:
 
     def identity(self) -> tuple[Any, ...]:
         """Features and outcomes, in the order in which passes go through them."""
-        return self.features, *self.arrays
+        return self.rows.held
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ class Problem:
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
     tailed: GIG | None = None  # the prior of the weights, where it is not the Gamma
+    shape_steps: int = 1  # Metropolis–Hastings steps of a between two passes of plain sweeps
     side_by_side: bool = False  # whether a pass keeps to one thread, so that chains may share the cores
 
     def prior(self, shape: float) -> WeightPrior:
