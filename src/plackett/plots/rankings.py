@@ -112,6 +112,8 @@ def _best(ranker: RankingModel, row: Any) -> Any:
 
 def _shades(ranker: RankingModel, row: Any, table: Any, n: int, columns: Any, what: str, meaning: str, ax: Any) -> Any:
     """Numbers between 0 and 1 by item and column, the darker the larger, written where there is room."""
+    from matplotlib import colormaps
+
     check_is_fitted(ranker)
     best = _best(ranker, row)
     if row is not None:
@@ -121,8 +123,8 @@ def _shades(ranker: RankingModel, row: Any, table: Any, n: int, columns: Any, wh
     columns = columns[:n]
     values = table.loc[best[:n], columns].to_numpy()
     ax = axes(ax)
-    image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    image.cmap.set_bad(color=REST, alpha=0.2)
+    shades = colormaps["Blues"].with_extremes(bad=(REST, 0.2))
+    image = ax.imshow(values, vmin=0, vmax=1, cmap=shades, aspect="auto")
     if len(columns) <= MOST // 2:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value) and value >= 0.005:
