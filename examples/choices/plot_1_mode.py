@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, plots
+from plackett import ChoiceSets, PlackettLuceChooser, plots
 from plackett.simulate import choices
 
 modes = ["bus", "car", "train"]
@@ -45,7 +45,7 @@ print(X, dict(zip(*np.unique(y, return_counts=True), strict=True)), sep="\n")
 # Directions are learned, and shrink to conditional logit where one of them is enough, as it is here. Coefficients are
 # slopes of the log-rate at average alternatives, per unit.
 
-chooser = PlackettLuceChooser(Gibbs(draws=150, tune=150), random_state=0).fit(X, y)
+chooser = PlackettLuceChooser(random_state=0).fit(X, y)
 print(chooser)
 print(chooser.summary())
 

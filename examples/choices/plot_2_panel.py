@@ -2,7 +2,7 @@
 Persons with weights of their own
 =================================
 
-Sixty persons choose twelve times each between three contracts for electricity. Some look at the price, some at where
+Forty persons choose twelve times each between three contracts for electricity. Some look at the price, some at where
 the electricity comes from. With ``weights="person"`` everyone has weights of their own, under a common prior. The data
 are simulated.
 """
@@ -17,10 +17,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, plots
+from plackett import ChoiceSets, PlackettLuceChooser, plots
 from plackett.simulate import choices
 
-persons, times = 60, 12
+persons, times = 40, 12
 rng = np.random.default_rng(2)
 person = np.repeat(np.arange(persons), times)
 green = rng.random(persons) < 1 / 3
@@ -36,13 +36,12 @@ y = choices(X, (X.values * taste[person[X.situation]]).sum(axis=1), rng=rng)
 # %%
 # Shared weights or one's own
 # ---------------------------
-# The last four choices of everyone are held out, and persons are known when they are predicted. The chains are short,
-# for a page that is built often.
+# The last four choices of everyone are held out, and persons are known when they are predicted.
 
 train = np.arange(n) % times < 8
 models = {}
 for weights in ("shared", "person"):
-    model = PlackettLuceChooser(Gibbs(draws=150, tune=150), weights=weights, random_state=0)
+    model = PlackettLuceChooser(weights=weights, random_state=0)
     models[weights] = model.fit(X[train], y[train], groups=person[train])
 known = {"shared": {}, "person": {"groups": person[~train]}}
 for weights, model in models.items():
