@@ -61,7 +61,7 @@ def test_every_page_is_in_the_contents():
             assert name in trees, name
 
 
-@pytest.mark.parametrize("page", [page.name for page in PAGES])
+@pytest.mark.parametrize("page", [*(page.name for page in PAGES), "../README.md"])
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     """Blocks marked ``python``, in order; a fragment that cannot run alone is marked ``py``."""
     import matplotlib.pyplot as plt

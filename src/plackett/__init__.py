@@ -1,4 +1,4 @@
-"""Bayesian Plackett–Luce regression (Archambeau & Caron, UAI 2012) as a scikit-learn classifier.
+"""Bayesian Plackett–Luce models of classes (Archambeau & Caron, UAI 2012), rankings and choices for scikit-learn.
 
 What is exported is imported when it is first asked for: the command line has to be there, to hear Ctrl-C, before that.
 """
