@@ -10,6 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_score, train_te
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, load
 from plackett.directions import LearnedDirections
 from plackett.explain import explain
+from plackett.features.choices import EntryTable
 
 LABELS = ["bus", "car", "walk"]
 COEFFICIENTS = {"cost": -0.5, "time": -1.0}
@@ -217,3 +218,67 @@ def test_what_does_not_fit_the_data_is_refused(em):
         PlackettLuceChooser("em").fit(X, y, sample_weight=[1, 2])
     with pytest.raises(ValueError, match="groups would be ignored"):
         PlackettLuceChooser("em", features="exp", shape=1.0).fit(X, y, groups=np.arange(len(X)))
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("weights", ["shared", "alternative", "person"])
+@pytest.mark.parametrize("inference", ["em", "variational", "gibbs"])
+def test_fixed_features_go_through_every_inference(inference, weights, tmp_path):
+    X, y = trips(60)
+    person = np.arange(60) // 12 if weights == "person" else None
+    settings = {"gibbs": Gibbs(draws=40, tune=40, chains=2)}
+    model = PlackettLuceChooser(
+        settings.get(inference, inference), features="exp", shape=1.0, weights=weights, random_state=0
+    ).fit(X, y, groups=person)
+    p = model.predict_proba(X, groups=person)
+    np.testing.assert_array_equal(p > 0, X.available)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert model.log_likelihood(X, y, groups=person).mean() > np.log(1 / X.available.sum(axis=1)).mean()
+    own = model.effects(X, groups=person).query("of == alternative").effect
+    assert len(own) == 6 and own.mean() < 0
+    why = explain(model, X[0])
+    np.testing.assert_allclose(why.probability.sum(), 1)
+    names = {"shared": ["all"], "alternative": LABELS, "person": list(range(5))}[weights]
+    assert set(model.summary()["weights of"]) == set(names)
+    assert ("constant: bus" in model.design_.names_ or "constant: car" in model.design_.names_) == (
+        weights != "alternative"
+    )
+    model.save(tmp_path / "trips.plk")
+    np.testing.assert_array_equal(load(tmp_path / "trips.plk").predict_proba(X, groups=person), p)
+
+
+def test_a_ratio_of_rates_does_not_depend_on_how_rows_are_scaled():
+    """Rows of W of one situation are compared: unlike rows of classes they may not be divided by their own largest."""
+    X, y = trips(60)
+    model = PlackettLuceChooser("em", features="exp", shape=1.0).fit(X, y)
+    W = np.exp(model.features_.exponents(model.design_.columns(EntryTable.of(X))))
+    rates = W @ model.weights_[0]
+    wide = np.zeros((len(X), 3))
+    wide[X.situation, X.alternative] = rates
+    np.testing.assert_allclose(model.predict_proba(X), wide / wide.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_em_learns_the_shape_from_held_out_situations():
+    X, y = trips(60)
+    model = PlackettLuceChooser(EM(shapes=(1.0, 0.5), cv=2), features="exp").fit(X, y)
+    assert set(model.cv_log_loss_) == {1.0, 0.5}
+    assert model.shape_ == min(model.cv_log_loss_, key=model.cv_log_loss_.get)
+
+
+def test_known_persons_have_weights_of_their_own_and_new_ones_are_one_of_them():
+    """Two kinds of persons: some mind the cost alone, some the time alone."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"{x}_{a}": rng.integers(1, 5, 240) / 1.0 for a in LABELS for x in ("cost", "time")})
+    X = ChoiceSets.from_wide(frame, alternatives=LABELS, attributes=["cost", "time"])
+    person = np.repeat(np.arange(12), 20)
+    minded = X.values[np.arange(720), (person[X.situation] % 2)].reshape(-1, 3)
+    y = np.array(LABELS)[np.argmax(-3 * minded + rng.gumbel(size=minded.shape), axis=1)]
+    model = PlackettLuceChooser("em", features="exp", shape=1.0, weights="person").fit(X, y, groups=person)
+    known, new = (model.log_likelihood(X, y, groups=who).mean() for who in (person, np.full(240, "nobody")))
+    assert known > new + 0.2
+    np.testing.assert_allclose(model.predict_proba(X, groups=person + 100), model.predict_proba(X))
+    mixed = np.where(np.arange(240) < 120, person, 99)
+    p = model.predict_proba(X, groups=mixed)
+    np.testing.assert_allclose(p[:120], model.predict_proba(X[:120], groups=person[:120]))
+    one = np.mean([model.predict_proba(X[:1], groups=[k]) for k in range(12)], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X[:1]), one, atol=0.2)

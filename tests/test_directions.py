@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from directions_em import em_objective, em_step
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
-from plackett.directions import LearnedDirections, stacking
+from plackett.directions import LearnedDirections, sampler, stacking
 from plackett.directions import walk as compiled
 from plackett.directions.density import density_of, log_density, make_density
 from plackett.directions.positions import unpacked
@@ -247,6 +247,22 @@ def test_intervals_are_of_draws_and_mode_as_they_are_stacked(iris, quiet):
     np.testing.assert_allclose(varied(few, apart).sum(axis=-1), 1)
     lower, upper = draws.interval(rows, 0.9)  # two classes: one interval is the other's mirror
     np.testing.assert_allclose(lower[:, 0], 1 - upper[:, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize(("many", "alike"), [(1, True), (5000, False)])
+def test_with_many_rows_steps_are_found_with_the_mass_of_all_chains(iris, quiet, monkeypatch, many, alike):
+    seen = []
+
+    def adapt(self, chains, states, done):
+        if done == 1:
+            seen.extend(chain.state.variance[hmc.INVERSE_MASS].copy() for chain in chains)
+        share(self, chains, states, done)
+
+    share = HamiltonianSampler.adapt
+    monkeypatch.setattr(HamiltonianSampler, "adapt", adapt)
+    monkeypatch.setattr(sampler, "MANY", many)
+    PlackettLuceClassifier(SHORT, random_state=0).fit(*iris)
+    assert (seen[0] == seen[1]).all() == alike
 
 
 def test_nothing_depends_on_threads_or_on_the_order_of_rows(iris, quiet, monkeypatch):

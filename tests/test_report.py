@@ -340,6 +340,7 @@ def test_two_classes_arrays_and_many_columns(tmp_path):
     y = (X[:, 0] > 0) * 1
     page = report(PlackettLuceClassifier("em", shape=0.8, features="exp").fit(X, y), X, y, tmp_path)
     assert "The first 200 of 201 columns are listed." in page
+    assert "There are 201 columns, whose effects would take long" in page and "Average marginal effects" not in page
 
 
 def test_a_failed_write_leaves_the_old_report(clf, iris, tmp_path, monkeypatch):

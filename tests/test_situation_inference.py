@@ -42,8 +42,7 @@ def problem(response, p=1, T=40, K=4, seed=0, **settings):
     truth = rng.gamma(1.0, size=(K, p))
     outcomes, item = drawn(rng, response, truth[:, 0] if W is None else W @ truth.T, T)
     rows = rows_of(outcomes, item, response, K, W)
-    seen = SeenSituations(rows, np.ones((1, 1)) if W is None else W, (*outcomes, item))
-    return Problem(rows, seen, 1.3, np.random.SeedSequence(seed), side_by_side=True, **settings)
+    return Problem(rows, SeenSituations(rows), 1.3, np.random.SeedSequence(seed), side_by_side=True, **settings)
 
 
 @pytest.mark.parametrize("p", [1, 3])

@@ -42,9 +42,9 @@ def fishing():
 
 
 def swissmetro():
-    """Six hundred persons, nine choices each; no fare for holders of an annual pass."""
+    """Three hundred persons, nine choices each; no fare for holders of an annual pass."""
     frame = read("swissmetro.csv.gz").query("y != 'unknown'").reset_index(drop=True)
-    kept = np.random.default_rng(0).choice(frame.ID.unique(), 600, replace=False)
+    kept = np.random.default_rng(0).choice(frame.ID.unique(), 300, replace=False)
     frame = frame[frame.ID.isin(kept)].reset_index(drop=True)
     short = {"train": "TRAIN", "swissmetro": "SM", "car": "CAR"}
     attributes, none = ["TT", "CO", "HE", "SEATS"], 0.0 * frame.ID

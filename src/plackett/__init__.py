@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from plackett.inference.path import regularization_path
     from plackett.logit import SparseLogitClassifier
     from plackett.output.modelfile import load
+    from plackett.ranker import PlackettLuceRanker
 
 __all__ = [
     "EM",
@@ -23,6 +24,7 @@ __all__ = [
     "Gibbs",
     "PlackettLuceChooser",
     "PlackettLuceClassifier",
+    "PlackettLuceRanker",
     "Rankings",
     "SparseLogitClassifier",
     "TableEncoder",
@@ -38,6 +40,7 @@ _HOME = {
     "Gibbs": "inference",
     "PlackettLuceChooser": "chooser",
     "PlackettLuceClassifier": "classifier",
+    "PlackettLuceRanker": "ranker",
     "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",

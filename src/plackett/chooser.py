@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,25 +11,27 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.classifier import PlackettLuceClassifier
 from plackett.compute.blas import one_blas_thread
 from plackett.data.chosen import Chosen, chosen
 from plackett.data.validation import check_prob, check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
-from plackett.engines.situations import Situations, prepare_situations
-from plackett.estimator import Model, pandas_for
+from plackett.engines.situations import Situations, part_of, prepare_situations
+from plackett.estimator import pandas_for
 from plackett.features import ExpFeatures
 from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem
+from plackett.inference.base import Fit, Problem, SeenSituations
+from plackett.inference.ranking_folds import folds_of, held_out_losses
 from plackett.model.race import Array
 from plackett.posterior.choices import ChoicePosterior, Codes, Entries
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
+from plackett.race_model import RaceModel
 from plackett.responses import make_response
-from plackett.settings import check_all_read
+from plackett.settings import check_all_read, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +42,7 @@ WEIGHTS = ("shared", "alternative", "person")
 LOWEST = -600.0  # ln W of an entry below the largest of its situation
 
 
-class PlackettLuceChooser(ClassifierMixin, Model):
+class PlackettLuceChooser(ClassifierMixin, RaceModel):
     """Bayesian choice model: Pr(a | A) = r_a / Σ_{b ∈ A} r_b with the rate r_a = W(a)·λ of each alternative at hand.
 
     Parameters
@@ -187,6 +190,13 @@ class PlackettLuceChooser(ClassifierMixin, Model):
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
         check_all_read(self, self._make_features(), inference, shape)
+        if isinstance(inference, Gibbs) and not self._learned():
+            if inference.moves == "exchange":
+                raise ValueError(
+                    "Gibbs(moves='exchange') cannot be had with choices: the moves go through columns of classes. "
+                    "Leave it out, or use Gibbs(moves='none')."
+                )
+            refuse(inference, ("move_budget",), "there are no moves with choices.")
         return inference, shape if tailed is None else float(tailed.shape)
 
     def _forget(self) -> None:
@@ -212,12 +222,32 @@ class PlackettLuceChooser(ClassifierMixin, Model):
         W = np.exp(np.maximum(log_W - top[:, None], LOWEST))
         W[np.isneginf(log_W)] = 0.0
         situations = Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
-        rows = prepare_situations(W, situations, make_response(seen.response), len(self.group_labels_), self.engine)
-        problem = Problem(rows, W, seen.entry, None, float(self.rate), *self._run_settings(), self._tailed())
+        held = make_response(seen.response), len(self.group_labels_), self.engine
+        rows, found = prepare_situations(W, situations, *held), dict[str, Any]()
+        if isinstance(inference, EM) and shape is None:
+
+            def parts(*folds: Codes) -> tuple[Any, Any]:
+                train, test = (prepare_situations(W, part_of(situations, some), *held) for some in folds)
+                return train, test
+
+            shapes = path_of(inference)
+            folds = folds_of(inference.cv, rows.order, None)
+            losses = held_out_losses(inference, shapes, folds, parts, float(self.rate), bool(self.progress))
+            shape = float(shapes[np.argmin(losses)])
+            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+
+        def probe(draws: Any) -> Array:
+            """Probabilities (chain, draw, situation, alternative) of some situations."""
+            which = probed(len(X))
+            entries = self._entries(table.take(which), None if person is None else person[which])
+            shares = FixedChoices(draws).outlook(entries, every=True).shares()
+            return shares.reshape(*draws.shape.shape, *shares.shape[1:])
+
+        problem = Problem(rows, SeenSituations(rows, probe), float(self.rate), *self._run_settings(), self._tailed())
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
-        return fit
+        return replace(fit, extra=fit.extra | found)
 
     def _learn_directions(
         self,
@@ -271,7 +301,7 @@ class PlackettLuceChooser(ClassifierMixin, Model):
             return person[table.situation]
         return table.alternative if self.weights == "alternative" else np.zeros_like(table.alternative)
 
-    def _entries(self, table: EntryTable, person: Codes) -> Entries:
+    def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
         """Situations as the posterior takes them."""
         features = self.design_.transform(table) if self._learned() else self._log_features(table)
         group = self._group(table, person)
@@ -513,14 +543,16 @@ class PlackettLuceChooser(ClassifierMixin, Model):
             names = [f"feature{j}" for j in range(self.weights_.shape[1])]
         return np.asarray(names, dtype=object)
 
-    _learned = PlackettLuceClassifier._learned
-    _make_inference = PlackettLuceClassifier._make_inference
-    _make_features = PlackettLuceClassifier._make_features
-    _tailed = PlackettLuceClassifier._tailed
-    _used_inference = PlackettLuceClassifier._used_inference
-    _inference_in_words = PlackettLuceClassifier._inference_in_words
-    _prior_in_words = PlackettLuceClassifier._prior_in_words
-    _settings = PlackettLuceClassifier._settings
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        return "weights of", self.group_labels_
+
+
+def path_of(em: EM) -> Array:
+    """The shapes that are tried, in decreasing order."""
+    shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
+    if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
+        raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
+    return shapes
 
 
 def choice_sets(X: Any) -> ChoiceSets:

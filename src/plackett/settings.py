@@ -41,6 +41,38 @@ def check_all_read(model: Any, features: Any, inference: Any, shape: float | Non
         _with_fixed(model, inference, shape)
 
 
+def check_all_read_of_rankings(
+    model: Any, features: Any, inference: Any, shape: float | None, without: bool, grouped: bool
+) -> None:
+    """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
+    learned = isinstance(features, LearnedDirections) and not without
+    if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
+        raise ValueError(
+            "groups say which rankings to hold out together, and none are held out but for learned directions, and for "
+            "EM with shape='learn'; leave them out."
+        )
+    if without:
+        why = "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
+        refuse(model, ("features",), why)
+    if isinstance(inference, Gibbs):
+        check_target(inference)
+    if learned:
+        _with_learned(model, features, inference)
+        return
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                "Gibbs(moves='exchange') cannot be had with rankings: the moves go through columns of classes. Leave "
+                "it out, or use Gibbs(moves='none')."
+            )
+        refuse(inference, ("move_budget",), "there are no moves with rankings.")
+    if model.ties != "race":
+        why = "the scale of the weights has no effect on rankings, but with ties='race'. Leave it out."
+        if not isinstance(model.prior, GIG):
+            refuse(model, ("rate",), why)
+    _with_fixed(model, inference, shape)
+
+
 def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:
     leave = "Leave it out, or add features='exp' for the paper's model."
     why = f"learned directions have a prior of their own, of directions and weights together. {leave}"

@@ -245,7 +245,7 @@ def show(
     typer.echo(repr(found))
     if hasattr(found, "table_"):
         typer.echo(f"  {_kind(found).origin(found)}")
-    title, table = found.posterior_.largest(found, weights)
+    title, table = found._largest(weights)
     print_table(f"The {len(next(iter(table.values())))} {title}", table)
 
 

@@ -42,7 +42,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 
 def inference_of(kind: Inference, **settings: Any) -> Any:
     """The inference with the settings that were given, if it has them."""
-    from plackett.classifier import INFERENCES
+    from plackett.race_model import INFERENCES
 
     given = {name: value for name, value in settings.items() if value is not None}
     if not given:

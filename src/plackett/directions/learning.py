@@ -16,6 +16,7 @@ from plackett.inference.base import Fit, check_count
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 FEW = 20  # columns
 OWNED, MOST = 4, 128  # components of a class, and of all
+OWNED_BY_FEW = 2  # components of a class whose rows are too few to hold some out
 LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
 LEAPFROGS = 96
 WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, where covariates outnumber rows: a step costs more than it tells
@@ -38,7 +39,9 @@ class LearnedDirections(BaseEstimator):
     Parameters
     ----------
     components : int, optional
-        Components that each class owns. None: 4, and with more than 32 classes fewer: 128 in all, or one each.
+        Components that each class owns. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 where rows
+        are too few to hold some out. Of rankings, those that each item owns, None: 2, or fewer; of choices, all that
+        there are, None: 6.
     own_shape : float
         Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
     covariate_spread : float
@@ -105,9 +108,10 @@ class LearnedDirections(BaseEstimator):
             np.array(SCALE_SPREAD),
         )
 
-    def owned(self, n_classes: int) -> int:
-        """Components of each of so many classes."""
-        return int(np.clip(MOST // n_classes, 1, OWNED)) if self.components is None else self.components
+    def owned(self, n_classes: int, few: bool = False) -> int:
+        """Components of each of so many classes; `few` where rows are too few to hold some out."""
+        usual = OWNED_BY_FEW if few else OWNED
+        return int(np.clip(MOST // n_classes, 1, usual)) if self.components is None else self.components
 
     def longest(self, wide: bool) -> int:
         """Steps of the longest trajectory."""

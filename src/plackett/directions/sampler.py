@@ -14,9 +14,11 @@ from plackett.directions.walk import HamiltonianSampler
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import Gibbs
-from plackett.inference.hmc import begin
+from plackett.inference.hmc import begin, windows
 from plackett.inference.limits import Clock
 from plackett.posterior.diagnostics import Diagnostics, diagnose
+
+MANY = 5000  # rows or situations from which on chains find their steps with the mass of all
 
 
 class DirectionRun(Run):
@@ -39,6 +41,16 @@ class DirectionRun(Run):
         shapes = {"position": (size(prior, task.n_columns),), "value": ()}
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
+    def _begin_tuning(self) -> None:
+        """With many rows chains share their mass as soon as it is renewed.
+
+        The posterior is narrow then: a step that was found with a chain's own mass can be too long for that of all,
+        and the chain would stand still.
+        """
+        super()._begin_tuning()
+        if len(self.task.weight) >= MANY:
+            self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
+
     def posterior(self) -> Any:
         """The draws so far."""
         return self.task.unpacked(self.draws()["position"], self.prior)
@@ -54,7 +66,8 @@ def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
-    prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
+    owned = learned.owned(task.n_classes, few=held_out is None)
+    prior = learned.prior(task.n_classes, task.Z.shape[1], shape, owned)
     run = DirectionRun(settings, task, prior, learned.longest(task.wide), clock, goes_on)
     return drawn(run, mode, shape), task
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from plackett.directions.learning import lengths
-from plackett.directions.map import COARSE, FINE, path, scales_for
+from plackett.directions.map import COARSE, path, scales_for
 from plackett.directions.sampler import DirectionRun, drawn
 from plackett.directions.situations import MOST, SituationTask
 from plackett.directions.stacking import (
@@ -44,6 +44,7 @@ from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
 from plackett.posterior.situations import SituationDraws, SituationPoint
 
+FINE = 1e-13  # tolerance of objective and gradient for a situation: coefficients are right to 1e-5
 Found = dict[tuple[int, int, float], Array]  # what was predicted, by design, components and σ
 
 

@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts, size
-from plackett.directions.situation_density import make_density, walk_on
 from plackett.engines.base import DirectionRows
-from plackett.engines.exponential_situations import is_large
 from plackett.engines.situations import NumpySituations, Situations, canonical, part_of, prepare_situations
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
@@ -131,7 +129,12 @@ class SituationTask:
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
         """Chains side by side, unless situations are many, the engine has other plans or the response is foreign."""
         packed = getattr(rows, "covariates", None)
-        if packed is None or is_large(packed, len(prior.owner)):
+        if packed is None:
+            return None
+        from plackett.directions.situation_density import make_density, walk_on  # kernels, compiled where they are used
+        from plackett.engines.exponential_situations import is_large
+
+        if is_large(packed, len(prior.owner)):
             return None
         return lambda *how: walk_on(make_density(packed, prior, self.n_columns), *how)
 

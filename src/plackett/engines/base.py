@@ -64,6 +64,25 @@ class SituationRows(Rows, Protocol):
 
     n_seen: float  # situations, each as often as it was seen
 
+    @property
+    def features(self) -> Features:
+        """The rows of W that are used, in the order of the situations."""
+        ...
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The arrays that say what was seen."""
+        ...
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        ...
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        ...
+
     def value(self, weights: Weights) -> float:
         """The log-likelihood."""
         ...

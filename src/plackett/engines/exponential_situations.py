@@ -22,7 +22,19 @@ import numpy as np
 
 from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, TRUTH, WHOLE, WHOLES, apart, inner, record
 from plackett.compute.pieces import cores
-from plackett.compute.vectors import WIDTH, exp, larger, load, multiply_add, smallest, spread, store, total
+from plackett.compute.vectors import (
+    WIDTH,
+    exp,
+    larger,
+    load,
+    multiply_add,
+    smaller,
+    smallest,
+    spread,
+    spread_at,
+    store,
+    total,
+)
 from plackett.model.race import Array, Slopes
 from plackett.responses import choice, race_ties, ranking, unknown_order
 from plackett.responses.base import Outcomes, Response, Whole
@@ -32,7 +44,7 @@ BLOCK = 1 << 13  # rows whose sums are taken together
 LARGE = 1 << 22  # products of a score, over all rows, from which the cores share the rows of one chain
 LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row
 RAREST = -300.0  # ln of the smallest vote, relative to the largest of its component
-FARTHEST = -300.0  # ln of the largest gate of a row, relative to those of its situation
+FARTHEST = -300.0  # ln of the largest gate of a row, relative to those of its situation where rates are relative
 KINDS: list[Callable[..., Any]] = [  # responses that a compiled pass knows, by their number
     choice.expect_block, ranking.expect_block, unknown_order.expect_block, race_ties.expect_block
 ]  # fmt: skip
@@ -131,7 +143,7 @@ def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups
     """Scratch for one chain."""
     M, K, d = padded(n_components), padded(n_groups), padded(n_columns, 4)
     rows = int(np.diff(packed.tile_row).max()) + 4
-    entries = int(np.diff(packed.outcomes.start[packed.tile_situation]).max())
+    entries = padded(int(np.diff(packed.outcomes.start[packed.tile_situation]).max()))
     table = rows * K if packed.dense else 0
     sizes = (d * M, M, K * M, M * K, rows * M, rows * M, rows, table, entries, entries, entries, entries)
     arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, K * M)]
@@ -146,8 +158,10 @@ def add_products(A, a, a_row, a_step, B, b, b_step, n, C, c, c_row):
     c2, c3 = load(C, c + 2 * c_row), load(C, c + 3 * c_row)
     for q in range(n):
         v, at = load(B, b + q * b_step), a + q * a_step
-        c0, c1 = multiply_add(spread(A[at]), v, c0), multiply_add(spread(A[at + a_row]), v, c1)
-        c2, c3 = multiply_add(spread(A[at + 2 * a_row]), v, c2), multiply_add(spread(A[at + 3 * a_row]), v, c3)
+        c0 = multiply_add(spread_at(A, at), v, c0)
+        c1 = multiply_add(spread_at(A, at + a_row), v, c1)
+        c2 = multiply_add(spread_at(A, at + 2 * a_row), v, c2)
+        c3 = multiply_add(spread_at(A, at + 3 * a_row), v, c3)
     store(C, c, c0)
     store(C, c + c_row, c1)
     store(C, c + 2 * c_row, c2)
@@ -204,16 +218,14 @@ def make_gates(values, columns, first, n, scratch):
 @inner
 def make_tables(n, scratch):
     """D of n rows and all groups."""
-    width = len(scratch.log_total)
+    width, M = len(scratch.log_total), len(scratch.directions)
     groups = len(scratch.by_group) // width
     for i in range(0, n, 4):
         for k in range(0, groups, WIDTH):
             at = i * groups + k
             for p in range(4):
                 store(scratch.table, at + p * groups, spread(0.0))
-            add_products(
-                scratch.gates, i * width, width, 1, scratch.by_group, k, groups, width, scratch.table, at, groups
-            )
+            add_products(scratch.gates, i * width, width, 1, scratch.by_group, k, groups, M, scratch.table, at, groups)
 
 
 @inner
@@ -240,9 +252,11 @@ def make_rates(packed, first, last, first_row, scratch):
                 top = max(top, scratch.peak[packed.row[e] - first_row])
         for e in range(start[t], start[t + 1]):
             i = packed.row[e] - first_row
-            away, rate = scratch.peak[i] - top, rate_of(packed, e, i, scratch)
-            scratch.relative[e - base] = rate
-            scratch.rates[e - base] = rate if away == 0.0 else rate * math.exp(max(away, FARTHEST))
+            scratch.relative[e - base] = rate_of(packed, e, i, scratch)
+            scratch.rates[e - base] = scratch.peak[i] - top
+    for e in range(0, start[last] - base, WIDTH):
+        away = smaller(larger(load(scratch.rates, e), spread(FARTHEST)), spread(-FARTHEST))
+        store(scratch.rates, e, exp(away) * load(scratch.relative, e))
 
 
 @inner
@@ -260,7 +274,7 @@ def make_slopes(packed, first, last, scratch):
 @inner
 def pull_by_tables(packed, low, high, first_row, n, scratch):
     """Σ C θ of n rows, and Σ C e of all groups, from the table of C."""
-    width = len(scratch.log_total)
+    width, K = len(scratch.log_total), len(scratch.log_weights)
     groups = len(scratch.by_group) // width
     for at in range(0, (n + 3) // 4 * 4 * groups, WIDTH):
         store(scratch.table, at, spread(0.0))
@@ -271,8 +285,8 @@ def pull_by_tables(packed, low, high, first_row, n, scratch):
             at = i * width + j
             for p in range(4):
                 store(scratch.pull, at + p * width, spread(0.0))
-            add_products(scratch.table, i * groups, groups, 1, scratch.votes, j, width, groups, scratch.pull, at, width)
-    for k in range(0, groups, 4):
+            add_products(scratch.table, i * groups, groups, 1, scratch.votes, j, width, K, scratch.pull, at, width)
+    for k in range(0, K, 4):
         for j in range(0, width, WIDTH):
             at = k * width + j
             add_products(scratch.table, k, 1, groups, scratch.gates, j, width, n, scratch.moved, at, width)

@@ -15,9 +15,10 @@ the fast one; sets are ordered by size and by what they hold, so that nothing de
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from plackett.compute.compiled import jit
 from plackett.engines.base import check_counts
@@ -40,8 +41,16 @@ class Sets(NamedTuple):
     times: Array  # how often one was chosen from the set
 
 
-def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Array]:
-    """The sets that are left at every stage, and the wins of each item; every bucket has one entry."""
+class Stages(NamedTuple):
+    """Of every entry of some rankings, the set that was left when it came, and whether it was chosen from that."""
+
+    place: Whole
+    chosen: npt.NDArray[np.bool_]
+    situation: Whole
+
+
+def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages]:
+    """The sets that are left at every stage, and where each entry met which; every bucket has one entry."""
     start, bucket_start, _, counts = outcomes
     entries = np.diff(start)
     situation = np.repeat(np.arange(len(counts)), entries)
@@ -63,7 +72,7 @@ def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Array]
         np.append(0, following[first]),
         np.bincount(place, times, minlength=len(first) + 1).astype(np.float64),
     )
-    return sets, np.bincount(item, times, minlength=n_items).astype(np.float64)
+    return sets, Stages(place, stage, situation)
 
 
 @jit
@@ -112,13 +121,28 @@ def _sample(sets, rates, key, left, exposure):
 class LeftSets:
     """The readable reference, a set at a time."""
 
-    absolute, n_features = False, 1
+    absolute, n_features, features = False, 1, ONE
 
     def __init__(self, situations: NumpySituations):
         """From situations as an engine holds them, in canonical order."""
         outcomes, self.n_classes = situations.outcomes, situations.n_classes
-        self.sets, self.wins = sets_of(outcomes, situations.group, situations.n_classes)
+        self.sets, (_, chosen, situation) = sets_of(outcomes, situations.group, situations.n_classes)
+        times = np.where(chosen, outcomes.counts[situation], 0.0)
+        self.wins: Array = np.bincount(situations.group, times, minlength=self.n_classes).astype(np.float64)
         self.n_rows, self.order, self.n_seen = situations.n_rows, situations.order, situations.n_seen
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The sets and the wins."""
+        return *self.sets, self.wins
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        return len(self.sets.item)
+
+    def set_threads(self, n_threads: int) -> None:
+        """A pass is too short to be shared out."""
 
     def _pass(self, rates: Array, key: int | None) -> tuple[float, Array]:
         """Σ c_S ln R_S, and the exposure."""
@@ -168,13 +192,27 @@ class CompiledLeftSets(LeftSets):
 class Together:
     """Rows of two kinds, whose passes add."""
 
-    absolute = False
+    absolute, features = False, ONE
 
     def __init__(self, rows: LeftSets, others: NumpySituations):
         self.parts = rows, others
         self.n_rows, self.n_seen = rows.n_rows + others.n_rows, rows.n_seen + others.n_seen
         self.n_classes, self.n_features = rows.n_classes, rows.n_features
         self.order = np.append(rows.order, rows.n_rows + others.order)
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The arrays of both."""
+        return *self.parts[0].held, *self.parts[1].held
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        return self.parts[0].work + self.parts[1].work
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self.parts[1].set_threads(n_threads)
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""

@@ -18,7 +18,7 @@ on the order that came.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,19 @@ class NumpySituations:
         self.response, self.n_classes = response, n_groups
         self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
         self.absolute, self.n_seen = response.absolute, float(self.outcomes.counts.sum())
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The arrays that say what was seen, and what it means."""
+        return self.features, *self.outcomes, self.group, self.row, type(self.response).__name__
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        return len(self.group) * self.n_features
+
+    def set_threads(self, n_threads: int) -> None:
+        """There is one thread."""
 
     def _factors(self, weights: Weights) -> tuple[Array, Array, Array, float]:
         """V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors that they leave to rates.

@@ -17,11 +17,17 @@ from plackett.model.weights import GIG, Gam, WeightPrior
 from plackett.posterior.base import RacePosterior
 
 PROBED = 2000  # rows that the likelihood of a start sees, or is worth
+Probe = Callable[[Any], Array]  # draws of weights in
 Trial = Callable[[Array, float], float]  # a log-likelihood of ln λ̄ and ln Λ
 
 
 class Seen(Protocol):
     """What was seen, as far as a sampler asks for it besides passes."""
+
+    @property
+    def probe(self) -> Probe | None:
+        """Probabilities (chain, draw, row, …) that are diagnosed, where they are not those of groups by row."""
+        ...
 
     @property
     def features(self) -> Features:
@@ -45,6 +51,7 @@ class SeenClasses:
     codes: npt.NDArray[np.intp]
     mirrors: npt.NDArray[np.intp] | None  # which feature is the inverse of which, where the map knows
     sample_weight: Array | None = None  # None if all are 1
+    probe: Probe | None = None
 
     def trial(self, rng: np.random.Generator) -> Trial:
         """Of some rows, which do not know Λ."""
@@ -69,11 +76,15 @@ class SeenClasses:
 
 @dataclass(frozen=True)
 class SeenSituations:
-    """Outcomes of situations: the rows of W that their entries use, and the arrays that say what was seen."""
+    """Outcomes of situations, which are asked of their rows."""
 
     rows: SituationRows
-    features: Features
-    arrays: tuple[Any, ...]
+    probe: Probe | None = None
+
+    @property
+    def features(self) -> Features:
+        """The rows of W that the situations use."""
+        return self.rows.features
 
     def trial(self, rng: np.random.Generator) -> Trial:
         """Of all situations, to the power that makes them worth 2,000."""
@@ -82,7 +93,7 @@ class SeenSituations:
 
     def identity(self) -> tuple[Any, ...]:
         """Features and outcomes, in the order in which passes go through them."""
-        return self.features, *self.arrays
+        return self.rows.held
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,7 @@ class Problem:
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
     tailed: GIG | None = None  # the prior of the weights, where it is not the Gamma
+    shape_steps: int = 1  # Metropolis–Hastings steps of a between two passes of plain sweeps
     side_by_side: bool = False  # whether a pass keeps to one thread, so that chains may share the cores
 
     def prior(self, shape: float) -> WeightPrior:

@@ -72,7 +72,7 @@ class PaperSampler:
     """
 
     def __init__(self, problem: Problem, target: Target):
-        self.rows, self.target = problem.rows, target
+        self.rows, self.target, self.shape_steps = problem.rows, target, problem.shape_steps
         small = isinstance(self.rows, PanelRows) and self.rows.panels.values.size < LARGE
         self.panels: Any = self.rows.panels if small else None  # type: ignore[attr-defined]
         self.workers = cores() if small or problem.side_by_side else 1
@@ -83,7 +83,7 @@ class PaperSampler:
         """Compiled throughout, or around the pass of any engine."""
         if self.panels is None:
             draws = {"log_weights": log_weights, "shape": shape, "value": value, **more}
-            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws)
+            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, self.shape_steps)
         else:
             room = make_room(self.panels, self.rows.n_classes)
             sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, log_weights, shape, value)

@@ -161,11 +161,13 @@ class WeightRun(Run):
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
-        return diagnose_weights(self.posterior(), self.learned, self.problem.seen.features)
+        seen = self.problem.seen
+        return diagnose_weights(self.posterior(), self.learned, seen.features, seen.probe)
 
     def measure_predictions(self) -> Diagnostics | None:
         """Of probabilities alone: weights may be many."""
-        return diagnose(probability=probed_probabilities(self.posterior(), self.problem.seen.features))
+        draws, seen = self.posterior(), self.problem.seen
+        return diagnose(probability=(seen.probe or partial(probed_probabilities, features=seen.features))(draws))
 
     def posterior(self) -> Draws:
         """The draws so far."""

@@ -64,3 +64,10 @@ def update(rng, state, wins, exposure, target, adapt):
     draw_weights(rng, state, wins, exposure, target)
     if target.learn:
         draw_shape(rng, state, target, adapt)
+
+
+@jit
+def redraw_shape(rng, state, target, adapt, steps):
+    """More steps of a given λ."""
+    for _ in range(steps):
+        draw_shape(rng, state, target, adapt)

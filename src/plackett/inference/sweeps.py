@@ -199,6 +199,14 @@ def update(rng, state, wins, exposure, target, adapt):
     draw_mass(rng, state, target.rate)
 
 
+@jit
+def redraw_shape(rng, state, target, adapt, steps):
+    """More steps of a given λ̄, and Λ."""
+    for _ in range(steps):
+        draw_shape(rng, state, target, adapt)
+    draw_mass(rng, state, target.rate)
+
+
 class Room(NamedTuple):
     """Scratch for compiled passes."""
 
@@ -273,12 +281,18 @@ def sweeps(panels, state, rng, target, room, adapt, draws, shapes, values):
 
 
 def sweeps_of_any_engine(
-    rows: Any, state: State, rng: np.random.Generator, target: Target, adapt: bool, draws: dict[str, Array]
+    rows: Any,
+    state: State,
+    rng: np.random.Generator,
+    target: Target,
+    adapt: bool,
+    draws: dict[str, Array],
+    shape_steps: int = 1,
 ) -> None:
-    """The same sweeps around the pass of any engine, which may use all cores for the rows."""
+    """The same sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps."""
     from plackett.inference import known_scale
 
-    after = known_scale.update if rows.absolute else update
+    after, again = (known_scale.update, known_scale.redraw_shape) if rows.absolute else (update, redraw_shape)
     for t in range(len(draws["shape"])):
         key = int(rng.integers(0, 1 << 62))
         log_mass = state.numbers[LOG_MASS]
@@ -289,3 +303,5 @@ def sweeps_of_any_engine(
         stats = rows.sample(Weights.point(log_weights), key)
         draws["value"][t] = stats.value
         after(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
+        if target.learn and shape_steps > 1:
+            again(rng, state, target, adapt, shape_steps - 1)

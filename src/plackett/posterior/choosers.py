@@ -83,8 +83,8 @@ class FixedChoices(ChoicePosterior):
 
     def table(self, model: Any, prob: float) -> Table:
         """Weights, the largest first, of all or by alternative or person."""
-        columns = self.of_weights.estimates(model).table(model.group_labels_, prob)
-        return {("weights of" if name == "class" else name): column for name, column in columns.items()}
+        table: Table = self.of_weights.estimates(model).table(model._labels(), prob)
+        return table
 
     def largest(self, model: Any, n: int) -> tuple[str, Table]:
         """The first rows of that table."""
@@ -98,7 +98,8 @@ class FixedChoices(ChoicePosterior):
     def variables(self, model: Any, raw: bool) -> Variables:
         """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
         found = self.of_weights.variables(model, raw)
-        renamed = {name: ["group" if dim == "class" else dim for dim in dims] for name, dims in found.dims.items()}
+        whose = model._labels()[0]
+        renamed = {name: ["group" if dim == whose else dim for dim in dims] for name, dims in found.dims.items()}
         coords = {"group": model.group_labels_, "feature": model._feature_names(), "class": model.alternatives_}
         return Variables(found.values, renamed, coords)
 

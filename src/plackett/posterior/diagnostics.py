@@ -5,6 +5,7 @@ R-hat and effective sample sizes are those of `plackett.posterior.measures`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -163,14 +164,19 @@ def probed_probabilities(draws: Draws, features: Features) -> Array:
     return np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2)
 
 
-def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
+def diagnose_weights(
+    draws: Draws, learned: bool, features: Features, probe: Callable[[Any], Array] | None = None
+) -> Diagnostics | None:
+    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities.
+
+    Probabilities are those of the groups in some rows, or what `probe` makes of the draws.
+    """
     mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
         **mass,
-        probability=probed_probabilities(draws, features),
+        probability=probed_probabilities(draws, features) if probe is None else probe(draws),
     )
 
 

@@ -14,12 +14,21 @@ from plackett.directions.gates import Gates, softmax
 from plackett.directions.summary import components
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Quantities, RacePosterior, Setting, Table, Variables, refuse
+from plackett.posterior.base import (
+    NO_CHAINS,
+    Explanation,
+    Quantities,
+    RacePosterior,
+    Setting,
+    Table,
+    Variables,
+    refuse,
+)
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
 from plackett.posterior.stacked import Stacked
-from plackett.posterior.weights import CHUNK, NO_CHAINS
+from plackett.posterior.weights import CHUNK
 
 if TYPE_CHECKING:
     from plackett.directions.task import Task

@@ -15,10 +15,9 @@ from scipy.special import logsumexp
 
 from plackett.engines.situations import FAINT
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Posterior, Quantities, Variables
+from plackett.posterior.base import NO_CHAINS, Explanation, Posterior, Quantities, Variables
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.stacked import Stacked
-from plackett.posterior.weights import NO_CHAINS
 from plackett.responses.base import Outcomes, Response, Whole
 
 CHUNK = 1 << 21  # numbers exp(z·β) held at a time
@@ -158,6 +157,11 @@ class SituationDraws(Stacked, Posterior):
         """(S,): the weight in predictions of each of the draws that predict, and at last of the mode."""
         return self._pooled()[2]
 
+    @property
+    def n_draws(self) -> int:
+        """How many of what predicts are draws; what follows them is the mode."""
+        return len(self.draw_weights) - self._has_mode
+
     def log_rates(self, entries: Entries) -> Array:
         """ln r_e (S, entries) under what predicts: some draws and at last the mode, if there is one.
 
@@ -202,6 +206,12 @@ class SituationDraws(Stacked, Posterior):
         blocks = self._blocks(entries)
         parts = [outcome_values(log_r, part_of_outcomes(outcomes, *at), response) for *at, log_r in blocks]
         return np.concatenate(parts, axis=1)
+
+    def chain_log_rates(self, entries: Entries) -> Array:
+        """ln r_e (chain, draw, entries) under every draw."""
+        C, D, K, M = self.log_weights.shape
+        found = log_rates(self.directions.reshape(C * D, M, -1), self.log_weights.reshape(C * D, K, M), entries)
+        return found.reshape(C, D, -1)
 
     def chain_values(self, entries: Entries, outcomes: Outcomes, response: Response) -> Array:
         """ln Pr(outcome) (chain, draw, T) under every draw: the pointwise log-likelihood."""

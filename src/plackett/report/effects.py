@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 PROB = 0.9  # of intervals
+MOST = 60  # columns whose effects are computed for a report
 LISTED = 300  # rows of the table
 CURVES, GRID = 4, 15  # columns whose effect is drawn, and values of each
 HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0"}
@@ -25,6 +26,9 @@ HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0
 
 def effects(classifier: Classifier, X: Any) -> Section:
     """By how much class probabilities move with each column: curves of those that move them most, and a table."""
+    if X.shape[1] > MOST:
+        told = f"There are {X.shape[1]:,} columns, whose effects would take long; clf.effects(X) gives them."
+        return Section("effects", "Effects", paragraph(told))
     try:
         found = classifier.effects(X, PROB)
     except ValueError as error:  # texts or another table without columns of numbers
