@@ -242,8 +242,8 @@ def _varying(frame: pd.DataFrame, names: Sequence[str], number: Codes, code: Cod
         once = (np.bincount(number[chosen], minlength=number.max() + 1) == 1).all()
         if once and len(np.unique(code[chosen])) > 1:
             raise TableError(
-                f"column {name!r} marks one alternative in each situation, as a choice does: name the attributes, or "
-                f"take ChoiceSets.read_choices(…, choice={name!r})."
+                f"column {name!r} marks one alternative in each situation, as a choice does: name the attributes, "
+                f"or read what was chosen by choice={name!r}."
             )
     return found
 

@@ -17,6 +17,7 @@ from plackett.chooser import PlackettLuceChooser
 from plackett.classifier import PlackettLuceClassifier
 from plackett.data.choices import ChoiceSets
 from plackett.data.columns import Category, Number
+from plackett.data.long_table import LongTable
 from plackett.data.table import Table
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.summary import ReadableDraw
@@ -47,7 +48,7 @@ RECORDS: dict[str, Any] = {
         *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
         *(DirectionDraws, DirectionPoint, SituationDraws, SituationPoint, ReadableDraw, LogitDraws),
         *(FixedChoices, LearnedChoices, ChoiceSets),
-        *(Table, Number, Category, Columns),
+        *(Table, LongTable, Number, Category, Columns),
     )
 }
 STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
