@@ -112,19 +112,19 @@ def _best(ranker: RankingModel, row: Any) -> Any:
 
 def _shades(ranker: RankingModel, row: Any, table: Any, n: int, columns: Any, what: str, meaning: str, ax: Any) -> Any:
     """Numbers between 0 and 1 by item and column, the darker the larger, written where there is room."""
-    from matplotlib import colormaps
-
     check_is_fitted(ranker)
     best = _best(ranker, row)
     if row is not None:
         if len(table) != len(best):
             raise ValueError("one row is drawn at a time: give one row of X.")
         table = table.droplevel("row")
+    from matplotlib.colors import to_rgb
+
     columns = columns[:n]
     values = table.loc[best[:n], columns].to_numpy()
     ax = axes(ax)
-    shades = colormaps["Blues"].with_extremes(bad=(REST, 0.2))
-    image = ax.imshow(values, vmin=0, vmax=1, cmap=shades, aspect="auto")
+    image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    image.set_cmap(image.cmap.with_extremes(bad=(*to_rgb(REST), 0.2)))
     if len(columns) <= MOST // 2:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value) and value >= 0.005:
