@@ -74,4 +74,4 @@ for kind, colour, name in (
     ax.plot(places, p[who], "o", color=colour, label=name)
 ax.axhline(models["shared"].predict_proba(asked[:1])[0, 0], color="grey", linestyle=":", label="shared weights")
 ax.set(xlabel="persons", ylabel="probability of the green contract, 90 % interval", xticks=[])
-ax.legend()
+ax.legend(loc="upper left")
