@@ -1,4 +1,4 @@
-"""The command line: fit, predict, report, show; rank and reproduce are files of their own."""
+"""The command line: fit, predict, report, show; rank and reproduce come from files of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plackett.cli import choices, classes
+from plackett.cli import choices, classes, rankings
 from plackett.cli.console import Commands, check_output
 from plackett.cli.options import (
     Chains,
@@ -42,7 +42,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Bayesian Plackett–Luce regression: sparse, probabilistic classification of tables.",
+    help="Bayesian Plackett–Luce regression: classes, choices and rankings, with probabilities.",
 )
 
 
@@ -76,7 +76,7 @@ class Weights(StrEnum):
 
 @app.callback()
 def plackett() -> None:
-    """Bayesian Plackett–Luce regression: sparse, probabilistic classification of tables."""
+    """Bayesian Plackett–Luce regression: classes, choices and rankings, with probabilities."""
 
 
 def _about_choices(help: str) -> Any:
@@ -197,10 +197,13 @@ def predict(
 
     check_output(out, force)
     check_suffix(out)
-    found, frame = read_model_of(model, data), read_table(data, sep, decimal)
+    found = read_model_of(model, data)
+    kind = _kind(found)
+    if kind is rankings:
+        raise ValueError("worths are the same for everyone, so that there is nothing to predict: see plackett show.")
+    frame = read_table(data, sep, decimal)
     for name in keep or ():
         check_column(frame, name)
-    kind = _kind(found)
     write_table(pd.DataFrame(kind.predicted(found, frame, interval, keep or [])), out)
     kind.tell_scores(found, frame)
 
@@ -220,7 +223,9 @@ def report(
 
     check_output(out, force)
     found = read_model_of(model, data)
-    _kind(found).report(found, read_table(data, sep, decimal), out, title)
+    kind = _kind(found)
+    read = found.table_.read if kind is rankings else read_table
+    kind.report(found, read(data, sep, decimal), out, title)
 
 
 @app.command()
@@ -251,7 +256,10 @@ def show(
 
 def _kind(model: Any) -> ModuleType:
     """The file that knows what to do with such a model."""
+    if hasattr(model, "items_"):
+        return rankings
     return choices if hasattr(model, "alternatives_") else classes
 
 
+app.command()(rankings.rank)
 register_reproduce(app)

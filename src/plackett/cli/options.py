@@ -96,23 +96,24 @@ def fitted(fit: Callable[[], Any]) -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
-def save_and_tell(model: Any, out: str, origin: str, words: list[str], more: Iterable[str] = ()) -> None:
+def save_and_tell(
+    model: Any, out: str | None, origin: str, words: list[str], more: Iterable[str] = (), worths: Any = None
+) -> None:
     """Write a fitted model; say what it was fitted to, how large it is and how far to trust it, and what it warned of.
 
-    What was interrupted is written, and ends with the exit code of an interruption.
+    Of items the worths are shown, unless the model goes to standard output. What was interrupted is written, and ends
+    with the exit code of an interruption.
     """
     from plackett.output.modelfile import save
     from plackett.output.summary import describe
 
-    save(model, sys.stdout.buffer if out == "-" else out)
+    if out is not None:
+        save(model, sys.stdout.buffer if out == "-" else out)
     size, verdict = describe(model)
     lines = [origin, size] if words else [origin, size, in_options(verdict)]
     typer.echo("\n".join([*lines, *more]), err=out == "-")
-    tell(words)
-
-
-def tell(words: list[str]) -> None:
-    """Notes of what a fit warned of."""
+    if worths is not None and out != "-":
+        print_table("Worths, with 90 % intervals of log_worth", worths)
     for word in words:
         note(word)
     if any(word.startswith("interrupted") for word in words):

@@ -89,3 +89,28 @@ def _share(found: Codes, X: ChoiceSets, seen: Chosen) -> float:
 
 def _response(seen: Chosen) -> Response:
     return make_response("ranking" if seen.response == "choice" else seen.response)
+
+
+def quality_of_rankings(model: Any, X: Any, R: Any) -> Quality:
+    """Of a fitted ranker; the first place counts where one item has it."""
+    values = np.maximum(model.log_likelihood(X, R), np.log(SMALLEST) * np.diff(R.outcomes.start))
+    R = R.with_items(model.items_)
+    return Quality(float(np.average(values, weights=R.counts)), _first_right(np.log(model.predict_proba(X)), R))
+
+
+def quality_of_worths(log_worths: Array, R: Any, response: Response) -> Quality:
+    """Of one worth for each item."""
+    value = mean_log_likelihood(R.outcomes, R.item, log_worths, response)
+    return Quality(value, _first_right(log_worths, R))
+
+
+def _first_right(logs: Array, R: Any) -> float:
+    """Share of the rankings with one item in the first place in which it is the most probable of those there."""
+    start, bucket_start, sizes, counts = R.outcomes
+    there = np.full((len(R), len(R.items)), -np.inf)
+    there[R.situation, R.item] = np.broadcast_to(logs, there.shape)[R.situation, R.item]
+    first = np.append(sizes, 0)[bucket_start[:-1]]
+    alone = (np.diff(bucket_start) > 0) & (first == 1)
+    if not counts[alone].any():
+        return float("nan")
+    return float(np.average(there.argmax(axis=1)[alone] == R.item[start[:-1]][alone], weights=counts[alone]))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from plackett.chooser import PlackettLuceChooser
 from plackett.classifier import PlackettLuceClassifier
+from plackett.data.ballots import Ballots
 from plackett.data.choices import ChoiceSets
 from plackett.data.columns import Category, Number
 from plackett.data.long_table import LongTable
@@ -48,7 +49,7 @@ RECORDS: dict[str, Any] = {
         *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
         *(DirectionDraws, DirectionPoint, SituationDraws, SituationPoint, ReadableDraw, LogitDraws),
         *(FixedChoices, LearnedChoices, ChoiceSets),
-        *(Table, LongTable, Number, Category, Columns),
+        *(Table, LongTable, Ballots, Number, Category, Columns),
     )
 }
 STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
