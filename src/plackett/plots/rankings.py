@@ -122,7 +122,7 @@ def _shades(ranker: RankingModel, row: Any, table: Any, n: int, columns: Any, wh
     values = table.loc[best[:n], columns].to_numpy()
     ax = axes(ax)
     image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    image.cmap.set_bad(color=REST, alpha=0.2)
+    image.set_cmap(image.cmap.with_extremes(bad=(REST, 0.2)))
     if len(columns) <= MOST // 2:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value) and value >= 0.005:
