@@ -145,7 +145,7 @@ def test_diagnostics_in_words(iris, tmp_path):
     found, groups = clf.diagnostics_, clf.diagnostics_.groups.items()
     told = f"Predictions have not converged (R-hat of probabilities up to {found.prediction_rhat:.2f}"
     assert f'verdict bad">{told}' in page
-    assert STANDARD in page and "Drawn is the class probability that mixes worst" in page
+    assert STANDARD in page and "Drawn is the probability that mixes worst" in page
     assert "Inference: Gibbs, 2 chains of 60 draws after 60 of tuning." in page
     assert page.count("<figure") == 11 and "The seed was 3" in page
     good = {name: Measures(1 + 0 * m.rhat, 2300 + 0 * m.ess_bulk, 2300 + 0 * m.ess_tail) for name, m in groups}

@@ -109,7 +109,7 @@ def _chains(classifier: Classifier, quantity: Any) -> tuple[str, Array]:
     check_is_fitted(classifier)
     refuse(classifier.posterior_.no_chains)
     found = classifier.posterior_.quantities(classifier)
-    classes, names = list(classifier.classes_), list(found.names)
+    classes, names = list(classifier._labels()[1]), list(found.names)
     if quantity is None:
         quantity = _worst(found, classes)
     if isinstance(quantity, str) and quantity in found.scalars:

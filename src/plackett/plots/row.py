@@ -122,10 +122,10 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier or SparseLogitClassifier
+    classifier : PlackettLuceClassifier, SparseLogitClassifier or PlackettLuceChooser
         A fitted model, of learned directions or a logit; `race` is for fixed features.
     row : Series, dict, data frame of one row or (d,) array
-        The row to explain.
+        The row to explain; for a chooser, `ChoiceSets` of one situation.
     prob : float
         Probability of the intervals; EM has none.
     n : int

@@ -146,6 +146,8 @@ class Outlook:
 class ChoicePosterior(Posterior):
     """What a fit of a chooser leaves behind."""
 
+    model_name = "Plackett–Luce choice model"
+
     @abstractmethod
     def pool(self, every: bool) -> tuple[Array, int, float]:
         """Shares (S,) of what predicts, how many of the last are modes, and κ; if every, of all draws and no mode."""

@@ -252,7 +252,7 @@ class Draws(SampledWeights):
         found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
         if found is None:
             return Quantities(scalars, *table)
-        scalars |= found.scalars(model.classes_)
+        scalars |= found.scalars(getattr(model, "classes_", model._labels()[1]))
         return Quantities(scalars, *table, np.minimum(found.ess_bulk, found.ess_tail), found.shape_ess_bulk)
 
 

@@ -57,7 +57,6 @@ def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = Non
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
-    rows = [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))]
     used = set(X.columns) if known is None else {column.name for column in known.columns}
     unused = [name for name in X.columns if name not in used]
     left = f" Not used by the model: {listed(map(repr, unused))}." if unused else ""
@@ -67,19 +66,24 @@ def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = Non
         numbers[0] = ("Rows, all held out", f"{len(X):,}")
     elif held_out:
         numbers.insert(1, ("Rows held out", f"{held_out:,}"))
-    columns = [
+    body = [
+        facts(numbers),
+        table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
+        paragraph(f"Columns as they came, in these {len(X):,} rows.{left}"),
+        columns(X),
+    ]
+    return Section("data", "Data", "\n".join(body))
+
+
+def columns(X: Any) -> str:
+    """What the columns of a data frame hold."""
+    heads = [
         Column("Column"),
         Column("Type"),
         *(Column(c, True) for c in ("Missing", "Values", "Lowest", "Mean", "Highest")),
         Column("Most frequent"),
     ]
-    body = [
-        facts(numbers),
-        table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
-        paragraph(f"Columns as they came, in these {len(X):,} rows.{left}"),
-        table("Columns of the table", columns, rows),
-    ]
-    return Section("data", "Data", "\n".join(body))
+    return table("Columns of the table", heads, [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))])
 
 
 def _describe(X: Any, j: int) -> list[Any]:
@@ -121,10 +125,10 @@ def weights(classifier: Classifier) -> Section:
     if posterior.no_estimates is not None:
         return _relevance(classifier)
     what, (_, found) = posterior.estimates(classifier), posterior.largest(classifier, WEIGHTS)
-    kind, total = what.kind, len(what.order)
-    numbers = [name for name in found if name not in ("class", "feature")]
-    columns = [Column("Feature"), Column("Class"), *(Column(HEADS.get(name, name), True) for name in numbers)]
-    rows = [list(row) for row in zip(*(found[name] for name in ("feature", "class", *numbers)), strict=True)]
+    kind, total, of = what.kind, len(what.order), classifier._labels()[0]
+    numbers = [name for name in found if name not in (of, "feature")]
+    columns = [Column("Feature"), Column(of.capitalize()), *(Column(HEADS.get(name, name), True) for name in numbers)]
+    rows = [list(row) for row in zip(*(found[name] for name in ("feature", of, *numbers)), strict=True)]
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
     caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
     falling = 2 if np.all(np.diff(found[what.statistic]) <= 0) else None
@@ -181,11 +185,11 @@ def predictions(classifier: Classifier, judged: Judged, fitted: Any) -> Section:
         measured.append(("Errors of always saying the most frequent class", f"{alone.error:.1%}"))
         if known.all():
             measured.append(("Log-loss of the classes' shares in the fit", f"{alone.log_loss:.3f}"))
-    body = [_seen(judged.held_out), facts(measured)]
+    body = [seen(judged.held_out), facts(measured)]
     if not known.all():
         strange = f"{(~known).sum():,} rows have a class that the model does not know. They count as errors and are "
         body.append(paragraph(f"{strange}left out of log-loss, ROC and calibration.", "verdict bad"))
-    body.append(_confusion(y, predicted, classes))
+    body.append(confusion(y, predicted, classes))
     if np.isin(labels, classes).sum() >= 2:
         X, y = judged.X[known], y[known]
         roc = figure(
@@ -216,27 +220,30 @@ def _counts(classifier: Classifier, fitted: Any) -> list[float] | None:
     return None if fitted is None else [float(np.sum(np.asarray(fitted) == label)) for label in classifier.classes_]
 
 
-def _seen(held_out: bool) -> str:
+def seen(held_out: bool, rows: str = "rows") -> str:
+    """Whether the fit had seen what the model is judged on."""
     if held_out:
-        return paragraph("These rows were held out: the model was fitted without them.", "verdict good")
+        return paragraph(f"These {rows} were held out: the model was fitted without them.", "verdict good")
     return paragraph(
-        "These are the rows the model was fitted to. It errs less on them than on new ones: judge it by held-out rows.",
+        f"These are the {rows} the model was fitted to. It errs less on them than on new ones: judge it by held-out "
+        f"{rows}.",
         "verdict bad",
     )
 
 
-def _confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any]) -> str:
+def confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any], what: str = "class") -> str:
+    """How often each class, or alternative, was taken for which."""
     labels, counts = np.unique(np.concatenate([y, predicted]), return_counts=True)
     shown = labels if len(labels) <= CLASSES else np.sort(labels[np.argsort(-counts, kind="stable")[:CLASSES]])
     matrix = confusion_matrix(y, predicted, labels=shown)
-    caption = "Confusion matrix: a row for each true class, a column for each predicted one"
+    caption = f"Confusion matrix: a row for each true {what}, a column for each predicted one"
     if len(shown) < len(labels):
-        caption += f" ({len(shown)} of {len(labels)} classes)"
+        caption += f" ({len(shown)} of {len(labels)})"
     said = [label for label in shown if label in classes]
     place = {label: k for k, label in enumerate(shown)}
     rows = [[f"{label} (true)", *(int(matrix[k, place[other]]) for other in said)] for k, label in enumerate(shown)]
     own = [(place[label], 1 + j) for j, label in enumerate(said)]
-    return table(caption, [Column("True class"), *(Column(str(label), True) for label in said)], rows, marked=own)
+    return table(caption, [Column(f"True {what}"), *(Column(str(label), True) for label in said)], rows, marked=own)
 
 
 def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:

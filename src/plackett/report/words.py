@@ -50,7 +50,7 @@ def drawn(judged: bool) -> str:
     if not judged:
         return "Drawn is the log-likelihood, along the chains and by ranks."
     return (
-        "Drawn is the class probability that mixes worst among them. Chains that agree overlap, and their ranks are "
+        "Drawn is the probability that mixes worst among them. Chains that agree overlap, and their ranks are "
         "even: as high as the dashed lines."
     )
 
@@ -65,6 +65,45 @@ def effects(certain: bool) -> str:
     if certain:
         return numbers
     return f"{numbers} Intervals hold 90 %; the last column is the probability that the effect is above 0."
+
+
+def choice_effects(certain: bool) -> str:
+    """How to read effects and elasticities of choices."""
+    numbers = (
+        "An elasticity says by how many per cent an alternative is chosen more often if an attribute of one rises by "
+        "one per cent everywhere. An effect is the change of a probability per unit of a column, averaged over "
+        "situations; of 0 and 1 it is the difference. Both are of what the model predicts, and need not be causes."
+    )
+    if certain:
+        return numbers
+    return f"{numbers} Intervals hold 90 %; the last column is the probability that the number is above 0."
+
+
+def why_choices(strangers: bool) -> str:
+    """What the section of situations shows."""
+    told = "Situations of those above, with what was predicted for each alternative, and what speaks for it."
+    return f"{told} All are predicted for someone who is not known." if strangers else told
+
+
+def unranked(meaning: str) -> str:
+    """What it means not to be ranked."""
+    if meaning == "last":
+        return "Items that a ranking does not name came behind those that it names."
+    return "Of items that a ranking does not name it says nothing."
+
+
+def worths(certain: bool, averaged: bool) -> str:
+    """How to read the table of worths."""
+    told = (
+        "The worth of an item is its probability of being the first of all. Differences of two log-worths are log-odds "
+        "of who comes before whom."
+    )
+    if not certain:
+        told += (
+            " Intervals of log-worths hold 90 %. First is the probability that no other item has a larger worth, and "
+            "mean place that among the worths, both as far as the data tell."
+        )
+    return f"{told} Worths are averages over the rows of the covariates." if averaged else told
 
 
 def contributions(why: pd.DataFrame) -> str:
