@@ -47,7 +47,7 @@ def pages(
     lead = f"Log-likelihood {own.log_likelihood:.3f} a ranking on {total} {which}, {len(model.items_)} items."
     parts = [data(X, R, tested, all_new), sections.model(model), worth(model, X)]
     if X is not None and model.posterior_.no_estimates is None:
-        parts.append(sections.weights(model))  # type: ignore[arg-type]
+        parts.append(sections.weights(model))
     parts += [predictions(model, (X, R), tested, all_new), sections.colophon(model)]
     title = f"{len(model.items_)} items in {R.counts.sum():,.12g} rankings"
     return title, lead, parts
