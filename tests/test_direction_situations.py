@@ -134,7 +134,7 @@ def test_one_component_an_item_is_exploded_logit():
 
 
 @pytest.mark.parametrize("kind", ["choice", "ranking"])
-@pytest.mark.parametrize("inference", [EM(cv=2, max_iter=50), SHORT], ids=["em", "gibbs"])
+@pytest.mark.parametrize("inference", [EM(cv=2, max_iter=500), SHORT], ids=["em", "gibbs"])
 def test_nothing_depends_on_the_order_of_situations(kind, inference, quiet):
     Z, situations = choices(T=30) if kind == "choice" else rankings(T=30)
     K, found = (1, 3)[kind == "ranking"] + (kind == "ranking"), []

@@ -55,6 +55,8 @@ def too_large(name, method):
     from benchmarks.prediction.methods import LARGEST, WIDEST
     from benchmarks.prediction.sets import training_shape
 
+    if method not in LARGEST and method not in WIDEST:
+        return False
     rows, columns = training_shape(name)
     return rows > LARGEST.get(method, rows) or columns > WIDEST.get(method, columns)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plackett import plots
+from plackett.data.columns import TableWarning
 from plackett.output.effects import Rows
 from plackett.report import words
 from plackett.report.figures import figure
@@ -26,6 +28,12 @@ HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0
 
 def effects(classifier: Classifier, X: Any) -> Section:
     """By how much class probabilities move with each column: curves of those that move them most, and a table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)  # said once, of the rows that are predicted
+        return _effects(classifier, X)
+
+
+def _effects(classifier: Classifier, X: Any) -> Section:
     if X.shape[1] > MOST:
         told = f"There are {X.shape[1]:,} columns, whose effects would take long; clf.effects(X) gives them."
         return Section("effects", "Effects", paragraph(told))
