@@ -172,8 +172,9 @@ on the marked sets alone; some again with two short chains for each fold instead
 calibration; and all once more without a change, so that the tables are of one version. That `fit` takes groups is owed
 to the first run on swissmetro, which was badly calibrated. Longer chains that end when predictions have converged came
 later: they were settled by how far two seeds differ on glass, segment, heart, Wine, Pima and German, what is done where
-columns outnumber rows on colon, and the two components of tiny sets on Lenses; all sets were then run once. The cells of all rivals but CatBoost are those
-of the table before, made with the same versions: 179 of them were run again and came out the same to nine digits.
+columns outnumber rows on colon, and the two components of tiny sets on Lenses; all sets were then run once. The cells
+of all rivals but CatBoost are those of the table before, made with the same versions: 179 of them were run again and
+came out the same to nine digits.
 
 `learned`, `learned-em` and `exp` are `PlackettLuceClassifier` with `features="learned"` (posterior average and mode)
 and with the paper's features (variational); they are given the training part and nothing else (`learned`, on
