@@ -11,38 +11,36 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.choosing import ChoosingModel
 from plackett.compute.blas import one_blas_thread
 from plackett.data.chosen import Chosen, chosen
 from plackett.data.validation import check_prob, check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
 from plackett.engines.situations import Situations, part_of, prepare_situations
-from plackett.estimator import pandas_for
 from plackett.features import ExpFeatures
 from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
+from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import folds_of, held_out_losses
 from plackett.model.race import Array
 from plackett.posterior.choices import ChoicePosterior, Codes, Entries
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
-from plackett.race_model import RaceModel
 from plackett.responses import make_response
-from plackett.settings import check_all_read, refuse
+from plackett.settings import check_all_read_of_choices
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from plackett.data.choices import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
 LOWEST = -600.0  # ln W of an entry below the largest of its situation
 
 
-class PlackettLuceChooser(ClassifierMixin, RaceModel):
+class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     """Bayesian choice model: Pr(a | A) = r_a / Σ_{b ∈ A} r_b with the rate r_a = W(a)·λ of each alternative at hand.
 
     Parameters
@@ -181,22 +179,10 @@ class PlackettLuceChooser(ClassifierMixin, RaceModel):
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
         if self.weights == "person" and groups is None:
             raise ValueError("weights='person' needs fit(X, y, groups=...): the person of each situation.")
-        if groups is not None and self.weights != "person" and not self._learned():
-            raise ValueError(
-                "groups would be ignored: they are the persons of weights='person', or situations that "
-                "features='learned' holds out together, and these weights are shared and features are fixed."
-            )
         inference, tailed = self._make_inference(), self._tailed()
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
-        check_all_read(self, self._make_features(), inference, shape)
-        if isinstance(inference, Gibbs) and not self._learned():
-            if inference.moves == "exchange":
-                raise ValueError(
-                    "Gibbs(moves='exchange') cannot be had with choices: the moves go through columns of classes. "
-                    "Leave it out, or use Gibbs(moves='none')."
-                )
-            refuse(inference, ("move_budget",), "there are no moves with choices.")
+        check_all_read_of_choices(self, self._make_features(), inference, shape, groups is not None)
         return inference, shape if tailed is None else float(tailed.shape)
 
     def _forget(self) -> None:
@@ -365,147 +351,11 @@ class PlackettLuceChooser(ClassifierMixin, RaceModel):
         X = self._known_sets(X)
         return self.posterior_.log_probability(self._rows(X, groups), chosen(X, y))
 
-    def effects(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """Average marginal effects on the probabilities of alternatives.
-
-        Parameters
-        ----------
-        X : ChoiceSets
-            Situations to average over. Of more than 400, 400 that are spread evenly are taken.
-        prob : float
-            Probability that the interval holds, equal tails.
-        groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
-
-        Returns
-        -------
-        DataFrame
-            - ``attribute``, and ``of`` which alternative; "person" for persons' columns;
-            - ``alternative``, whose probability changes: own effects where it is the same, else cross effects;
-            - ``effect``: per unit of the attribute, averaged over situations in which ``of`` is available; of 0/1, the
-              difference between 1 and 0. Over the alternatives effects add up to 0;
-            - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM.
-        """
-        from plackett.output.choices import effects
-
-        survey, pandas = self._survey(X, groups), pandas_for("effects")
-        return pandas.DataFrame(effects(survey, check_prob(prob)))
-
-    def elasticities(self, X: ChoiceSets, attribute: str, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """By how many per cent probabilities change per per cent of an attribute of one alternative.
-
-        Parameters
-        ----------
-        X : ChoiceSets
-            Situations to average over. Of more than 400, 400 that are spread evenly are taken.
-        attribute : str
-            Which.
-        prob : float
-            Probability that the interval holds, equal tails.
-        groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
-
-        Returns
-        -------
-        DataFrame
-            ``of``, whose attribute changes; ``alternative``, whose probability does; ``elasticity``, ``lower``,
-            ``upper``, ``positive``.
-
-        Notes
-        -----
-        Elasticities of situations are averaged with the probabilities as weights (sample enumeration; Ben-Akiva &
-        Lerman 1985, section 6.4): Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over situations in which both are available. That is
-        the elasticity of the expected number of choices of b if x_a changes by one per cent everywhere.
-        """
-        from plackett.output.choices import elasticities
-
-        survey, pandas = self._survey(X, groups), pandas_for("elasticities")
-        return pandas.DataFrame(elasticities(survey, self._attribute(attribute), check_prob(prob)))
-
-    def willingness_to_pay(
-        self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
-    ) -> pd.DataFrame:
-        """What a unit less of an attribute is worth, in units of the cost.
-
-        Parameters
-        ----------
-        attribute, cost : str
-            Two attributes.
-        X : ChoiceSets, optional
-            Situations to average over, with the probabilities of the alternatives as weights. None: alternatives with
-            their average attributes in the fit, for an average person.
-        prob : float
-            Probability that the interval holds, equal tails.
-        groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
-
-        Returns
-        -------
-        DataFrame
-            For ``alternative`` "all" and each by itself: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
-            averaged marginal utilities, ``lower`` and ``upper``. Of conditional logit it is the ratio of coefficients.
-            It is positive where more of either is bad: a unit less of the attribute is worth so many units of the
-            cost. Where more of the attribute is good it is negative: −value is what one more is worth.
-
-        Notes
-        -----
-        The ratio is taken under every draw; ``value`` is the median. An average need not exist, where the marginal
-        utility of the cost may be 0. If it has the other sign in more than a twentieth of the draws, a warning says so.
-        """
-        from plackett.output.choices import Survey, willingness_to_pay
-
-        check_is_fitted(self)
-        f, c, prob = self._attribute(attribute), self._attribute(cost), check_prob(prob)
-        weight, pandas = None, pandas_for("willingness_to_pay")
-        if X is None:
-            survey, weight = Survey(self, self.design_.average(), np.array([-1])), self.design_.shares_[None]
-        else:
-            survey = self._survey(X, groups)
-        return pandas.DataFrame(willingness_to_pay(survey, f, c, weight, prob))
-
-    def diversion(self, X: ChoiceSets, drop: Any, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """Where the choices of an alternative go if it is not there.
-
-        Parameters
-        ----------
-        X : ChoiceSets
-            Situations; those count in which it is available. Of more than 400, 400 that are spread evenly are taken.
-        drop : label
-            The alternative.
-        prob : float
-            Probability that the interval holds, equal tails.
-        groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
-
-        Returns
-        -------
-        DataFrame
-            For each other alternative: the ``share`` that it gets of what ``drop`` had, ``lower`` and ``upper``, and
-            its probability ``before`` and ``after``, averages over the situations. Shares add up to 1.
-        """
-        from plackett.output.choices import diversion
-
-        survey, labels = self._survey(X, groups), self.alternatives_.tolist()
-        if drop not in labels:
-            raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
-        return pandas_for("diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
-
-    def _survey(self, X: ChoiceSets, groups: Any) -> Any:
-        from plackett.output.choices import Survey
-
-        X = self._known_sets(X)
-        return Survey(self, EntryTable.of(X), self._known(groups, len(X)))
-
     def _one(self, X: ChoiceSets) -> tuple[EntryTable, Codes]:
         """The table of one situation, of a person who is not known."""
         if len(choice_sets(X)) != 1:
             raise ValueError(f"expected one situation, got {len(X)} instead. Take one, such as X[0].")
         return EntryTable.of(self._known_sets(X)), np.array([-1])
-
-    def _attribute(self, name: str) -> int:
-        if name not in self.attributes_:
-            raise ValueError(f"the attributes are {', '.join(map(str, self.attributes_))}; got {plain(name)} instead.")
-        return self.attributes_.index(name)
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False, groups: Any = None) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x), as those of `PlackettLuceClassifier`.
@@ -545,14 +395,6 @@ class PlackettLuceChooser(ClassifierMixin, RaceModel):
 
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
         return "weights of", self.group_labels_
-
-
-def path_of(em: EM) -> Array:
-    """The shapes that are tried, in decreasing order."""
-    shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
-    if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
-        raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
-    return shapes
 
 
 def choice_sets(X: Any) -> ChoiceSets:

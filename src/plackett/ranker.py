@@ -26,6 +26,7 @@ from plackett.features.columns import designs
 from plackett.features.mapped import fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
+from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import folds_of, held_out_losses
 from plackett.model.race import Array, Weights
 from plackett.priors import GIG
@@ -241,9 +242,7 @@ class PlackettLuceRanker(RankingModel):
         groups: npt.NDArray[np.intp] | None,
     ) -> tuple[float, dict[float, float]]:
         """The shape that predicts held-out rankings best, and the loss of each; none at which no maximum exists."""
-        shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
-        if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
-            raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
+        shapes = path_of(em)
         if shapes.min() <= 1 and _without_maximum(R, rows) is not None:
             if shapes.max() <= 1:
                 _check_maximum(R, rows, float(shapes.max()))

@@ -59,18 +59,38 @@ def check_all_read_of_rankings(
     if learned:
         _with_learned(model, features, inference)
         return
-    if isinstance(inference, Gibbs):
-        if inference.moves == "exchange":
-            raise ValueError(
-                "Gibbs(moves='exchange') cannot be had with rankings: the moves go through columns of classes. Leave "
-                "it out, or use Gibbs(moves='none')."
-            )
-        refuse(inference, ("move_budget",), "there are no moves with rankings.")
+    _without_moves(inference, "rankings")
     if model.ties != "race":
         why = "the scale of the weights has no effect on rankings, but with ties='race'. Leave it out."
         if not isinstance(model.prior, GIG):
             refuse(model, ("rate",), why)
     _with_fixed(model, inference, shape)
+
+
+def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
+    """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
+    learned = isinstance(features, LearnedDirections)
+    if grouped and model.weights != "person" and not learned:
+        raise ValueError(
+            "groups would be ignored: they are the persons of weights='person', or situations that "
+            "features='learned' holds out together, and these weights are shared and features are fixed."
+        )
+    check_all_read(model, features, inference, shape)
+    if learned and model.weights != "alternative":
+        why = f"it is for components that others own, and with weights={model.weights!r} nobody owns one."
+        refuse(model, ("shape",), f"{why} Leave it out, or set LearnedDirections(own_shape=...).")
+    if not learned:
+        _without_moves(inference, "choices")
+
+
+def _without_moves(inference: Any, what: str) -> None:
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                f"Gibbs(moves='exchange') cannot be had with {what}: the moves go through columns of classes. Leave it "
+                "out, or use Gibbs(moves='none')."
+            )
+        refuse(inference, ("move_budget",), f"there are no moves with {what}.")
 
 
 def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:
