@@ -265,6 +265,22 @@ def test_with_many_rows_steps_are_found_with_the_mass_of_all_chains(iris, quiet,
     assert (seen[0] == seen[1]).all() == alike
 
 
+def test_with_many_rows_chains_begin_uphill_and_take_the_posterior_for_narrow(iris, monkeypatch):
+    X, y = iris
+    task = make_task(X, y, None, np.random.SeedSequence(0))
+    prior = LearnedDirections().prior(3, 4, 0.02)
+    begun, density = task.start(prior, np.random.default_rng(0)), density_of(task.prepared(np.float64), prior, 4)
+    few = HamiltonianSampler(task, prior, 10, 5).begin(begun)
+    monkeypatch.setattr(compiled, "MANY", len(y))
+    many = HamiltonianSampler(task, prior, 10, 5).begin(begun)
+    assert (few.position == begun).all() and (few.variance[hmc.INVERSE_MASS] == hmc.ASSUMED).all()
+    assert (many.variance[hmc.INVERSE_MASS] == compiled.NARROW / len(y)).all()
+    gradient = np.empty_like(begun)
+    before, after = density(begun, gradient), density(many.position, gradient)
+    assert after > before + 50
+    assert np.abs(gradient).max() < 0.5  # a mode, or nearly
+
+
 def test_nothing_depends_on_threads_or_on_the_order_of_rows(iris, quiet, monkeypatch):
     X, y = iris
     order = np.random.default_rng(0).permutation(len(y))

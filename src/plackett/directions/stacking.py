@@ -28,7 +28,6 @@ from plackett.directions.task import DirectionTask, Task, with_scores
 from plackett.directions.walk import HamiltonianSampler, load_kernels
 from plackett.inference.driver import Chain
 from plackett.inference.folds import grouped_folds
-from plackett.inference.hmc import begin
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
@@ -69,7 +68,7 @@ def held_out_averages(
         task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
         runner = HamiltonianSampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
-        chain = Chain(begin(part.start(prior, rng)), rng)
+        chain = Chain(runner.begin(part.start(prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):
             positions, values = np.empty((length, size(prior, task.n_columns))), np.empty(length)
             for i in range(0, length, ROUND):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
@@ -19,6 +20,10 @@ from plackett.model.race import Array
 
 if TYPE_CHECKING:
     from plackett.directions.task import DirectionTask
+
+MANY = 5000  # observations from which on chains begin uphill, and find their steps with the mass of all
+CLIMB = 200  # iterations of L-BFGS
+NARROW = 200.0  # the variance that is believed of a coordinate, times the observations, where they are many
 
 
 def walking(log_density: Callable[..., float]) -> Any:
@@ -56,8 +61,25 @@ class HamiltonianSampler:
     def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
+        self.n_seen = float(task.weight.sum())
         self.walk_on = task.compiled_walk(self.rows, prior)
         self.workers = 1 if self.walk_on is None else cores()
+
+    def begin(self, position: Array) -> hmc.Walk:
+        """A chain at a position, or uphill of it where observations are many: the posterior is a narrow place then."""
+        if self.n_seen < MANY:
+            return hmc.begin(position)
+        return hmc.begin(self._uphill(position), NARROW / self.n_seen)
+
+    def _uphill(self, position: Array) -> Array:
+        density, gradient = density_of(self.rows, self.prior, self.n_columns), np.empty_like(position)
+
+        def objective(q: Array) -> tuple[float, Array]:
+            return -density(q, gradient) / self.n_seen, -gradient / self.n_seen
+
+        found = minimize(objective, position, jac=True, method="L-BFGS-B", options={"maxiter": CLIMB, "maxcor": 20})
+        reached: Array = found.x
+        return reached
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
