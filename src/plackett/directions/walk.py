@@ -90,8 +90,13 @@ class HamiltonianSampler:
             self.walk_on(*how)
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """Chains share their mass: what one has learned of a coordinate holds for the others."""
-        shared = np.mean([chain.state.variance[hmc.INVERSE_MASS] for chain in chains], axis=0)
+        """Chains share their mass: what one has learned of a coordinate holds for the others.
+
+        With many observations a component is pinned in one chain and free in another: the mean of logarithms leaves
+        a step to both.
+        """
+        learned = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
+        shared = np.mean(learned, axis=0) if self.n_seen < MANY else np.exp(np.mean(np.log(learned), axis=0))
         for chain in chains:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 
