@@ -29,7 +29,7 @@ from plackett.directions.learning import SHAPE
 from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
-from plackett.estimator import Classifier, pandas_for
+from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.mapped import fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
@@ -175,24 +175,25 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         self
         """
         features, inference, shape = self._checked_parts(groups)
-        X, y = self._validate(X, y)
-        classes, codes = coded_labels(y)
-        weight = row_weights(sample_weight, codes, classes, self.class_weight)
-        if isinstance(inference, Gibbs) and not self._learned():
-            others = "inference='variational', inference='em' or features='learned'"
-            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
-        if weight is not None and not weight.all():
-            some = np.flatnonzero(weight)
-            X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-            groups = None if groups is None else _safe_indexing(groups, some)
-        with one_blas_thread():
-            if self._learned():
-                fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
-            else:
-                fit = self._learn_weights(features, inference, X, codes, weight, shape)
-        self.classes_ = classes
-        self._keep(inference, fit)
-        self.weights_ = fit.posterior.weights
+        with whole_or_not_at_all(self):
+            X, y = self._validate(X, y)
+            classes, codes = coded_labels(y)
+            weight = row_weights(sample_weight, codes, classes, self.class_weight)
+            if isinstance(inference, Gibbs) and not self._learned():
+                others = "inference='variational', inference='em' or features='learned'"
+                check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
+            if weight is not None and not weight.all():
+                some = np.flatnonzero(weight)
+                X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
+                groups = None if groups is None else _safe_indexing(groups, some)
+            with one_blas_thread():
+                if self._learned():
+                    fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
+                else:
+                    fit = self._learn_weights(features, inference, X, codes, weight, shape)
+            self.classes_ = classes
+            self._keep(inference, fit)
+            self.weights_ = fit.posterior.weights
         return self
 
     def _checked_parts(self, groups: Any) -> tuple[Any, EM | Variational | Gibbs, float | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +30,18 @@ def pandas_for(what: str) -> Any:
     return pd
 
 
+@contextmanager
+def whole_or_not_at_all(model: Any) -> Iterator[None]:
+    """What is set on the model within stays if all goes well; else the model is left as it was."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
 class Model(BaseEstimator):
     """What any model has once it is fitted: a posterior that can be read, kept in a file and handed to ArviZ.
 
@@ -36,6 +50,7 @@ class Model(BaseEstimator):
 
     random_state: Any
     progress: bool
+    classes_: npt.NDArray[Any]
     posterior_: Posterior
     trace_: Array
     n_iter_: int
@@ -66,6 +81,15 @@ class Model(BaseEstimator):
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
         """What has weights, in a word, and their labels: classes or items."""
         raise NotImplementedError
+
+    def _predicted(self) -> npt.NDArray[Any]:
+        """Labels of what is predicted: classes, alternatives or items."""
+        labels: npt.NDArray[Any] = self.classes_
+        return labels
+
+    def _no_explanation(self) -> str | None:
+        """Why no prediction can be taken apart, if none can."""
+        return None
 
     def _largest(self, n: int) -> tuple[str, Table]:
         """What matters most: its name, and the first rows of the summary."""
@@ -191,8 +215,6 @@ class Model(BaseEstimator):
 
 class Classifier(ClassifierMixin, Model):
     """A model of one label a row."""
-
-    classes_: npt.NDArray[Any]
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K), averaged over the posterior."""
