@@ -1,0 +1,179 @@
+"""Features exp(x·β) on a GPU: ln p(Y|β, λ) and its gradient, for all chains in one pass over the rows.
+
+In floats, where columns and components are few enough for a tile of rows to stay on the chip, one kernel does it all
+(``cuda/gradient.cu``). Otherwise scores and slopes are matrix products of the library, and `class_sums` says what lies
+between them, in array operations of CuPy or NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.engines.base import RUN
+from plackett.engines.cupy import Blocks, blocks_of
+from plackett.engines.device import check_fits, chip_bytes, free_bytes, gpu, kernel
+from plackett.engines.exponential import RAREST, RAREST_FLOAT
+from plackett.model.race import Array, Slopes
+
+BLOCK = 2048  # rows whose sums are taken together
+TOGETHER = 4  # chains, at the most, that one reading of the rows serves
+BEYOND = 1024  # rows of zeros after the last: a tile may reach so far
+PRODUCTS = 1 << 28  # bytes of scores that are held at a time, where they are products of the library
+
+
+class Plan(NamedTuple):
+    """How the kernel is compiled; its names are those of ``gradient.cu``."""
+
+    DPAD: int
+    M: int
+    C: int
+    ROWS: int
+    WARPS: int
+    TF: int
+    TM: int
+    SPLIT: int
+    chip: int  # bytes of shared memory
+
+
+def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> Plan | None:
+    """For d columns and so many bytes of shared memory; None where a tile of rows would not stay on the chip."""
+    DPAD, M, C = d + (4 - d) % 8, -(-n_components // 4) * 4, n_chains
+    if M > 48:
+        return None
+    ROWS = 2 if M <= 24 else 1
+    WARPS = C * max(8 // ROWS // C, 1)
+    tile, CM = 32 * ROWS * WARPS // C, C * M
+    chip = 4 * (2 * tile * DPAD + DPAD * CM + 2 * CM + tile * (CM if CM % 8 else CM + 4))
+    found = []
+    for TF in range(1, 5):
+        for TM in range(1, 6):
+            squares = -(-DPAD // (4 * TF)) * -(-CM // (4 * TM))
+            if squares <= 32 * WARPS and TF * TM <= 5:
+                SPLIT = min(32 * WARPS // squares, tile)
+                work = -(-tile // SPLIT) * (16 * TF * TM + 2 * (TF + TM))
+                found.append((work, TF, TM, SPLIT))
+    return Plan(DPAD, M, C, ROWS, WARPS, *min(found)[1:], chip) if found and chip <= most else None
+
+
+def votes_and_totals(log_weights: Array, rarest: float) -> tuple[Array, Array]:
+    """θ_kj = λ_kj/Λ_j and ln Λ_j of ln λ (C, K, M); a vote is at least e^rarest of the largest of its component."""
+    peak = log_weights.max(axis=1, keepdims=True)
+    weights = np.exp(np.maximum(log_weights - peak, rarest))
+    whole = weights.sum(axis=1, keepdims=True)
+    return weights / whole, (peak + np.log(whole))[:, 0]
+
+
+def class_sums(X: Any, weight: Any, beta: Any, votes: Any, log_total: Any, xp: Any = np) -> tuple[Any, ...]:
+    """Of rows X (n, d) of one class: Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,).
+
+    β (C, M, d), θ of the class (C, M), ln Λ (C, M).
+    """
+    C, M, d = beta.shape
+    score = (X @ beta.reshape(C * M, d).T).reshape(-1, C, M) + log_total
+    score -= score.max(axis=2, keepdims=True)
+    e = xp.exp(score, out=score)
+    every, own = e.sum(axis=2), xp.einsum("ncm,cm->nc", e, votes)
+    value = (weight[:, None] * xp.log(own / every)).astype(np.float64).sum(axis=0)
+    for_own, for_all = weight[:, None] / own, weight[:, None] / every
+    wins = xp.matmul(for_own.T[:, None, :], e.transpose(1, 0, 2))[:, 0]
+    gates = xp.matmul(for_all.T[:, None, :], e.transpose(1, 0, 2))[:, 0]
+    e *= votes * for_own[:, :, None] - for_all[:, :, None]
+    slopes = (e.reshape(-1, C * M).T @ X).reshape(C, M, d)
+    return slopes, wins, gates, value
+
+
+class CupyDirections:
+    """Covariates (n, d) on the GPU, rows by class, with the pass over them."""
+
+    def __init__(self, X: Any, weight: Any, counts: npt.NDArray[np.intp], n_columns: int):
+        xp = gpu()
+        self.X, self.weight, self.counts, self.n_columns = X, weight, counts, n_columns
+        blocks = blocks_of(counts, BLOCK)
+        self.n_blocks, self.blocks = len(blocks.label), Blocks(*map(xp.asarray, blocks))
+        self.rarest = RAREST if X.itemsize == 8 else RAREST_FLOAT
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
+        value, slopes, in_log_weights = self.gradients(beta[None], log_weights[None])
+        return Slopes(float(value[0]), slopes[0], in_log_weights[0])
+
+    def gradients(self, beta: Array, log_weights: Array) -> tuple[Array, Array, Array]:
+        """Those of all chains: values (C,) and slopes (C, M, d) and (C, K, M), for β (C, M, d) and ln λ (C, K, M)."""
+        xp = gpu()
+        votes, log_total = votes_and_totals(log_weights, self.rarest)
+        found = self.launch(*(xp.asarray(np.ascontiguousarray(each)) for each in (beta, votes, log_total)))
+        slopes, wins, gates, value = (each.get() for each in found)
+        in_log_weights = votes * (wins.transpose(1, 0, 2) - gates.sum(axis=0)[:, None])
+        return value.sum(axis=0), slopes.sum(axis=0), in_log_weights
+
+    def launch(self, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
+        """By class, on the GPU: Xᵀw(ρ − π) (K, C, M, d), Σ wρ/θ and Σ wπ (K, C, M), Σ w ln p (K, C)."""
+        C = len(beta)
+        parts = []
+        for c in range(0, C, TOGETHER):
+            some = slice(c, c + TOGETHER)
+            parts.append(self._launch(*(self._whole(each[some]) for each in (beta, votes, log_total))))
+        xp = gpu()
+        return parts[0] if len(parts) == 1 else tuple(xp.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+
+    @staticmethod
+    def _whole(array: Any) -> Any:
+        return gpu().ascontiguousarray(array)
+
+    def _launch(self, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
+        C, M, d = beta.shape
+        plan = plan_gradient(d, M, C, chip_bytes()) if self.X.itemsize == 4 else None
+        return self._by_products(beta, votes, log_total) if plan is None else self._fused(plan, beta, votes, log_total)
+
+    def _fused(self, plan: Plan, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
+        xp, (C, M, d), K = gpu(), beta.shape, votes.shape[1]
+        more = plan.M - M  # components that no row knows
+        if more:
+            beta, votes = xp.pad(beta, ((0, 0), (0, more), (0, 0))), xp.pad(votes, ((0, 0), (0, 0), (0, more)))
+            log_total = xp.pad(log_total, ((0, 0), (0, more)), constant_values=-1e30)
+        sizes = {name: value for name, value in plan._asdict().items() if name != "chip"}
+        CM, columns = C * plan.M, C * plan.M * (d + 2) + C
+        sums, out = xp.empty((self.n_blocks, columns)), xp.empty((K, columns))
+        run = kernel("gradient", ("gradient",), plan.chip, D=d, **sizes)
+        blocks = self.blocks.first_row, self.blocks.n_rows, self.blocks.label
+        run((self.n_blocks,), (32 * plan.WARPS,),
+            (self.X, self.weight, *blocks, beta, votes, log_total, np.int32(K), sums),
+            shared_mem=plan.chip)  # fmt: skip
+        add = kernel("add_blocks", ("sums",))
+        add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
+        slopes = out[:, : CM * d].reshape(K, C, plan.M, d)[:, :, :M]
+        wins, gates = out[:, CM * d : CM * (d + 2)].reshape(K, 2, C, plan.M)[..., :M].transpose(1, 0, 2, 3)
+        return slopes, wins, gates, out[:, CM * (d + 2) :]
+
+    def _by_products(self, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
+        xp, (C, M, d), K = gpu(), beta.shape, votes.shape[1]
+        dtype = self.X.dtype
+        slopes, value = xp.zeros((K, C, M, d)), xp.zeros((K, C))
+        wins, gates = xp.zeros((K, C, M)), xp.zeros((K, C, M))
+        beta, votes, log_total = beta.astype(dtype), votes.astype(dtype), log_total.astype(dtype)
+        some, row = max(PRODUCTS // (C * M * dtype.itemsize), RUN), 0
+        for k, count in enumerate(self.counts.tolist()):
+            for start in range(row, row + count, some):
+                rows = slice(start, min(start + some, row + count))
+                found = class_sums(self.X[rows, :d], self.weight[rows], beta, votes[:, k], log_total, xp)
+                for whole, part in zip((slopes, wins, gates, value), found, strict=True):
+                    whole[k] += part
+            row += count
+        return slopes, wins, gates, value
+
+
+def prepare_directions(
+    X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: np.dtype[Any]
+) -> CupyDirections:
+    """Bring the rows to the GPU by class, in the order in which they come; columns are filled up to 4 mod 8."""
+    xp, (n, d) = gpu(), X.shape
+    order, wide = np.argsort(codes, kind="stable"), d + (4 - d) % 8
+    needed = (n + BEYOND) * (wide + 1) * dtype.itemsize + (2 * PRODUCTS if dtype.itemsize == 8 else 0)
+    check_fits(needed, free_bytes(), f"{n:,} rows of {d:,} covariates", dtype.itemsize == 4)
+    values, weights = np.zeros((n + BEYOND, wide), dtype), np.zeros(n + BEYOND, dtype)
+    values[:n, :d] = X[order]
+    weights[:n] = 1.0 if weight is None else weight[order]
+    return CupyDirections(xp.asarray(values), xp.asarray(weights), np.bincount(codes), d)

@@ -1,0 +1,150 @@
+"""What can be said of the GPU engine without a GPU: where rows lie, what lies between products, and what is refused.
+
+The kernels themselves are compared with the reference by ``make test-gpu``.
+"""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from plackett import PlackettLuceClassifier
+from plackett.engines import device, make_engine
+from plackett.engines.cupy import LANES, blocks_of, lay_out, plan_pass
+from plackett.engines.cupy_directions import class_sums, plan_gradient, votes_and_totals
+
+CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
+
+
+def place(j, lane):
+    """`place` of race.cu."""
+    return j * LANES + (lane ^ ((j & 7) << 2))
+
+
+@pytest.mark.parametrize("p", [1, 7, 8, 33])
+def test_every_entry_is_where_the_kernel_looks_for_it(p):
+    rows = np.arange(96.0 * p).reshape(96, p)
+    tiles = lay_out(rows).reshape(3, -1)
+    for row, j in np.ndindex(96, p):
+        assert tiles[row // LANES, place(j, row % LANES)] == rows[row, j]
+
+
+@pytest.mark.parametrize("p", [8, 40])
+def test_both_ways_through_a_tile_meet_every_bank(p):
+    """32 rows of a feature, and four rows of eight features at a time, lie in 32 different banks."""
+    for j in range(p):
+        assert len({place(j, lane) % 32 for lane in range(LANES)}) == 32
+    for first in range(0, p, 8):
+        for four in range(8):
+            banks = {(place(j, 4 * four) + i) % 32 for j in range(first, first + 8) for i in range(4)}
+            assert len(banks) == 32
+
+
+def test_blocks_cover_every_row_once():
+    counts = np.array([10_000, 0, 1, 4096, 33])
+    blocks = blocks_of(counts, 4096)
+    ends = np.cumsum(counts)
+    tiles = np.cumsum([0, *-(-counts // LANES)])
+    seen = []
+    for b, k in enumerate(blocks.label.tolist()):
+        start = int(blocks.first_row[b])
+        seen += range(start, start + int(blocks.n_rows[b]))
+        assert ends[k] - counts[k] <= start and start + blocks.n_rows[b] <= ends[k]
+        assert blocks.first_tile[b] - tiles[k] == (start - (ends[k] - counts[k])) // LANES
+        assert blocks.first_block[k] <= b < blocks.first_block[k + 1]
+    assert seen == list(range(counts.sum()))
+
+
+@pytest.mark.parametrize("most", CHIPS)
+def test_plans_stay_within_the_chip(most):
+    for p in [*range(1, 130), 200, 400, 800, 1600]:
+        for chains, size in np.ndindex(4, 2):
+            plan = plan_pass(p, chains + 1, 4 + 4 * size, most)
+            assert plan is None or (plan.chip <= most and plan.hold * p * (4 + 4 * size) <= 512)
+        assert plan_pass(p, 1, 4, most) is not None
+    assert plan_pass(100_000, 1, 4, most) is None
+
+
+@pytest.mark.parametrize("most", CHIPS)
+def test_plans_of_a_gradient_cover_every_column_and_component(most):
+    for d in [1, 3, 4, 5, 12, 20, 50, 90]:
+        for M in [2, 6, 16, 40, 48]:
+            for C in range(1, 5):
+                plan = plan_gradient(d, M, C, most)
+                if plan is None:
+                    continue
+                assert plan.chip <= most and d <= plan.DPAD and plan.DPAD % 8 == 4 and plan.M >= M and plan.M % 4 == 0
+                squares = -(-plan.DPAD // (4 * plan.TF)) * -(-C * plan.M // (4 * plan.TM))
+                assert plan.WARPS % C == 0 and plan.SPLIT >= 1 and squares * plan.SPLIT <= 32 * plan.WARPS
+    assert plan_gradient(20, 16, 4, most) is not None
+    assert plan_gradient(20, 100, 4, most) is None
+
+
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_sums_by_class_make_the_gradient_of_the_reference(n_chains):
+    rng = np.random.default_rng(0)
+    n, d, K, M = 200, 4, 3, 5
+    X, codes, weight = rng.normal(size=(n, d)), rng.integers(K, size=n), rng.gamma(1.0, size=n)
+    beta, log_weights = rng.normal(size=(n_chains, M, d)), 3 * rng.normal(size=(n_chains, K, M))
+    votes, log_total = votes_and_totals(log_weights, -100.0)
+    by_class = [class_sums(X[codes == k], weight[codes == k], beta, votes[:, k], log_total) for k in range(K)]
+    slopes, wins, gates, value = (np.array(each) for each in zip(*by_class, strict=True))
+    reference = make_engine("numpy").prepare_directions(X, codes, weight, np.float64)
+    for c in range(n_chains):
+        want = reference.gradient(beta[c], log_weights[c])
+        assert value[:, c].sum() == pytest.approx(want.value)
+        np.testing.assert_allclose(slopes[:, c].sum(axis=0), want.directions, atol=1e-10)
+        in_log_weights = votes[c] * (wins[:, c] - gates[:, c].sum(axis=0))
+        np.testing.assert_allclose(in_log_weights, want.log_weights, atol=1e-10)
+
+
+def test_votes_of_rare_classes_stay_positive():
+    votes, log_total = votes_and_totals(np.array([[[0.0, -300.0], [-200.0, 0.0]]]), -50.0)
+    np.testing.assert_allclose(votes[0], [[1, np.exp(-50)], [np.exp(-50), 1]], rtol=1e-12)
+    np.testing.assert_allclose(log_total, 0.0, atol=1e-12)
+
+
+class FakeError(RuntimeError):
+    pass
+
+
+def fake_cupy(count, capability="90"):
+    """As much of CuPy as is asked whether there is a GPU."""
+
+    def getDeviceCount():
+        if count is None:
+            raise FakeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+        return count
+
+    runtime = types.SimpleNamespace(getDeviceCount=getDeviceCount, CUDARuntimeError=FakeError)
+    cuda = types.SimpleNamespace(runtime=runtime, Device=lambda: types.SimpleNamespace(compute_capability=capability))
+    return types.SimpleNamespace(cuda=cuda)
+
+
+@pytest.mark.parametrize(
+    ("cupy", "error", "words"),
+    [
+        (None, ImportError, r"needs CuPy, which is not installed: pip install 'plackett\[cuda\]'.*engine='auto'"),
+        (fake_cupy(0), RuntimeError, "needs an NVIDIA GPU, and CuPy sees none.*engine='auto'"),
+        (fake_cupy(None), RuntimeError, "needs an NVIDIA GPU, and CUDA says: .*driver version is insufficient"),
+        (fake_cupy(1, "75"), RuntimeError, "compute capability 8.0 or later .* this one has 7.5"),
+    ],
+)
+def test_what_is_missing_is_said(monkeypatch, cupy, error, words):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(device, "gpu", device.gpu.__wrapped__)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", device.gpu)
+    with pytest.raises(error, match=words):
+        make_engine("cupy")
+    with pytest.raises(error, match=words):
+        PlackettLuceClassifier(engine="cupy").fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_data_larger_than_the_memory_of_the_gpu():
+    device.check_fits(1000, 1000, "2 rows", False)
+    words = r"2 rows take 12,345 bytes on the GPU, and 1,000 are free there\. Features in float32.*engine='dask'"
+    with pytest.raises(MemoryError, match=words):
+        device.check_fits(12_345, 1000, "2 rows", False)
+    with pytest.raises(MemoryError, match="free there. Rows can be shared out"):
+        device.check_fits(12_345, 1000, "2 rows", True)
