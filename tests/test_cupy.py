@@ -3,6 +3,7 @@
 The kernels themselves are compared with the reference by ``make test-gpu``.
 """
 
+import itertools
 import sys
 import types
 
@@ -11,7 +12,7 @@ import pytest
 
 from plackett import PlackettLuceClassifier
 from plackett.engines import device, make_engine
-from plackett.engines.cupy import LANES, blocks_of, lay_out, plan_pass
+from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, plan_gradient, votes_and_totals
 
 CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
@@ -41,6 +42,52 @@ def test_both_ways_through_a_tile_meet_every_bank(p):
             assert len(banks) == 32
 
 
+def in_unit(bits):
+    """`in_unit` of draws.cu, in floats."""
+    high, low = (bits >> np.uint64(32)).astype(np.float32), ((bits & np.uint64(0xFFFFFFFF)) >> np.uint64(12))
+    return high * np.float32(2**-32) + (low.astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-52)
+
+
+def minus_log(bits):
+    """`minus_log` of draws.cu, in floats."""
+    u = in_unit(bits).view(np.int32)
+    e = (u - np.int32(0x3F3504F3)) >> np.int32(23)
+    f = np.where(e < 0, (u - (e << np.int32(23))).view(np.float32) - np.float32(1), -in_unit(~bits))
+    y = np.float32(7.0376836292e-2)
+    for c in (-1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+              2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1):  # fmt: skip
+        y = y * f + np.float32(c)
+    y = y * f * (f * f) - np.float32(2.12194440e-4) * e.astype(np.float32) - np.float32(0.5) * (f * f)
+    return -(f + y + np.float32(0.693359375) * e.astype(np.float32))
+
+
+def test_random_numbers_in_floats_are_those_of_the_reference():
+    """Also where u or 1 − u is 1e-15, which a float of u would not tell from 0 or 1."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(2**64, size=200_000, dtype=np.uint64)
+    bits = np.concatenate([bits, bits >> rng.integers(52, size=len(bits), dtype=np.uint64)])
+    bits = np.concatenate([bits, ~bits])
+    upper = (bits >> np.uint64(12)).astype(np.float64)
+    exact, rest = (upper + 0.5) * 2.0**-52, (2.0**52 - upper - 0.5) * 2.0**-52
+    np.testing.assert_allclose(in_unit(bits), exact, rtol=2e-7)
+    np.testing.assert_allclose(minus_log(bits), np.where(exact < 0.5, -np.log(exact), -np.log1p(-rest)), rtol=5e-7)
+
+
+def product_of(ratios):
+    """`multiply` of race.cu: ln of a product that neither overflows nor vanishes."""
+    part, power = np.float32(1), 0
+    for ratio in ratios:
+        bits = (part * ratio).view(np.int32)
+        power += (int(bits) >> 23) - 127
+        part = np.int32((int(bits) & 0x7FFFFF) | 0x3F800000).view(np.float32)
+    return np.log(float(part)) + power * np.log(2.0)
+
+
+def test_logarithms_of_many_rows_are_one_of_their_product():
+    ratios = np.exp(np.random.default_rng(0).normal(size=1000) * 10 - 10).astype(np.float32)
+    assert product_of(ratios) == pytest.approx(np.log(ratios.astype(float)).sum(), rel=1e-6)
+
+
 def test_blocks_cover_every_row_once():
     counts = np.array([10_000, 0, 1, 4096, 33])
     blocks = blocks_of(counts, 4096)
@@ -59,11 +106,12 @@ def test_blocks_cover_every_row_once():
 @pytest.mark.parametrize("most", CHIPS)
 def test_plans_stay_within_the_chip(most):
     for p in [*range(1, 130), 200, 400, 800, 1600]:
-        for chains, size in np.ndindex(4, 2):
-            plan = plan_pass(p, chains + 1, 4 + 4 * size, most)
-            assert plan is None or (plan.chip <= most and plan.hold * p * (4 + 4 * size) <= 512)
-        assert plan_pass(p, 1, 4, most) is not None
-    assert plan_pass(100_000, 1, 4, most) is None
+        for mode, chains, size in itertools.product((VALUE, EXPECT, SAMPLE), range(1, 5), (4, 8)):
+            plan = plan_pass(mode, p, chains, size, most)
+            if plan is not None:
+                assert plan.LEAST_BLOCKS * (plan.chip + 1024) <= most + 1024 and plan.HOLD * p * size <= 512
+        assert plan_pass(SAMPLE, p, 1, 4, most) is not None
+    assert plan_pass(SAMPLE, 100_000, 1, 4, most) is None
 
 
 @pytest.mark.parametrize("most", CHIPS)

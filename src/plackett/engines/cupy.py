@@ -20,6 +20,7 @@ from plackett.model.race import Array, Stats, Weights, scaled
 LANES = 32  # rows of a tile
 BLOCK = 128  # tiles whose sums are taken together
 TOGETHER = 4  # chains, at the most, that one reading of the rows serves
+RESERVED = 1024  # bytes of shared memory that a block takes beyond its own
 UPLOAD = 1 << 26  # bytes of rows that are brought to the GPU at a time
 VALUE, EXPECT, SAMPLE = range(3)  # modes of a pass
 
@@ -64,28 +65,39 @@ def lay_out(rows: Any, xp: Any = np) -> Any:
 
 
 class Plan(NamedTuple):
-    """How a pass is compiled."""
+    """How a pass is compiled; its names are those of ``race.cu``."""
 
-    warps: int  # of a block
-    stages: int  # tiles on the chip for a warp; 0 if they are read where they lie
-    hold: int  # whether a row stays in registers
+    WARPS: int
+    ROWS: int
+    STAGES: int
+    HOLD: int
+    LEAST_BLOCKS: int
     chip: int  # bytes of shared memory
 
 
-def plan_pass(p: int, n_chains: int, size: int, most: int) -> Plan | None:
-    """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit."""
+def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
+    """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit.
+
+    One chain waits for memory: the next tiles come while some are at work. Several wait for weights, which are read
+    for two rows at once; their loops over features are short enough for the instructions to stay on the chip.
+    """
     quads = -(-p // 4) * 4
 
-    def chip(warps: int, stages: int) -> int:
-        tiles = max(warps * stages * p * LANES * size, n_chains * 2 * p * 8 + 8)
-        given_back = warps * 2 * n_chains * LANES * size
-        return -(-tiles // 16) * 16 + 2 * n_chains * quads * size + given_back + n_chains * p * 8
+    def chip(warps: int, rows: int, stages: int) -> int:
+        tiles = max(warps * rows * stages * p * LANES * size, n_chains * 2 * p * 8 + 8)
+        given_back = warps * rows * (2 if mode == EXPECT else 1) * n_chains * LANES * size
+        counts = n_chains * p * 8 if mode == SAMPLE else 0
+        return -(-tiles // 16) * 16 + 2 * n_chains * quads * size + given_back + counts
 
-    hold = int(p * size <= 512)
-    for warps in (4, 2, 1):
-        if chip(warps, 2) <= most:
-            return Plan(warps, 2, hold, chip(warps, 2))
-    return Plan(4, 0, 0, chip(4, 0)) if chip(4, 0) <= most else None
+    def blocks(taken: int) -> int:
+        return min((most + RESERVED) // (taken + RESERVED), 4)
+
+    several, hold = n_chains > 1, n_chains == 1 and p * size <= 512
+    for warps, rows, stages in [*([(4, 2, 1)] if several else []), (4, 1, 2), (2, 1, 2), (1, 1, 2), (4, 1, 0)]:
+        taken = chip(warps, rows, stages)
+        if taken <= most:
+            return Plan(warps, rows, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
+    return None
 
 
 class CupyRows:
@@ -122,7 +134,7 @@ class CupyRows:
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""
-        return self.expect_together([weights])[0]
+        return self._pass(EXPECT, [weights], [0])[0]
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure."""
@@ -130,29 +142,22 @@ class CupyRows:
 
     def value(self, weights: Weights) -> float:
         """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
-        return self._together(VALUE, [weights], [0])[0].value
-
-    def expect_together(self, weights: Sequence[Weights]) -> list[Stats]:
-        """Those of several chains, a reading of the rows for every four."""
-        return self._together(EXPECT, weights, [0] * len(weights))
+        return self._pass(VALUE, [weights], [0])[0].value
 
     def sample_together(self, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
         """Those of several chains, a reading of the rows for every four."""
         if self.sample_weight is not None:
             check_counts(self.sample_weight)
-        return self._together(SAMPLE, weights, keys)
-
-    def _together(self, mode: int, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
         together = TOGETHER
-        while together > 1 and self._plan(together) is None:
+        while together > 1 and self._plan(SAMPLE, together) is None:
             together //= 2
         found: list[Stats] = []
         for i in range(0, len(weights), together):
-            found += self._pass(mode, weights[i : i + together], keys[i : i + together])
+            found += self._pass(SAMPLE, weights[i : i + together], keys[i : i + together])
         return found
 
-    def _plan(self, n_chains: int) -> Plan | None:
-        return plan_pass(self.n_features, n_chains, self.tiles.itemsize, chip_bytes())
+    def _plan(self, mode: int, n_chains: int) -> Plan | None:
+        return plan_pass(mode, self.n_features, n_chains, self.tiles.itemsize, chip_bytes())
 
     def _pass(self, mode: int, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
         own, own_scale = zip(*(scaled(each.log_own) for each in weights), strict=True)
@@ -169,7 +174,7 @@ class CupyRows:
     def launch(self, mode: int, own: Array, total: Array, keys: npt.NDArray[np.uint64]) -> Any:
         """Sums (K, C, 2p + 1) on the GPU, wins, exposure and value, of U (C, K, p) and Σ_l V_l (C, p)."""
         xp, (C, K, p) = gpu(), own.shape
-        plan = self._plan(C)
+        plan = self._plan(mode, C)
         assert plan is not None
         run = kernel(
             "race",
@@ -180,15 +185,13 @@ class CupyRows:
             C=C,
             MODE=mode,
             WEIGHTED=int(self.sample_weight is not None),
-            WARPS=plan.warps,
-            STAGES=plan.stages,
-            HOLD=plan.hold,
+            **{name: size for name, size in plan._asdict().items() if name != "chip"},
         )
         sent = xp.asarray(np.concatenate([own.ravel(), total.ravel(), keys.view(np.float64)]))
         on_gpu = sent[: C * K * p], sent[C * K * p : C * (K + 1) * p], sent[C * (K + 1) * p :]
         sums, columns = xp.empty((self.n_blocks, C, 2 * p + 1)), C * (2 * p + 1)
         blocks = self.blocks[:-1]
-        run((self.n_blocks,), (32 * plan.warps,), (self.tiles, self.weight, *blocks, *on_gpu, np.int32(K), sums),
+        run((self.n_blocks,), (32 * plan.WARPS,), (self.tiles, self.weight, *blocks, *on_gpu, np.int32(K), sums),
             shared_mem=plan.chip)  # fmt: skip
         out = xp.empty((K, C, 2 * p + 1))
         add = kernel("add_blocks", ("sums",))
@@ -217,7 +220,7 @@ class CupyEngine:
             )
         xp, p = gpu(), features.shape[1]
         dtype = np.dtype(np.float32 if features.dtype == np.float32 else np.float64)
-        if plan_pass(p, 1, dtype.itemsize, chip_bytes()) is None:
+        if plan_pass(SAMPLE, p, 1, dtype.itemsize, chip_bytes()) is None:
             raise ValueError(
                 f"engine='cupy' has no room for the weights of {p:,} features on the chip. Use engine='auto'."
             )

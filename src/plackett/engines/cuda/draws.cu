@@ -13,16 +13,38 @@ __device__ __forceinline__ u64 mixed(u64 bits) {
   return bits ^ (bits >> 31);
 }
 
-__device__ __forceinline__ double in_unit(u64 bits) { return ((double)(bits >> 12) + 0.5) * 0x1p-52; }
+// The number in (0, 1) of 64 bits: the upper 52 and a half.
+__device__ __forceinline__ double in_unit(u64 bits, double = 0.0) { return ((double)(bits >> 12) + 0.5) * 0x1p-52; }
+
+// The same to the rounding of a float, however small.
+__device__ __forceinline__ float in_unit(u64 bits, float) {
+  const unsigned low = (unsigned)bits >> 12;
+  return (float)(unsigned)(bits >> 32) * 0x1p-32f + ((float)low + 0.5f) * 0x1p-52f;
+}
 
 // base.uniforms(key, …)[row]
 __device__ __forceinline__ double uniform_of(u64 key, u64 row) { return in_unit(mixed(key + row * STEP)); }
 
-// −ln u to the rounding of the type, also near u = 1, where the float of u would have lost it
-__device__ __forceinline__ float minus_log(double u, float) {
-  return u < 0.5 ? -logf((float)u) : -log1pf(-(float)(1.0 - u));
+// −ln u of the number u of these bits
+__device__ __forceinline__ double minus_log(u64 bits, double) { return -log(in_unit(bits)); }
+
+// The same to the rounding of a float, also near u = 1: u = 2^e (1 + f), and where e = 0, −f = 1 − u is the number of
+// the bits turned over. ln(1 + f) by the polynomial of Cephes' logf.
+__device__ __forceinline__ float minus_log(u64 bits, float) {
+  const int u = __float_as_int(in_unit(bits, 0.f)), e = (u - 0x3f3504f3) >> 23;
+  const float f = e < 0 ? __int_as_float(u - (e << 23)) - 1.f : -in_unit(~bits, 0.f), z = f * f;
+  float y = 7.0376836292e-2f;
+  y = y * f - 1.1514610310e-1f;
+  y = y * f + 1.1676998740e-1f;
+  y = y * f - 1.2420140846e-1f;
+  y = y * f + 1.4249322787e-1f;
+  y = y * f - 1.6668057665e-1f;
+  y = y * f + 2.0000714765e-1f;
+  y = y * f - 2.4999993993e-1f;
+  y = y * f + 3.3333331174e-1f;
+  y = y * f * z - 2.12194440e-4f * (float)e - 0.5f * z;
+  return -(f + y + 0.693359375f * (float)e);
 }
-__device__ __forceinline__ double minus_log(double u, double) { return -log(u); }
 
 __device__ __forceinline__ u64 begin(u64 key, u64 row) { return mixed(key + row * STEP); }
 

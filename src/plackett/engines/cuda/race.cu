@@ -1,13 +1,15 @@
 // One pass over rows of classes for several chains: values, expected statistics (10), (18), or sampled ones (11), (12).
 //
-// W lies in tiles of 32 rows, feature-major; a warp takes a tile, and the lanes of feature j are turned by 4 (j mod 8),
-// so that both ways through a tile in shared memory are free of conflicts: a lane a row, and a lane a feature. Tiles to
-// come are copied to the chip while one is at work. A lane finds T_r = W_r·U and R_r = W_r·Σ_l V_l of its row, and what
-// the row gives back for every chain; then, a lane a feature, Σ_r z_r W_rj. Sums of a tile are in the type of W, all
-// beyond in doubles, in a fixed order: a block of tiles, of one class, leaves its own sums.
+// W lies in tiles of 32 rows, feature-major; a warp takes one or two, and the lanes of feature j are turned by
+// 4 (j mod 8), so that both ways through a tile in shared memory are free of conflicts: a lane a row, and a lane a
+// feature. Tiles to come are copied to the chip while others are at work. A lane finds T_r = W_r·U and R_r = W_r·Σ_l V_l
+// of its rows, and what they give back for every chain; then, a lane a feature, Σ_r z_r W_rj. Sums of a tile are in the
+// type of W, all beyond in doubles, in a fixed order: a block of tiles, of one class, leaves its own sums.
 //
-// Known when compiled: Real; P features; C chains; MODE; WEIGHTED, whether rows have weights; WARPS of a block; STAGES
-// of tiles on the chip for a warp, 0 if they are read where they lie; HOLD, whether a row stays in registers.
+// Known when compiled: Real; P features; C chains; MODE; WEIGHTED, whether rows have weights; WARPS of a block; ROWS of
+// a lane, that is tiles of a warp: a weight is read for all of them; STAGES of tiles on the chip for a warp, 0 if they
+// are read where they lie; HOLD, whether a row stays in registers;
+// LEAST_BLOCKS that a multiprocessor is to have room for.
 
 #define VALUE 0
 #define EXPECT 1
@@ -15,6 +17,7 @@
 #define QUADS ((P + 3) / 4)
 #define CHUNKS ((P + 31) / 32)
 #define TOGETHER 4  // chunks of features whose sums are taken at once
+#define GIVEN (ROWS * (MODE == EXPECT ? 2 : 1))  // numbers that a lane gives back
 #define ALL 0xffffffffu
 
 struct alignas(16) Quad { Real at[4]; };
@@ -24,9 +27,10 @@ struct alignas(16) Quad { Real at[4]; };
 
 __device__ __forceinline__ int place(int j, int lane) { return j * 32 + (lane ^ ((j & 7) << 2)); }
 
-__device__ __forceinline__ void copy_ahead(Real* to, const Real* from, int lane) {
+// ROWS tiles, or as many as there are
+__device__ __forceinline__ void copy_ahead(Real* to, const Real* from, int tiles, int lane) {
   unsigned at = (unsigned)__cvta_generic_to_shared(to);
-  for (int i = lane; i < P * 32 * (int)sizeof(Real) / 16; i += 32)
+  for (int i = lane; i < min(tiles, ROWS) * P * 32 * (int)sizeof(Real) / 16; i += 32)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + 16 * i), "l"((const char*)from + 16 * i));
 }
 
@@ -35,7 +39,7 @@ __device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_g
 #if HOLD
 #define EVERY _Pragma("unroll")
 #else
-#define EVERY _Pragma("unroll 4")
+#define EVERY _Pragma("unroll 2")
 #endif
 #if P <= 256
 #define EVERY_CHUNK _Pragma("unroll")
@@ -49,7 +53,25 @@ typedef double Count;
 typedef unsigned Count;
 #endif
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32) race(
+// A product of many numbers, of which the logarithm is taken at the end: 2^power · part, part in [1, 2).
+struct Product {
+  Real part;
+  int power;
+};
+
+__device__ __forceinline__ void multiply(Product& product, float by) {
+  const int bits = __float_as_int(product.part * by);
+  product.power += (bits >> 23) - 127;
+  product.part = __int_as_float((bits & 0x7fffff) | 0x3f800000);
+}
+
+__device__ __forceinline__ void multiply(Product& product, double by) {
+  const long long bits = __double_as_longlong(product.part * by);
+  product.power += (int)(bits >> 52) - 1023;
+  product.part = __longlong_as_double((bits & 0xfffffffffffffLL) | 0x3ff0000000000000LL);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
     const Real* __restrict__ W, const double* __restrict__ weight,  // tiles; rows in their order
     const long long* __restrict__ first_tile, const long long* __restrict__ first_row,  // of each block
     const int* __restrict__ n_rows, const int* __restrict__ label,
@@ -57,20 +79,26 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) race(
     const u64* __restrict__ key, int K, double* __restrict__ sums) {  // (block, C, 2P + 1): wins, exposure, value
   extern __shared__ __align__(16) char room[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, b = blockIdx.x;
-  const int STAGE_BYTES = WARPS * STAGES * P * 32 * (int)sizeof(Real), LEAST = C * 2 * P * 8 + 8;
-  Real* stage = reinterpret_cast<Real*>(room) + warp * STAGES * P * 32;
+  const int STAGE_BYTES = WARPS * STAGES * ROWS * P * 32 * (int)sizeof(Real), LEAST = C * 2 * P * 8 + 8;
+#if STAGES > 0
+  Real* stage = reinterpret_cast<Real*>(room) + warp * STAGES * ROWS * P * 32;
+#endif
   Quad* su = reinterpret_cast<Quad*>(room + ((STAGE_BYTES > LEAST ? STAGE_BYTES : LEAST) + 15) / 16 * 16);
   Quad* sv = su + C * QUADS;
-  Quad* times = sv + C * QUADS + warp * (2 * C * 8);  // z_r, and claims beyond them
-  Quad* claims = times + C * 8;
-  Count* counts = reinterpret_cast<Count*>(sv + C * QUADS + WARPS * (2 * C * 8));  // C × P, sampled wins
+  Quad* times = sv + C * QUADS + warp * (GIVEN * C * 8);  // z_r
+#if MODE == EXPECT
+  Quad* claims = times + ROWS * C * 8;
+#elif MODE == SAMPLE
+  Count* counts = reinterpret_cast<Count*>(sv + C * QUADS + WARPS * (GIVEN * C * 8));  // C × P, sampled wins
+#endif
 
   const int k = label[b], tiles = (n_rows[b] + 31) / 32;
   const Real* mine = W + first_tile[b] * (long long)(P * 32);
 #if STAGES > 0
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) {
-    if (warp + s * WARPS < tiles) copy_ahead(stage + s * P * 32, mine + (long long)(warp + s * WARPS) * P * 32, lane);
+    const int t = (warp + s * WARPS) * ROWS;
+    if (t < tiles) copy_ahead(stage + s * ROWS * P * 32, mine + (long long)t * P * 32, tiles - t, lane);
     close_copies();
   }
 #endif
@@ -85,145 +113,217 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) race(
   __syncthreads();
 
   double exposure[C][CHUNKS], claimed[C][MODE == EXPECT ? CHUNKS : 1], value[C];
+  Product product[C];
 #pragma unroll
   for (int c = 0; c < C; ++c) {
     value[c] = 0.0;
+    product[c].part = (Real)1;
+    product[c].power = 0;
     EVERY_CHUNK
     for (int q = 0; q < CHUNKS; ++q) {
       exposure[c][q] = 0.0;
-      if (MODE == EXPECT) claimed[c][q] = 0.0;
+      if (MODE == EXPECT) claimed[c][MODE == EXPECT ? q : 0] = 0.0;
     }
   }
 
   int s = 0;
-  for (int t = warp; t < tiles; t += WARPS) {
+  for (int t = warp * ROWS; t < tiles; t += WARPS * ROWS) {
 #if STAGES > 0
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1));
     __syncwarp();
-    const Real* tile = stage + s * P * 32;
+    const Real* base = stage + s * ROWS * P * 32;
 #else
-    const Real* tile = mine + (long long)t * P * 32;
+    const Real* base = mine + (long long)t * P * 32;
 #endif
-    const long long row = first_row[b] + (long long)t * 32 + lane;
-    const bool there = t * 32 + lane < n_rows[b];
+    const Real* tile[ROWS];  // where there is no other, the first again, with rows of no weight
+    long long row[ROWS];
+    double w[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      tile[r] = base + (t + r < tiles ? r : 0) * P * 32;
+      row[r] = first_row[b] + (long long)(t + r) * 32 + lane;
+      const bool there = (t + r) * 32 + lane < n_rows[b];
 #if WEIGHTED
-    const double w = there ? weight[row] : 0.0;
+      w[r] = there ? weight[row[r]] : 0.0;
 #else
-    const double w = there ? 1.0 : 0.0;
+      w[r] = there ? 1.0 : 0.0;
 #endif
+    }
 #if HOLD
-    Real held[QUADS * 4];
+    Real held[ROWS][QUADS * 4];
 #pragma unroll
-    for (int j = 0; j < QUADS * 4; ++j) held[j] = j < P ? tile[place(j, lane)] : (Real)0;
-#define ROW(j) held[j]
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+      for (int j = 0; j < QUADS * 4; ++j) held[r][j] = j < P ? tile[r][place(j, lane)] : (Real)0;
+#define ENTRY(r, j) held[r][j]
 #else
-#define ROW(j) ((j) < P ? tile[place(j, lane)] : (Real)0)
+#define ENTRY(r, j) ((j) < P ? tile[r][place(j, lane)] : (Real)0)
 #endif
-    Real T[C], R[C];
+
+    Real T[ROWS][C], R[ROWS][C];
 #pragma unroll
-    for (int c = 0; c < C; ++c) T[c] = R[c] = (Real)0;
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+      for (int c = 0; c < C; ++c) T[r][c] = R[r][c] = (Real)0;
     EVERY
     for (int q = 0; q < QUADS; ++q) {
-      Real x[4];
+      Real x[ROWS][4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) x[i] = ROW(4 * q + i);
+      for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[r][i] = ENTRY(r, 4 * q + i);
 #pragma unroll
       for (int c = 0; c < C; ++c) {
         const Quad u = su[c * QUADS + q], v = sv[c * QUADS + q];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          T[c] += x[i] * u.at[i];
-          R[c] += x[i] * v.at[i];
-        }
+        for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            T[r][c] += x[r][i] * u.at[i];
+            R[r][c] += x[r][i] * v.at[i];
+          }
       }
     }
 
+    unsigned odd[ROWS];  // bit c: the rates of this row need doubles
+#if MODE == SAMPLE
+    Real target[ROWS][C];
+#endif
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
-      const bool plain = T[c] > TINY && R[c] > TINY;
-      if (there && plain && w > 0.0) value[c] += w * (double)log(T[c] / R[c]);
-#if MODE == EXPECT
-      reinterpret_cast<Real*>(times)[c * 32 + lane] = plain ? (Real)w / R[c] : (Real)0;
-      reinterpret_cast<Real*>(claims)[c * 32 + lane] = plain ? (Real)w / T[c] : (Real)0;
-#elif MODE == SAMPLE
-      const double spent = uniform_of(key[c] ^ KEY_OF_TIMES, row);
-      const Real target = (Real)uniform_of(key[c], row) * T[c];
-      Real z = minus_log(spent, (Real)0) / R[c], climb = (Real)0;
-      int below = 0;
-      EVERY
-      for (int q = 0; q < QUADS; ++q) {
-        const Quad u = su[c * QUADS + q];
+    for (int r = 0; r < ROWS; ++r) {
+      odd[r] = 0;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          climb += ROW(4 * q + i) * u.at[i];
-          if (4 * q + i < P) below += climb < target;
-        }
-      }
-      below = below < P ? below : P - 1;
+      for (int c = 0; c < C; ++c) {
+        const bool plain = T[r][c] > TINY && R[r][c] > TINY, counted = plain && w[r] > 0.0;
+        if (w[r] > 0.0 && !plain) odd[r] |= 1u << c;
+        const Real inverse = (Real)1 / R[r][c];
 #if WEIGHTED
-      if (w != 1.0 && w > 0.0 && plain) {
-        const double* U = own + ((long long)c * K + k) * P;
-        auto share = [&](int j) { return (double)tile[place(j, lane)] * U[j]; };
-        double all = 0.0;
-        for (int j = 0; j < P; ++j) all += share(j);
-        u64 stream = begin(key[c], row);
-        z = (Real)(gamma_draw(w, stream) / (double)R[c]);
-        share_out(w, P, share, all, begin(key[c] ^ KEY_OF_TIMES, row), counts + c * P);
-      }
+        if (counted) value[c] += w[r] * (double)log(T[r][c] * inverse);
+#else
+        if (counted) multiply(product[c], T[r][c] * inverse);
 #endif
-      if (plain && w == 1.0) atomicAdd(counts + c * P + below, (Count)1);
-      reinterpret_cast<Real*>(times)[c * 32 + lane] = plain && w > 0.0 ? z : (Real)0;
-#endif
-      unsigned odd = __ballot_sync(ALL, w > 0.0 && !plain);
-      while (odd) {  // rows that need doubles, one after the other, a lane a feature
-        const int r = __ffs(odd) - 1;
-        odd &= odd - 1;
-        const double *U = own + ((long long)c * K + k) * P, *V = total + (long long)c * P;
-        double t_r = 0.0, r_r = 0.0, gone = 0.0;
-        for (int j = lane; j < P; j += 32) {
-          const double x = tile[place(j, r)];
-          t_r += x * U[j];
-          r_r += x * V[j];
-        }
-        for (int h = 16; h; h >>= 1) {
-          t_r += __shfl_xor_sync(ALL, t_r, h);
-          r_r += __shfl_xor_sync(ALL, r_r, h);
-        }
-        if (lane == r) {
-          value[c] += w * (log(t_r) - log(r_r));
 #if MODE == EXPECT
-          gone = w;
+        reinterpret_cast<Real*>(times)[(r * C + c) * 32 + lane] = counted ? (Real)w[r] * inverse : (Real)0;
+        reinterpret_cast<Real*>(claims)[(r * C + c) * 32 + lane] = counted ? (Real)w[r] / T[r][c] : (Real)0;
 #elif MODE == SAMPLE
-          auto share = [&](int j) { return (double)tile[place(j, r)] * U[j]; };
-          u64 stream = begin(key[c], row);
-          gone = w == 1.0 ? -log(uniform_of(key[c] ^ KEY_OF_TIMES, row)) : gamma_draw(w, stream);
-          if (w == 1.0) {
-            double climb_r = 0.0, goal = uniform_of(key[c], row) * t_r;
-            int won = 0;
-            for (int j = 0; j < P; ++j) won += (climb_r += share(j)) < goal;
-            atomicAdd(counts + c * P + (won < P ? won : P - 1), (Count)1);
-          }
+        Real z = minus_log(mixed((key[c] ^ KEY_OF_TIMES) + row[r] * STEP), (Real)0) * inverse;
+        target[r][c] = in_unit(mixed(key[c] + row[r] * STEP), (Real)0) * T[r][c];
 #if WEIGHTED
-          else share_out(w, P, share, t_r, begin(key[c] ^ KEY_OF_TIMES, row), counts + c * P);
-#endif
-#endif
+        if (counted && w[r] != 1.0) {
+          const double* U = own + ((long long)c * K + k) * P;
+          auto share = [&](int j) { return (double)tile[r][place(j, lane)] * U[j]; };
+          double all = 0.0;
+          for (int j = 0; j < P; ++j) all += share(j);
+          u64 stream = begin(key[c], row[r]);
+          z = (Real)(gamma_draw(w[r], stream) / (double)R[r][c]);
+          share_out(w[r], P, share, all, begin(key[c] ^ KEY_OF_TIMES, row[r]), counts + c * P);
         }
-        gone = __shfl_sync(ALL, gone, r);
-#if MODE != VALUE
-        EVERY_CHUNK
-        for (int q = 0; q < CHUNKS; ++q)
-          if (q * 32 + lane < P) {
-            const double x = tile[place(q * 32 + lane, r)];
-            exposure[c][q] += gone / r_r * x;
-            if (MODE == EXPECT && t_r > 0.0) claimed[c][MODE == EXPECT ? q : 0] += gone / t_r * x;
-          }
+#endif
+        reinterpret_cast<Real*>(times)[(r * C + c) * 32 + lane] = counted ? z : (Real)0;
 #endif
       }
     }
+
+#if MODE == SAMPLE
+    // C_i by (11): the running sum of W_rj U_j is followed four features at a time, then within the four
+    Real climb[ROWS][C], start[ROWS][C];
+    int four[ROWS][C];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+      for (int c = 0; c < C; ++c) climb[r][c] = start[r][c] = (Real)0, four[r][c] = 0;
+    EVERY
+    for (int q = 0; q < QUADS; ++q) {
+      Real x[ROWS][4];
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[r][i] = ENTRY(r, 4 * q + i);
+#pragma unroll
+      for (int c = 0; c < C; ++c) {
+        const Quad u = su[c * QUADS + q];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) climb[r][c] += x[r][i] * u.at[i];
+          if (climb[r][c] < target[r][c]) start[r][c] = climb[r][c], four[r][c] = q + 1;
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+      for (int c = 0; c < C; ++c) {
+        const int q = min(four[r][c], QUADS - 1);
+        const Quad u = su[c * QUADS + q];
+        int below = 4 * q;
+        Real sum = start[r][c];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          sum += tile[r][place(min(4 * q + i, P - 1), lane)] * u.at[i];
+          below += sum < target[r][c];
+        }
+        if (w[r] == 1.0 && !(odd[r] >> c & 1)) atomicAdd(counts + c * P + min(below, P - 1), (Count)1);
+      }
+#endif
+
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+      if (__any_sync(ALL, odd[r])) {  // rows that need doubles, one after the other, a lane a feature
+#pragma unroll 1
+        for (int c = 0; c < C; ++c)
+          for (unsigned rows = __ballot_sync(ALL, odd[r] >> c & 1); rows; rows &= rows - 1) {
+            const int l = __ffs(rows) - 1;
+            const double *U = own + ((long long)c * K + k) * P, *V = total + (long long)c * P;
+            double T_l = 0.0, R_l = 0.0, gone = 0.0, term = 0.0;
+            for (int j = lane; j < P; j += 32) {
+              const double x = tile[r][place(j, l)];
+              T_l += x * U[j];
+              R_l += x * V[j];
+            }
+            for (int h = 16; h; h >>= 1) {
+              T_l += __shfl_xor_sync(ALL, T_l, h);
+              R_l += __shfl_xor_sync(ALL, R_l, h);
+            }
+            if (lane == l) {
+              term = w[r] * (log(T_l) - log(R_l));
+#if MODE == EXPECT
+              gone = w[r];
+#elif MODE == SAMPLE
+              auto share = [&](int j) { return (double)tile[r][place(j, l)] * U[j]; };
+              u64 stream = begin(key[c], row[r]);
+              gone = w[r] == 1.0 ? -log(uniform_of(key[c] ^ KEY_OF_TIMES, row[r])) : gamma_draw(w[r], stream);
+              if (w[r] == 1.0) {
+                double sum = 0.0, goal = uniform_of(key[c], row[r]) * T_l;
+                int won = 0;
+                for (int j = 0; j < P; ++j) won += (sum += share(j)) < goal;
+                atomicAdd(counts + c * P + min(won, P - 1), (Count)1);
+              }
+#if WEIGHTED
+              else share_out(w[r], P, share, T_l, begin(key[c] ^ KEY_OF_TIMES, row[r]), counts + c * P);
+#endif
+#endif
+            }
+            gone = __shfl_sync(ALL, gone, l);
+#pragma unroll
+            for (int i = 0; i < C; ++i)
+              if (i == c) {
+                value[i] += term;
+#if MODE != VALUE
+                EVERY_CHUNK
+                for (int q = 0; q < CHUNKS; ++q)
+                  if (q * 32 + lane < P) {
+                    const double x = tile[r][place(q * 32 + lane, l)];
+                    exposure[i][q] += gone / R_l * x;
+                    if (MODE == EXPECT && T_l > 0.0) claimed[i][MODE == EXPECT ? q : 0] += gone / T_l * x;
+                  }
+#endif
+              }
+          }
+      }
 
 #if MODE != VALUE
     __syncwarp();
-    const Quad* columns = reinterpret_cast<const Quad*>(tile);
     EVERY_CHUNK
     for (int q0 = 0; q0 < CHUNKS; q0 += TOGETHER) {
       Real z_sum[C][TOGETHER], claim_sum[C][TOGETHER];
@@ -231,31 +331,35 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) race(
       for (int c = 0; c < C; ++c)
 #pragma unroll
         for (int q = 0; q < TOGETHER; ++q) z_sum[c][q] = claim_sum[c][q] = (Real)0;
+#pragma unroll 1
+      for (int r = 0; r < ROWS; ++r) {
+        const Quad* columns = reinterpret_cast<const Quad*>(base + (t + r < tiles ? r : 0) * P * 32);
 #pragma unroll
-      for (int g = 0; g < 8; ++g) {
-        Quad x[TOGETHER];
-#pragma unroll
-        for (int q = 0; q < TOGETHER; ++q)
-          if (q0 + q < CHUNKS) {
-            const int j = min((q0 + q) * 32 + lane, P - 1);
-            x[q] = columns[j * 8 + (g ^ (j & 7))];
-          }
-#pragma unroll
-        for (int c = 0; c < C; ++c) {
-          const Quad z = times[c * 8 + g];
-#if MODE == EXPECT
-          const Quad claim = claims[c * 8 + g];
-#endif
+        for (int g = 0; g < 8; ++g) {
+          Quad x[TOGETHER];
 #pragma unroll
           for (int q = 0; q < TOGETHER; ++q)
-            if (q0 + q < CHUNKS)
+            if (q0 + q < CHUNKS) {
+              const int j = min((q0 + q) * 32 + lane, P - 1);
+              x[q] = columns[j * 8 + (g ^ (j & 7))];
+            }
 #pragma unroll
-              for (int i = 0; i < 4; ++i) {
-                z_sum[c][q] += z.at[i] * x[q].at[i];
+          for (int c = 0; c < C; ++c) {
+            const Quad z = times[(r * C + c) * 8 + g];
 #if MODE == EXPECT
-                claim_sum[c][q] += claim.at[i] * x[q].at[i];
+            const Quad claim = claims[(r * C + c) * 8 + g];
 #endif
-              }
+#pragma unroll
+            for (int q = 0; q < TOGETHER; ++q)
+              if (q0 + q < CHUNKS)
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                  z_sum[c][q] += z.at[i] * x[q].at[i];
+#if MODE == EXPECT
+                  claim_sum[c][q] += claim.at[i] * x[q].at[i];
+#endif
+                }
+          }
         }
       }
 #pragma unroll
@@ -270,8 +374,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) race(
 #endif
     __syncwarp();
 #if STAGES > 0
-    const int next = t + STAGES * WARPS;
-    if (next < tiles) copy_ahead(stage + s * P * 32, mine + (long long)next * P * 32, lane);
+    const int next = t + STAGES * WARPS * ROWS;
+    if (next < tiles) copy_ahead(stage + s * ROWS * P * 32, mine + (long long)next * P * 32, tiles - next, lane);
     close_copies();
     s = s + 1 == STAGES ? 0 : s + 1;
 #endif
@@ -310,7 +414,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) race(
 #endif
 #pragma unroll
   for (int c = 0; c < C; ++c) {
-    double v = value[c];
+    double v = value[c] + log((double)product[c].part) + product[c].power * 0.6931471805599453;
     for (int h = 16; h; h >>= 1) v += __shfl_xor_sync(ALL, v, h);
     if (lane == 0) together[warp] = v;
     __syncthreads();
