@@ -65,8 +65,9 @@ def gradients():
         X, codes = rng.standard_normal((n, d), dtype=np.float32), rng.integers(K, size=n)
         rows = prepare_directions(X, codes, None, np.dtype(np.float32))
         for C in (1, 4):
-            on_gpu = [gpu().asarray(rng.random(size)) for size in ((C, M, d), (C, K, M), (C, M))]
-            t = milliseconds(partial(rows.launch, *on_gpu))
+            room = rows.room(C, K, M)
+            room.beta[:], room.votes[:], room.log_total[:] = (gpu().random.random(a.shape) for a in room[:3])
+            t = milliseconds(partial(rows.run, room))
             print(f"  gradient, n = {n:,}, d = {d}, K = {K}, {M} components, {C} chains: {t:6.3f} ms")
 
 

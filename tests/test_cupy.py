@@ -10,10 +10,20 @@ import types
 import numpy as np
 import pytest
 
-from plackett import PlackettLuceClassifier
+from conftest import small_problem
+from plackett import Gibbs, PlackettLuceClassifier
+from plackett.directions import LearnedDirections
+from plackett.directions.density import density_of
+from plackett.directions.flights import _walk
+from plackett.directions.prior import size as prior_size
 from plackett.engines import device, make_engine
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
-from plackett.engines.cupy_directions import class_sums, plan_gradient, votes_and_totals
+from plackett.engines.cupy_directions import class_sums, plan_gradient, split_sums, votes_and_totals
+from plackett.features import ExpFeatures
+from plackett.inference.hmc import Flight, begin, leap, push, walk_on, windows
+from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
+from plackett.priors import LogUniform, tabulate
+from plackett.settings import check_all_read
 
 CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
 
@@ -137,7 +147,8 @@ def test_sums_by_class_make_the_gradient_of_the_reference(n_chains):
     beta, log_weights = rng.normal(size=(n_chains, M, d)), 3 * rng.normal(size=(n_chains, K, M))
     votes, log_total = votes_and_totals(log_weights, -100.0)
     by_class = [class_sums(X[codes == k], weight[codes == k], beta, votes[:, k], log_total) for k in range(K)]
-    slopes, wins, gates, value = (np.array(each) for each in zip(*by_class, strict=True))
+    sums = np.array([np.concatenate([each.ravel() for each in found]) for found in by_class])
+    slopes, wins, gates, value = split_sums(sums, n_chains, M, d)
     reference = make_engine("numpy").prepare_directions(X, codes, weight, np.float64)
     for c in range(n_chains):
         want = reference.gradient(beta[c], log_weights[c])
@@ -196,3 +207,87 @@ def test_data_larger_than_the_memory_of_the_gpu():
         device.check_fits(12_345, 1000, "2 rows", False)
     with pytest.raises(MemoryError, match="free there. Rows can be shared out"):
         device.check_fits(12_345, 1000, "2 rows", True)
+
+
+def test_the_moves_are_refused_on_a_gpu():
+    model = PlackettLuceClassifier(engine="cupy", features="exp")
+    with pytest.raises(ValueError, match=r"moves='exchange'\) is compiled and cannot be had with engine='cupy'"):
+        check_all_read(model, ExpFeatures(), Gibbs(moves="exchange"), None)
+    with pytest.raises(ValueError, match=r"move_budget=2.0\) would be ignored: there are no moves .* 'cupy'"):
+        check_all_read(model, ExpFeatures(), Gibbs(move_budget=2.0), None)
+    check_all_read(model, ExpFeatures(), Gibbs(moves="none"), None)
+
+
+class SideBySide:
+    """Rows of the reference with a pass for several chains."""
+
+    def __init__(self, rows):
+        self.sample = rows.sample
+
+    def sample_together(self, weights, keys):
+        return [self.sample(*each) for each in zip(weights, keys, strict=True)]
+
+
+def test_chains_that_sweep_together_have_the_draws_of_chains_alone():
+    W, codes, _ = small_problem(60, 3, 3)
+    rows, target = make_engine("numpy").prepare(W, codes, None, 3), Target(1.0, True, *tabulate(LogUniform()))
+
+    def starts():
+        return [
+            State(np.full((3, W.shape[1]), -np.log(3.0 * W.shape[1])), np.array([0.0, a, 0.0, 0.0])) for a in (0.5, 1)
+        ]
+
+    size = (2, 15, 3, W.shape[1])
+    alone, together = ([np.empty(size), np.empty(size[:2]), np.empty(size[:2])] for _ in range(2))
+    for c, state in enumerate(starts()):
+        rng = np.random.default_rng(c)
+        sweeps_of_any_engine(rows, state, rng, target, True, *(each[c] for each in alone))
+    generators = [np.random.default_rng(c) for c in range(2)]
+    sweeps_together(SideBySide(rows), starts(), generators, target, True, *together)
+    for a, b in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+class OnTheProcessor:
+    """`Trajectories` by the functions of `plackett.inference.hmc` and a density of the reference."""
+
+    def __init__(self, density, D):
+        self.density, self.D = density, D
+
+    def look(self, position):
+        gradient = np.empty_like(position)
+        return np.array([self.density(*each) for each in zip(position, gradient, strict=True)]), gradient
+
+    def fly(self, position, momentum, gradient, inverse_mass, step, floor, n):
+        value = np.empty(len(position))
+        for c in range(len(position)):
+            walk = begin(position[c])
+            walk.variance[0] = inverse_mass[c]
+            flight = Flight(momentum[c], gradient[c], np.empty(self.D), np.empty(self.D))
+            for _ in range(n):
+                leap(walk, flight, step[c])
+                value[c] = self.density(walk.position, flight.gradient)
+                if not value[c] > floor[c]:
+                    break
+                push(flight, step[c])
+        return position, momentum, gradient, value
+
+
+@pytest.mark.parametrize("spread", [0.05, 8.0])  # where a trajectory goes well, and where it is given up
+def test_a_chain_that_flies_has_the_draws_of_one_that_walks(spread):
+    X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
+    prior = LearnedDirections(components=1).prior(3, 2, 0.02)
+    D = prior_size(prior, 2)
+    density = density_of(make_engine("numpy").prepare_directions(X, codes, np.ones(40), np.float64), prior, 2)
+    found = []
+    for together in (False, True):
+        rng, walk = np.random.default_rng(1), begin(spread * np.random.default_rng(2).normal(size=D))
+        draws, values = np.empty((1, 30, D)), np.empty((1, 30))
+        if together:
+            _walk(OnTheProcessor(density, D), [walk], [rng], windows(30), 6, True, draws, values)
+        else:
+            walk_on(density, walk, rng, windows(30), 6, True, draws[0], values[0])
+        found.append((draws, values, *walk))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(np.unique(found[0][1])) > 1

@@ -12,7 +12,7 @@ from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.starts import start
 from plackett.directions.task import Task
-from plackett.directions.walk import HamiltonianSampler
+from plackett.directions.walk import make_sampler
 from plackett.inference.base import Fit
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import USUAL, Gibbs
@@ -27,7 +27,7 @@ class DirectionRun(Run):
 
     def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock, open_ended: bool = False):
         self.task, self.prior = task, prior
-        runner = HamiltonianSampler(task, prior, settings.tune, longest)
+        runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         chains = [Chain(begin(start(task, prior, rng)), rng) for rng in generators]
         identity = (task.Z, task.codes, task.weight, *prior, longest)

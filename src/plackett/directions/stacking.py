@@ -26,7 +26,7 @@ from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
-from plackett.directions.walk import HamiltonianSampler, load_kernels
+from plackett.directions.walk import load_kernels, make_sampler
 from plackett.inference.driver import Chain
 from plackett.inference.folds import grouped_folds
 from plackett.inference.hmc import begin
@@ -66,7 +66,7 @@ def held_out_averages(
     def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
         task, seen, left = tasks[which], fold != f, fold == f
         part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
-        runner = HamiltonianSampler(part, prior, tune, longest)
+        runner = make_sampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
         chain = Chain(begin(start(part, prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):

@@ -7,6 +7,7 @@ the reference up to the rounding of rates, float32 or float64 as the features ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Plan(NamedTuple):
     chip: int  # bytes of shared memory
 
 
+@cache
 def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
     """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit.
 

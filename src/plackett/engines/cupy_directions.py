@@ -7,6 +7,7 @@ between them, in array operations of CuPy or NumPy.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from plackett.model.race import Array, Slopes
 BLOCK = 2048  # rows whose sums are taken together
 TOGETHER = 4  # chains, at the most, that one reading of the rows serves
 BEYOND = 1024  # rows of zeros after the last: a tile may reach so far
+ABSENT = -1e30  # ln Λ of a component that no row knows
 PRODUCTS = 1 << 28  # bytes of scores that are held at a time, where they are products of the library
 
 
@@ -38,6 +40,7 @@ class Plan(NamedTuple):
     chip: int  # bytes of shared memory
 
 
+@cache
 def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> Plan | None:
     """For d columns and so many bytes of shared memory; None where a tile of rows would not stay on the chip."""
     DPAD, M, C = d + (4 - d) % 8, -(-n_components // 4) * 4, n_chains
@@ -85,6 +88,23 @@ def class_sums(X: Any, weight: Any, beta: Any, votes: Any, log_total: Any, xp: A
     return slopes, wins, gates, value
 
 
+class Room(NamedTuple):
+    """What a pass for C chains takes and gives, on the GPU; components are a multiple of four, some known to no row."""
+
+    beta: Any  # (C, M, d)
+    votes: Any  # (C, K, M)
+    log_total: Any  # (C, M)
+    sums: Any  # (K, columns): of each class Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,)
+
+
+def split_sums(sums: Any, n_chains: int, n_components: int, d: int) -> tuple[Any, Any, Any, Any]:
+    """Xᵀw(ρ − π) (K, C, M, d), Σ wρ/θ and Σ wπ (K, C, M), and Σ w ln p (K, C), as views."""
+    K, size = len(sums), n_chains * n_components
+    wins, gates = sums[:, size * d : size * (d + 1)], sums[:, size * (d + 1) : size * (d + 2)]
+    each = (K, n_chains, n_components)
+    return sums[:, : size * d].reshape(*each, d), wins.reshape(each), gates.reshape(each), sums[:, size * (d + 2) :]
+
+
 class CupyDirections:
     """Covariates (n, d) on the GPU, rows by class, with the pass over them."""
 
@@ -102,67 +122,63 @@ class CupyDirections:
 
     def gradients(self, beta: Array, log_weights: Array) -> tuple[Array, Array, Array]:
         """Those of all chains: values (C,) and slopes (C, M, d) and (C, K, M), for β (C, M, d) and ln λ (C, K, M)."""
-        xp = gpu()
+        found = []
+        for c in range(0, len(beta), TOGETHER):
+            found.append(self._gradients(beta[c : c + TOGETHER], log_weights[c : c + TOGETHER]))
+        value, slopes, in_log_weights = (np.concatenate(each) for each in zip(*found, strict=True))
+        return value, slopes, in_log_weights
+
+    def _gradients(self, beta: Array, log_weights: Array) -> tuple[Array, Array, Array]:
+        xp, (C, K, M) = gpu(), log_weights.shape
         votes, log_total = votes_and_totals(log_weights, self.rarest)
-        found = self.launch(*(xp.asarray(np.ascontiguousarray(each)) for each in (beta, votes, log_total)))
-        slopes, wins, gates, value = (each.get() for each in found)
-        in_log_weights = votes * (wins.transpose(1, 0, 2) - gates.sum(axis=0)[:, None])
-        return value.sum(axis=0), slopes.sum(axis=0), in_log_weights
+        room = self.room(C, K, M)
+        room.beta[:, :M], room.votes[:, :, :M], room.log_total[:, :M] = map(xp.asarray, (beta, votes, log_total))
+        self.run(room)
+        slopes, wins, gates, value = split_sums(room.sums.get(), *room.beta.shape)
+        in_log_weights = votes * (wins.transpose(1, 0, 2) - gates.sum(axis=0)[:, None])[..., :M]
+        return value.sum(axis=0), slopes.sum(axis=0)[:, :M], in_log_weights
 
-    def launch(self, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
-        """By class, on the GPU: Xᵀw(ρ − π) (K, C, M, d), Σ wρ/θ and Σ wπ (K, C, M), Σ w ln p (K, C)."""
-        C = len(beta)
-        parts = []
-        for c in range(0, C, TOGETHER):
-            some = slice(c, c + TOGETHER)
-            parts.append(self._launch(*(self._whole(each[some]) for each in (beta, votes, log_total))))
-        xp = gpu()
-        return parts[0] if len(parts) == 1 else tuple(xp.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    def room(self, n_chains: int, n_classes: int, n_components: int) -> Room:
+        """For at most four chains."""
+        xp, (C, K, M), d = gpu(), (n_chains, n_classes, -(-n_components // 4) * 4), self.n_columns
+        sums = xp.zeros((K, C * M * (d + 2) + C))
+        return Room(xp.zeros((C, M, d)), xp.zeros((C, K, M)), xp.full((C, M), ABSENT), sums)
 
-    @staticmethod
-    def _whole(array: Any) -> Any:
-        return gpu().ascontiguousarray(array)
-
-    def _launch(self, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
-        C, M, d = beta.shape
+    def run(self, room: Room) -> None:
+        """Fill the sums of each class."""
+        C, M, d = room.beta.shape
         plan = plan_gradient(d, M, C, chip_bytes()) if self.X.itemsize == 4 else None
-        return self._by_products(beta, votes, log_total) if plan is None else self._fused(plan, beta, votes, log_total)
+        if plan is None:
+            self._by_products(room)
+        else:
+            self._fused(plan, room)
 
-    def _fused(self, plan: Plan, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
-        xp, (C, M, d), K = gpu(), beta.shape, votes.shape[1]
-        more = plan.M - M  # components that no row knows
-        if more:
-            beta, votes = xp.pad(beta, ((0, 0), (0, more), (0, 0))), xp.pad(votes, ((0, 0), (0, 0), (0, more)))
-            log_total = xp.pad(log_total, ((0, 0), (0, more)), constant_values=-1e30)
+    def _fused(self, plan: Plan, room: Room) -> None:
+        """One kernel, then the sums of its blocks."""
+        (K, columns), sums = room.sums.shape, gpu().empty((self.n_blocks, room.sums.shape[1]))
         sizes = {name: value for name, value in plan._asdict().items() if name != "chip"}
-        CM, columns = C * plan.M, C * plan.M * (d + 2) + C
-        sums, out = xp.empty((self.n_blocks, columns)), xp.empty((K, columns))
-        run = kernel("gradient", ("gradient",), plan.chip, D=d, **sizes)
+        run = kernel("gradient", ("gradient",), plan.chip, D=self.n_columns, **sizes)
         blocks = self.blocks.first_row, self.blocks.n_rows, self.blocks.label
-        run((self.n_blocks,), (32 * plan.WARPS,),
-            (self.X, self.weight, *blocks, beta, votes, log_total, np.int32(K), sums),
+        run((self.n_blocks,), (32 * plan.WARPS,), (self.X, self.weight, *blocks, *room[:3], np.int32(K), sums),
             shared_mem=plan.chip)  # fmt: skip
         add = kernel("add_blocks", ("sums",))
-        add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
-        slopes = out[:, : CM * d].reshape(K, C, plan.M, d)[:, :, :M]
-        wins, gates = out[:, CM * d : CM * (d + 2)].reshape(K, 2, C, plan.M)[..., :M].transpose(1, 0, 2, 3)
-        return slopes, wins, gates, out[:, CM * (d + 2) :]
+        add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), room.sums))
 
-    def _by_products(self, beta: Any, votes: Any, log_total: Any) -> tuple[Any, Any, Any, Any]:
-        xp, (C, M, d), K = gpu(), beta.shape, votes.shape[1]
-        dtype = self.X.dtype
-        slopes, value = xp.zeros((K, C, M, d)), xp.zeros((K, C))
-        wins, gates = xp.zeros((K, C, M)), xp.zeros((K, C, M))
-        beta, votes, log_total = beta.astype(dtype), votes.astype(dtype), log_total.astype(dtype)
-        some, row = max(PRODUCTS // (C * M * dtype.itemsize), RUN), 0
+    def _by_products(self, room: Room) -> None:
+        """Matrix products of the library, of as many rows as there is room for."""
+        dtype, (C, M, d) = self.X.dtype, room.beta.shape
+        beta, votes, log_total = (each.astype(dtype) for each in room[:3])
+        wholes, row = split_sums(room.sums, C, M, d), 0
+        some = max(PRODUCTS // (C * M * dtype.itemsize), RUN)
         for k, count in enumerate(self.counts.tolist()):
+            for whole in wholes:
+                whole[k] = 0.0
             for start in range(row, row + count, some):
                 rows = slice(start, min(start + some, row + count))
-                found = class_sums(self.X[rows, :d], self.weight[rows], beta, votes[:, k], log_total, xp)
-                for whole, part in zip((slopes, wins, gates, value), found, strict=True):
+                found = class_sums(self.X[rows, :d], self.weight[rows], beta, votes[:, k], log_total, gpu())
+                for whole, part in zip(wholes, found, strict=True):
                     whole[k] += part
             row += count
-        return slopes, wins, gates, value
 
 
 def prepare_directions(

@@ -15,7 +15,7 @@ from numba.np.random.generator_core import next_uint64
 from plackett.compute.compiled import REAL, REALS, TRUTH, inner, jit, record
 from plackett.engines.numba import sample_blocks
 from plackett.model.gig import log_gig_draw
-from plackett.model.race import Array, Weights
+from plackett.model.race import Array, Stats, Weights
 
 LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
 
@@ -286,7 +286,40 @@ def sweeps_of_any_engine(
     for t in range(shapes.size):
         key = int(rng.integers(0, 1 << 62))
         stats = rows.sample(Weights.point(state.log_weights), key)
-        draws[t] = state.log_weights
-        shapes[t] = state.numbers[SHAPE]
-        values[t] = stats.value
-        update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
+        _record_and_update(rng, state, stats, target, adapt, draws, shapes, values, t)
+
+
+def sweeps_together(
+    rows: Any,
+    states: list[State],
+    generators: list[np.random.Generator],
+    target: Target,
+    adapt: bool,
+    draws: Array,
+    shapes: Array,
+    values: Array,
+) -> None:
+    """Those of several chains around one pass, with the draws that each would have alone; arrays (chain, draw, …)."""
+    for t in range(shapes.shape[1]):
+        keys = [int(rng.integers(0, 1 << 62)) for rng in generators]
+        found = rows.sample_together([Weights.point(state.log_weights) for state in states], keys)
+        for c, stats in enumerate(found):
+            _record_and_update(generators[c], states[c], stats, target, adapt, draws[c], shapes[c], values[c], t)
+
+
+def _record_and_update(
+    rng: np.random.Generator,
+    state: State,
+    stats: Stats,
+    target: Target,
+    adapt: bool,
+    draws: Array,
+    shapes: Array,
+    values: Array,
+    t: int,
+) -> None:
+    """The state is draw t, of the log-likelihood that its pass found; then comes the next."""
+    draws[t] = state.log_weights
+    shapes[t] = state.numbers[SHAPE]
+    values[t] = stats.value
+    update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
