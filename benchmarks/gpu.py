@@ -43,6 +43,8 @@ def synthetic(n, p, n_classes, dtype=np.float32):
     counts = np.full(n_classes, n_tiles // n_classes)
     counts[: n_tiles % n_classes] += 1
     tiles = cp.random.uniform(0.1, 2.0, size=(n_tiles, p, LANES), dtype=dtype)
+    for k, end in enumerate(np.cumsum(counts).tolist()):
+        tiles[end - counts[k] : end, k::n_classes] *= 1.5  # so that classes differ
     return CupyRows(tiles, counts * LANES, None, np.arange(0))
 
 
@@ -74,7 +76,7 @@ def gradients():
 def climb(copy):
     rows = synthetic(10_000_000, 51, 5)
     started = time.perf_counter()
-    found = EM(tol=1e-8).path(rows, [1.1], coarse=1e-8)[0]
+    found = EM().path(rows, [1.1], coarse=EM().tol)[0]
     taken = time.perf_counter() - started
     passes = found.passes / taken
     limit = copy / rows.tiles.nbytes

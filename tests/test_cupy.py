@@ -18,10 +18,11 @@ from plackett.directions.flights import _walk
 from plackett.directions.prior import size as prior_size
 from plackett.engines import device, make_engine
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
-from plackett.engines.cupy_directions import class_sums, plan_gradient, split_sums, votes_and_totals
+from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
 from plackett.features import ExpFeatures
 from plackett.inference.hmc import Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
+from plackett.posterior.directions import DirectionDraws, mean_probabilities, probabilities
 from plackett.priors import LogUniform, tabulate
 from plackett.settings import check_all_read
 
@@ -156,6 +157,16 @@ def test_sums_by_class_make_the_gradient_of_the_reference(n_chains):
         np.testing.assert_allclose(slopes[:, c].sum(axis=0), want.directions, atol=1e-10)
         in_log_weights = votes[c] * (wins[:, c] - gates[:, c].sum(axis=0))
         np.testing.assert_allclose(in_log_weights, want.log_weights, atol=1e-10)
+
+
+def test_averages_of_probabilities_are_those_of_every_draw():
+    rng = np.random.default_rng(0)
+    draws = DirectionDraws(rng.normal(size=(2, 7, 6, 4)), 3 * rng.normal(size=(2, 7, 3, 6)), np.ones((2, 7, 4)))
+    Z = rng.normal(size=(5000, 4))
+    want = probabilities(draws, Z).mean(axis=(0, 1))
+    np.testing.assert_allclose(mean_probabilities(draws, Z), want, rtol=1e-12)
+    directions, log_weights = draws.directions.reshape(14, 6, 4), draws.log_weights.reshape(14, 3, 6)
+    np.testing.assert_allclose(mean_votes(Z, directions, log_weights), want, rtol=1e-12)
 
 
 def test_votes_of_rare_classes_stay_positive():

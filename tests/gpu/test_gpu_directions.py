@@ -8,9 +8,9 @@ from plackett.engines.cupy_directions import plan_gradient
 from plackett.engines.device import chip_bytes
 
 pytestmark = pytest.mark.gpu
-# rows, columns, classes, components: some do not stay on the chip
+# rows, columns, classes, components: some do not stay on the chip, and the last has many blocks
 SIZES = [(50, 1, 2, 2), (3000, 3, 3, 6), (9000, 20, 4, 16), (7000, 50, 10, 40), (4000, 33, 5, 20), (900, 12, 8, 64),
-         (600, 400, 3, 12)]  # fmt: skip
+         (600, 400, 3, 12), (200_000, 5, 2, 4)]  # fmt: skip
 
 
 def problem(n, d, n_classes, n_components, n_chains, seed=0):

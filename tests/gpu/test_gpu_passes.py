@@ -135,6 +135,13 @@ def test_a_row_without_support_makes_the_value_minus_infinity(dtype):
     assert rows.value(Weights.point(log_weights)) == -np.inf
 
 
+def test_classes_of_many_blocks():
+    """More blocks of a class than are added side by side."""
+    W, codes, log_weights = problem(400_000, 3, 2, np.float32)
+    reference, gpu = both(W, codes, 2)
+    assert_same(reference.expect(Weights.point(log_weights)), gpu.expect(Weights.point(log_weights)), 1e-5)
+
+
 def test_a_class_may_have_no_rows():
     W, codes, log_weights = problem(100, 5, 3)
     reference, gpu = both(W, np.where(codes == 1, 2, codes), 3)

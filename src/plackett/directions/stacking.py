@@ -27,6 +27,7 @@ from plackett.directions.prior import Prior, size
 from plackett.directions.starts import start
 from plackett.directions.task import Task, with_scores
 from plackett.directions.walk import load_kernels, make_sampler
+from plackett.engines.device import gpu
 from plackett.inference.driver import Chain
 from plackett.inference.folds import grouped_folds
 from plackett.inference.hmc import begin
@@ -34,7 +35,7 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import DirectionPoint, probabilities, sharpened
+from plackett.posterior.directions import SMALLEST, DirectionPoint, mean_probabilities
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
@@ -75,7 +76,7 @@ def held_out_averages(
                 if given_up.is_set():
                     raise CancelledError
                 runner.advance(chain, tuning, positions[i : i + ROUND], values[i : i + ROUND])
-        return probabilities(unpacked(positions[None], prior, d), task.Z[left]).mean(axis=(0, 1))
+        return mean_probabilities(unpacked(positions[None], prior, d), task.Z[left], task.engine)
 
     places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
     seeds = np.random.SeedSequence(0).spawn(len(places))  # what is decided is a function of the data alone
@@ -114,15 +115,21 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     return tasks[chosen], HeldOut(fold, found[chosen])
 
 
-def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array) -> tuple[float, float]:
+def best_mixture(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array, engine: str = "auto"
+) -> tuple[float, float]:
     """(w, κ) from held-out probabilities (n, K)."""
-    rows = np.arange(len(codes))
+    xp: Any = gpu() if engine == "cupy" else np
+    mode, average, weight, codes = (xp.asarray(each) for each in (mode, average, weight, codes))
+    rows = xp.arange(len(codes))
 
     def loss(x: Array) -> float:
-        w, kappa = expit(x[0]), np.exp(x[1])
-        mixed = sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]
+        w, kappa = float(expit(x[0])), float(np.exp(x[1]))
+        log = kappa * xp.log(xp.maximum(w * mode + (1 - w) * average, SMALLEST))  # as `log_sharpened`
+        log -= log.max(axis=1, keepdims=True)
+        told = log[rows, codes] - xp.log(xp.exp(log).sum(axis=1))
         prior = (CAUTION - 1) * (log_expit(x[0]) + log_expit(-x[0])) - 0.5 * (x[1] / SPREAD) ** 2
-        return -float(weight @ np.log(mixed) + prior)
+        return -float(weight @ told) - float(prior)
 
     x = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6}).x
     return float(expit(x[0])), float(np.exp(x[1]))
@@ -137,7 +144,7 @@ def stacked_mode(
     modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS, clock)
     (_, scale), _ = best_choice(modes, task)
     weight, power = best_mixture(
-        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight
+        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight, task.engine
     )
     single = settings.prior(task.n_classes, task.Z.shape[1], shape, 1)
     position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.Z.shape[1]).index(scale)][0]

@@ -88,6 +88,27 @@ def class_sums(X: Any, weight: Any, beta: Any, votes: Any, log_total: Any, xp: A
     return slopes, wins, gates, value
 
 
+def mean_votes(Z: Any, directions: Any, log_weights: Any, xp: Any = np) -> Any:
+    """(n, K): Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j, averaged over draws of β (S, M, d) and ln λ (S, K, M)."""
+    S, M, d = directions.shape
+    peak = log_weights.max(axis=1, keepdims=True)
+    votes = xp.exp(log_weights - peak)
+    whole = votes.sum(axis=1, keepdims=True)
+    score = (Z @ directions.reshape(S * M, d).T).reshape(-1, S, M) + (peak + xp.log(whole))[:, 0]
+    score -= score.max(axis=2, keepdims=True)
+    gates = xp.exp(score, out=score)
+    gates /= gates.sum(axis=2, keepdims=True) * S
+    return gates.reshape(-1, S * M) @ (votes / whole).transpose(0, 2, 1).reshape(S * M, -1)
+
+
+def mean_votes_on_gpu(Z: Array, directions: Array, log_weights: Array) -> Array:
+    """The same on the GPU, of as many rows at a time as there is room for."""
+    xp, some = gpu(), max(PRODUCTS // (8 * directions.shape[0] * directions.shape[1]), RUN)
+    draws = xp.asarray(directions), xp.asarray(log_weights)
+    rows = (xp.asarray(Z[start : start + some]) for start in range(0, len(Z), some))
+    return np.concatenate([mean_votes(each, *draws, xp).get() for each in rows])
+
+
 class Room(NamedTuple):
     """What a pass for C chains takes and gives, on the GPU; components are a multiple of four, some known to no row."""
 

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from plackett.directions.gates import Gates, softmax
 from plackett.directions.summary import components
+from plackett.engines.base import RUN
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, RacePosterior, Setting, Table, Variables
@@ -242,3 +243,14 @@ def probabilities(draws: DirectionDraws, Z: Array) -> Array:
     gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
     votes = np.exp(draws.log_weights - totals[:, :, None])
     return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)
+
+
+def mean_probabilities(draws: DirectionDraws, Z: Array, engine: str = "auto") -> Array:
+    """Their averages over all draws, (row, K), of many rows: a run of them at a time, or on the GPU."""
+    if engine == "cupy":
+        from plackett.engines.cupy_directions import mean_votes_on_gpu
+
+        (M, d), K = draws.directions.shape[2:], draws.log_weights.shape[2]
+        return mean_votes_on_gpu(Z, draws.directions.reshape(-1, M, d), draws.log_weights.reshape(-1, K, M))
+    runs = (Z[start : start + RUN] for start in range(0, len(Z), RUN))
+    return np.concatenate([probabilities(draws, some).mean(axis=(0, 1)) for some in runs])
