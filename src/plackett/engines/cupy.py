@@ -80,8 +80,8 @@ class Plan(NamedTuple):
 def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
     """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit.
 
-    One chain waits for memory: the next tiles come while some are at work. Several wait for weights, which are read
-    for two rows at once; their loops over features are short enough for the instructions to stay on the chip.
+    One chain waits for memory: the next tiles come while some are at work. Several have enough to do: a weight is read
+    for two rows at once, and their loops over features are short, so that the instructions stay on the chip.
     """
     quads = -(-p // 4) * 4
 

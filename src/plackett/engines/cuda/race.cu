@@ -25,6 +25,17 @@ struct alignas(16) Quad { Real at[4]; };
 // A row whose rates are below this is done in doubles, with weights in doubles: a float cannot hold them.
 #define TINY (sizeof(Real) == 4 ? (Real)1e-30 : (Real)0)
 
+// Whether four features in a row are all there.
+struct Sure { static constexpr bool yes = true; };
+struct Perhaps { static constexpr bool yes = false; };
+
+__device__ __forceinline__ double inverse_of(double x) { return 1.0 / x; }
+__device__ __forceinline__ float inverse_of(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 __device__ __forceinline__ int place(int j, int lane) { return j * 32 + (lane ^ ((j & 7) << 2)); }
 
 // ROWS tiles, or as many as there are
@@ -157,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
       for (int j = 0; j < QUADS * 4; ++j) held[r][j] = j < P ? tile[r][place(j, lane)] : (Real)0;
 #define ENTRY(r, j) held[r][j]
 #else
-#define ENTRY(r, j) ((j) < P ? tile[r][place(j, lane)] : (Real)0)
+#define ENTRY(r, j) (decltype(sure)::yes || (j) < P ? tile[r][place(j, lane)] : (Real)0)
 #endif
 
     Real T[ROWS][C], R[ROWS][C];
@@ -165,8 +176,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
       for (int c = 0; c < C; ++c) T[r][c] = R[r][c] = (Real)0;
-    EVERY
-    for (int q = 0; q < QUADS; ++q) {
+    auto add_rates = [&](int q, auto sure) {
       Real x[ROWS][4];
 #pragma unroll
       for (int r = 0; r < ROWS; ++r)
@@ -183,7 +193,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
             R[r][c] += x[r][i] * v.at[i];
           }
       }
-    }
+    };
+    EVERY
+    for (int q = 0; q < P / 4; ++q) add_rates(q, Sure());
+    if (P % 4) add_rates(QUADS - 1, Perhaps());
 
     unsigned odd[ROWS];  // bit c: the rates of this row need doubles
 #if MODE == SAMPLE
@@ -196,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
       for (int c = 0; c < C; ++c) {
         const bool plain = T[r][c] > TINY && R[r][c] > TINY, counted = plain && w[r] > 0.0;
         if (w[r] > 0.0 && !plain) odd[r] |= 1u << c;
-        const Real inverse = (Real)1 / R[r][c];
+        const Real inverse = inverse_of(R[r][c]);
 #if WEIGHTED
         if (counted) value[c] += w[r] * (double)log(T[r][c] * inverse);
 #else
@@ -204,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
 #endif
 #if MODE == EXPECT
         reinterpret_cast<Real*>(times)[(r * C + c) * 32 + lane] = counted ? (Real)w[r] * inverse : (Real)0;
-        reinterpret_cast<Real*>(claims)[(r * C + c) * 32 + lane] = counted ? (Real)w[r] / T[r][c] : (Real)0;
+        reinterpret_cast<Real*>(claims)[(r * C + c) * 32 + lane] = counted ? (Real)w[r] * inverse_of(T[r][c]) : (Real)0;
 #elif MODE == SAMPLE
         Real z = minus_log(mixed((key[c] ^ KEY_OF_TIMES) + row[r] * STEP), (Real)0) * inverse;
         target[r][c] = in_unit(mixed(key[c] + row[r] * STEP), (Real)0) * T[r][c];
@@ -232,8 +245,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
       for (int c = 0; c < C; ++c) climb[r][c] = start[r][c] = (Real)0, four[r][c] = 0;
-    EVERY
-    for (int q = 0; q < QUADS; ++q) {
+    auto go_up = [&](int q, auto sure) {
       Real x[ROWS][4];
 #pragma unroll
       for (int r = 0; r < ROWS; ++r)
@@ -249,7 +261,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
           if (climb[r][c] < target[r][c]) start[r][c] = climb[r][c], four[r][c] = q + 1;
         }
       }
-    }
+    };
+    EVERY
+    for (int q = 0; q < P / 4; ++q) go_up(q, Sure());
+    if (P % 4) go_up(QUADS - 1, Perhaps());
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
