@@ -39,6 +39,7 @@ def copy_bandwidth():
 def synthetic(n, p, n_classes, dtype=np.float32):
     """Random rows, made on the GPU."""
     cp = gpu()
+    cp.random.seed(0)
     n_tiles = n // LANES
     counts = np.full(n_classes, n_tiles // n_classes)
     counts[: n_tiles % n_classes] += 1

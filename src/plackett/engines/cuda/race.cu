@@ -50,7 +50,7 @@ __device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_g
 #if HOLD
 #define EVERY _Pragma("unroll")
 #else
-#define EVERY _Pragma("unroll 2")
+#define EVERY _Pragma("unroll 4")
 #endif
 #if P <= 256
 #define EVERY_CHUNK _Pragma("unroll")
@@ -269,13 +269,13 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
       for (int c = 0; c < C; ++c) {
-        const int q = min(four[r][c], QUADS - 1);
+        const int q = min(four[r][c], QUADS - 1), turned = lane ^ ((q & 1) << 4);  // place(4q + i, lane), i < 4
         const Quad u = su[c * QUADS + q];
         int below = 4 * q;
         Real sum = start[r][c];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          sum += tile[r][place(min(4 * q + i, P - 1), lane)] * u.at[i];
+        for (int i = 0; i < 3; ++i) {  // the fourth ends at the target or above
+          sum += tile[r][min((4 * q + i) * 32 + (turned ^ (4 * i)), P * 32 - 1)] * u.at[i];  // beyond P, u is 0
           below += sum < target[r][c];
         }
         if (w[r] == 1.0 && !(odd[r] >> c & 1)) atomicAdd(counts + c * P + min(below, P - 1), (Count)1);
