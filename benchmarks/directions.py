@@ -1,16 +1,18 @@
-"""Fits of learned directions with the defaults: seconds on two real sets, and how they grow with the rows."""
+"""Default fits of learned directions: seconds on two real sets, how they grow with the rows, and many rows."""
 
 import time
 import warnings
 
 import numpy as np
 
+from benchmarks.agreement import compared, fitted
 from benchmarks.prediction.methods import logistic_l2
 from benchmarks.prediction.sets import make_split
 from plackett import PlackettLuceClassifier
 
 GOALS = {"segment": 10, "fishing": 4}  # seconds on two cores
 ROWS = (1000, 2000, 4000, 8000)
+MANY = (100_000, 20)
 
 
 def seconds(model, X, y):
@@ -20,6 +22,13 @@ def seconds(model, X, y):
         began = time.perf_counter()
         model.fit(X, y)
         return time.perf_counter() - began
+
+
+def simulated(n, d):
+    """A logit with squares, of four classes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, np.argmax(2 * X[:, :4] + X[:, 4:8] ** 2 + rng.gumbel(size=(n, 4)), axis=1)
 
 
 def main():
@@ -33,9 +42,15 @@ def main():
         n, d = split.X_train.shape
         rival = f"{ours / logit:.0f} times as long as logistic regression, {logit:.2f} s"
         print(f"  {name:8} {n:5} × {d:2}: {ours:5.1f} s (goal {goal}), {rival}")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(max(ROWS), 10))
-    y = np.argmax(2 * X[:, :4] + X[:, 4:8] ** 2 + rng.gumbel(size=(max(ROWS), 4)), axis=1)
+    X, y = simulated(2 * max(ROWS), 10)
     for n in ROWS:
         took = seconds(PlackettLuceClassifier(random_state=0), X[:n], y[:n])
         print(f"  {n:6,} rows × 10, 4 classes: {took:5.1f} s, {1e6 * took / n:6.0f} µs a row")
+    half = max(ROWS)
+    difference, rhat, error, _, said = compared(X[:half], y[:half], None, X[half:])
+    print(f"  {half:6,} rows × 10, other seed: root mean square difference {difference:.4f}, R-hat up to {rhat:.2f},")
+    print(f"    Monte-Carlo error up to {error:.3f}; {said or 'no warning'}")
+    clf, took, said = fitted(*simulated(*MANY), None, 0)
+    found = clf.diagnostics_
+    print(f"  {MANY[0]:,} rows × {MANY[1]}: {took:.0f} s, R-hat up to {found.prediction_rhat:.2f},", end="")
+    print(f" Monte-Carlo error up to {found.largest_error:.3f}; {said or 'no warning'}")

@@ -9,10 +9,10 @@ from benchmarks.data import sets
 from plackett import Gibbs
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
-from plackett.inference.base import Problem
+from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.store import empty
-from plackett.posterior.diagnostics import measures
+from plackett.posterior.measures import measures
 
 GOALS = {"lenses": 20, "iris": 20, "wine": 15, "heart": 10, "pima": 5, "german": 2}
 SECONDS = {"german": 60}  # of one core in which target_ess=400 should be reached; 10 for the others
@@ -24,7 +24,7 @@ def problem(X, y, seed):
     features = ExpFeatures().fit(X)
     W, codes = features.transform(X), np.unique(y, return_inverse=True)[1]
     rows = make_engine("numba").prepare(W, codes, None, int(codes.max()) + 1)
-    return Problem(rows, W, codes, features.mirrors_, 1.0, np.random.SeedSequence(seed))
+    return Problem(rows, SeenClasses(W, codes, features.mirrors_), 1.0, np.random.SeedSequence(seed))
 
 
 def run(X, y, seed, **settings):

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.data import sets
 from benchmarks.nuts_logit import nuts_logit
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier
-from plackett.posterior.diagnostics import plain_ess
+from plackett.posterior.measures import plain_ess
 
 BURN_IN, KEPT = 5000, 5000
 TARGET = 60.0  # seconds, holmes-held on German

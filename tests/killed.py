@@ -29,7 +29,8 @@ def fit(settings, path=None):
 
 
 def save(clf, path):
-    np.savez(path, **vars(clf.posterior_), trace=clf.trace_, n_iter=clf.n_iter_)
+    kept = {name: value for name, value in vars(clf.posterior_).items() if value is not None}
+    np.savez(path, **kept, trace=clf.trace_, n_iter=clf.n_iter_)
 
 
 def begin(settings, checkpoint, result):

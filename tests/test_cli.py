@@ -520,7 +520,8 @@ def test_advice_is_in_options(folder):
 
 
 def test_every_setting_that_becomes_an_option_is_one():
-    known = {name for parameter in typer.main.get_command(app).commands["fit"].params for name in parameter.opts}
+    commands = typer.main.get_command(app).commands
+    known = {name for each in ("fit", "rank") for parameter in commands[each].params for name in parameter.opts}
     assert {f"--{name.replace('_', '-')}" for name in OPTIONS} <= known
 
 

@@ -16,13 +16,14 @@ from plackett.directions import LearnedDirections
 from plackett.directions.density import density_of
 from plackett.directions.flights import _walk
 from plackett.directions.prior import size as prior_size
+from plackett.directions.stacking import mixture_on_gpu, mixture_told
 from plackett.engines import device, make_engine
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
 from plackett.features import ExpFeatures
 from plackett.inference.hmc import Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
-from plackett.posterior.directions import DirectionDraws, mean_probabilities, probabilities
+from plackett.posterior.directions import DirectionDraws, probabilities
 from plackett.priors import LogUniform, tabulate
 from plackett.settings import check_all_read
 
@@ -164,9 +165,18 @@ def test_averages_of_probabilities_are_those_of_every_draw():
     draws = DirectionDraws(rng.normal(size=(2, 7, 6, 4)), 3 * rng.normal(size=(2, 7, 3, 6)), np.ones((2, 7, 4)))
     Z = rng.normal(size=(5000, 4))
     want = probabilities(draws, Z).mean(axis=(0, 1))
-    np.testing.assert_allclose(mean_probabilities(draws, Z), want, rtol=1e-12)
     directions, log_weights = draws.directions.reshape(14, 6, 4), draws.log_weights.reshape(14, 3, 6)
     np.testing.assert_allclose(mean_votes(Z, directions, log_weights), want, rtol=1e-12)
+
+
+def test_what_a_mixture_tells_is_that_of_the_processor():
+    rng = np.random.default_rng(0)
+    mode, average = rng.dirichlet(np.full(3, 0.2), size=(2, 500))
+    mode[0], average[0] = [1, 0, 0], [0, 1, 0]
+    codes, weight = rng.integers(3, size=500), rng.gamma(1.0, size=500)
+    ours, want = mixture_on_gpu(mode, average, codes, weight, np), mixture_told(mode, average, codes, weight)
+    for w, kappa in [(0.5, 1.0), (0.01, 2.0), (1.0, 0.3)]:
+        assert ours(w, kappa) == pytest.approx(want(w, kappa), rel=1e-12)
 
 
 def test_votes_of_rare_classes_stay_positive():
@@ -248,15 +258,15 @@ def test_chains_that_sweep_together_have_the_draws_of_chains_alone():
             State(np.full((3, W.shape[1]), -np.log(3.0 * W.shape[1])), np.array([0.0, a, 0.0, 0.0])) for a in (0.5, 1)
         ]
 
-    size = (2, 15, 3, W.shape[1])
-    alone, together = ([np.empty(size), np.empty(size[:2]), np.empty(size[:2])] for _ in range(2))
+    sizes = {"log_weights": (2, 15, 3, W.shape[1]), "shape": (2, 15), "value": (2, 15)}
+    alone, together = ({name: np.empty(size) for name, size in sizes.items()} for _ in range(2))
     for c, state in enumerate(starts()):
         rng = np.random.default_rng(c)
-        sweeps_of_any_engine(rows, state, rng, target, True, *(each[c] for each in alone))
+        sweeps_of_any_engine(rows, state, rng, target, True, {name: each[c] for name, each in alone.items()})
     generators = [np.random.default_rng(c) for c in range(2)]
-    sweeps_together(SideBySide(rows), starts(), generators, target, True, *together)
-    for a, b in zip(alone, together, strict=True):
-        np.testing.assert_array_equal(a, b)
+    sweeps_together(SideBySide(rows), starts(), generators, target, True, together)
+    for name in sizes:
+        np.testing.assert_array_equal(alone[name], together[name])
 
 
 class OnTheProcessor:

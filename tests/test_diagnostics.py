@@ -8,7 +8,8 @@ import pytest
 from arviz_stats.base import array_stats
 
 from plackett import Gibbs
-from plackett.posterior.diagnostics import Diagnostics, Measures, advice, diagnose, measures, stored_diagnostics
+from plackett.posterior.diagnostics import Diagnostics, Measures, advice, agreement, diagnose, stored_diagnostics
+from plackett.posterior.measures import measures
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 
@@ -41,7 +42,9 @@ def test_a_constant_has_no_rhat_and_counts_as_independent():
     assert np.isnan(rhat[0]) and bulk[0] == 100 and tail[0] == 100
 
 
-BAD = Diagnostics(dict.fromkeys(("weights", "shape", "probability"), Measures(*np.array([1.5, 20.0, 20.0]))), 0.1)
+BAD = Diagnostics(
+    dict.fromkeys(("weights", "shape", "probability"), Measures(*np.array([1.5, 20.0, 20.0]))), 0.1, 0.1, 1.5
+)
 APART = Diagnostics({"probability": Measures(*np.array([[2.0], [5.0], [5.0]]))}, 0.1, 0.1, 2.0)
 
 
@@ -61,6 +64,34 @@ def test_advice_is_new(found, chains, draws, limits, end):
             assert before is None or float(value) >= 2 * before
     if end is not None:
         assert f"Gibbs({end}=10)" in advice(found, settings, end)
+
+
+def test_weights_that_mix_slowly_are_no_fault_of_a_fit():
+    """Predictions decide, with all features; that single weights ask for more is told, with the remedy."""
+    slow = Measures(*np.array([1.2, 30.0, 30.0]))
+    found = Diagnostics({"weights": slow, "probability": Measures(*np.array([1.02, 300.0, 300.0]))}, 0.001, 0.002, 1.02)
+    assert advice(found, Gibbs(draws=250), None) is None
+    good, words = agreement(found)
+    assert good and "converged (R-hat of probabilities up to 1.02, Monte-Carlo error up to 0.002)" in words
+    assert "single weights, with R-hat up to 1.20 and effective sample sizes from 30" in words
+    assert words.endswith("Gibbs(target_ess=400)")
+    asked = advice(found, Gibbs(draws=250, max_draws=1000, target_ess=50), "max_draws")
+    assert "largest R-hat is 1.20 (should be at most 1.01) and the smallest effective sample size is 30" in asked
+    logit = Diagnostics({"coef": slow}, 0.001, 0.02, 1.02)
+    assert "SparseLogitClassifier(target_ess=400)" in agreement(logit, "SparseLogitClassifier")[1]
+    assert agreement(logit)[0] is False and "single coefficients" in agreement(logit)[1]
+    assert agreement(stored_diagnostics(coef=slow, intercept=slow, penalty=slow))[0] is None
+    assert agreement(None)[0] is False
+
+
+def test_the_probability_that_mixes_worst_is_kept():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.3, 0.7, size=(4, 50, 5, 3))
+    x[..., 2, 1] += 0.05 * np.arange(4)[:, None]
+    found = diagnose(probability=x)
+    (title, values) = found.scalars(np.array(["a", "b", "c"]))["probability"]
+    np.testing.assert_array_equal(values, x[..., 2, 1])
+    assert title == "probability of b" and found.prediction_rhat == found.probability_rhat[2, 1]
 
 
 def test_groups_are_found_by_the_names_of_their_measures():

@@ -3,6 +3,7 @@
 import _thread
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from directions_em import em_objective, em_step
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
-from plackett.directions import LearnedDirections, stacking
+from plackett.directions import LearnedDirections, sampler, stacking
 from plackett.directions import walk as compiled
 from plackett.directions.density import density_of, log_density, make_density
 from plackett.directions.positions import unpacked
@@ -35,7 +36,7 @@ from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Chain, Run
 from plackett.inference.limits import Clock
-from plackett.posterior.directions import probabilities, sharpened
+from plackett.posterior.directions import probabilities, sharpened, shortest, varied
 from plackett.posterior.weights import normalised
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
@@ -111,7 +112,7 @@ def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkey
     for large in (0, 1 << 40):
         monkeypatch.setattr(exponential, "LARGE", large)
         runner = HamiltonianSampler(task, prior, 0, 4)
-        assert runner.compiled == (large > 0)
+        assert (runner.walk_on is not None) == (large > 0)
         chain = Chain(hmc.begin(np.zeros(size(prior, 2))), np.random.default_rng(5))
         draws = np.empty((3, size(prior, 2)))
         runner.advance(chain, True, draws, np.empty(3))
@@ -216,6 +217,52 @@ def test_intervals_hold_the_average(iris, quiet):
     assert ((upper - lower).max(axis=1) > 0.01).mean() > 0.5
     with pytest.raises(ValueError, match=r"no interval. Use inference='gibbs'\.$"):
         PlackettLuceClassifier("em", features="learned").fit(X, y).predict_interval(X)
+
+
+def test_shortest_intervals_are_the_shortest_of_all_that_hold_enough():
+    draws = np.random.default_rng(0).beta(0.5, 2.0, size=(5, 30, 2))
+    lower, upper = shortest(iter([draws[:2], draws[2:]]), 0.8)
+    for i, k in np.ndindex(5, 2):
+        ends = [(b - a, a, b) for a in draws[i, :, k] for b in draws[i, :, k] if a <= b]
+        enough = [end for end in ends if ((draws[i, :, k] >= end[1]) & (draws[i, :, k] <= end[2])).sum() >= 24]
+        assert min(enough)[1:] == (lower[i, k], upper[i, k])
+
+
+def test_intervals_are_of_draws_and_mode_as_they_are_stacked(iris, quiet):
+    X, y = iris
+    clf = PlackettLuceClassifier(SHORT, random_state=0).fit(X[50:], y[50:])
+    rows, draws = clf._rows(X[60:90]), clf.posterior_
+    apart = np.concatenate(list(draws.probabilities(rows)))
+    few = np.concatenate([block[:, -1] for block in draws._shares(rows)])
+    for weight, wanted in ((0.0, apart), (1.0, varied(few, apart))):
+        moved = replace(draws, mode_weight=weight)
+        lower, upper = shortest([sharpened(wanted, draws.power)], 0.9)
+        assert (
+            np.array(moved.interval(rows, 0.9))
+            == [np.minimum(lower, moved.predict(rows)), np.maximum(upper, moved.predict(rows))]
+        ).all()
+    constant = np.concatenate([np.full((1, 40, 2), 0.5), np.array([[[0.9, 0.1]]])], axis=1)
+    stacked = replace(draws, mode_weight=0.3, power=1.0)._stacked(constant)[0, :, 0]
+    assert sorted(stacked.round(9)) == [0.5] * 28 + [0.9] * 12
+    np.testing.assert_allclose(varied(few, apart).sum(axis=-1), 1)
+    lower, upper = draws.interval(rows, 0.9)  # two classes: one interval is the other's mirror
+    np.testing.assert_allclose(lower[:, 0], 1 - upper[:, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize(("many", "alike"), [(1, True), (5000, False)])
+def test_with_many_rows_steps_are_found_with_the_mass_of_all_chains(iris, quiet, monkeypatch, many, alike):
+    seen = []
+
+    def adapt(self, chains, states, done):
+        if done == 1:
+            seen.extend(chain.state.variance[hmc.INVERSE_MASS].copy() for chain in chains)
+        share(self, chains, states, done)
+
+    share = HamiltonianSampler.adapt
+    monkeypatch.setattr(HamiltonianSampler, "adapt", adapt)
+    monkeypatch.setattr(sampler, "MANY", many)
+    PlackettLuceClassifier(SHORT, random_state=0).fit(*iris)
+    assert (seen[0] == seen[1]).all() == alike
 
 
 def test_nothing_depends_on_threads_or_on_the_order_of_rows(iris, quiet, monkeypatch):
@@ -518,7 +565,7 @@ def test_the_default_goes_on_until_its_predictions_have_converged(iris):
     found = clf.diagnostics_
     assert found.prediction_rhat <= 1.05 and found.largest_error <= 0.01
     assert 150 + 150 <= clf.n_iter_ < 150 + 1000
-    assert "the chains agree: R-hat of probabilities up to" in repr(clf)
+    assert "predictions have converged (R-hat of probabilities up to" in repr(clf)
     assert clf.inference_.tune == 150 and clf.inference_.max_draws == 1000
 
 
@@ -527,7 +574,7 @@ def test_the_limit_of_work_is_kept_and_told():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 15)), rng.integers(4, size=80)
     with pytest.warns(
-        ConvergenceWarning, match=r"predictions have not converged .*at most 1.05.*Gibbs\(max_draws=800\)"
+        ConvergenceWarning, match=r"predictions have not converged .*at most 1.05.*Gibbs\(max_draws=800\)\.$"
     ):
         clf = PlackettLuceClassifier(Gibbs(chains=2, tune=20, max_draws=200), random_state=0).fit(X, y)
     assert clf.n_iter_ == 20 + 200 and not clf.diagnostics_.converged

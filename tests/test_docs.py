@@ -10,6 +10,7 @@ import pytest
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import plackett
+from plackett.posterior.diagnostics import STANDARD
 
 matplotlib.use("Agg")
 DOCS = Path(__file__).parent.parent / "docs"
@@ -60,7 +61,7 @@ def test_every_page_is_in_the_contents():
             assert name in trees, name
 
 
-@pytest.mark.parametrize("page", [page.name for page in PAGES])
+@pytest.mark.parametrize("page", [*(page.name for page in PAGES), "../README.md"])
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     """Blocks marked ``python``, in order; a fragment that cannot run alone is marked ``py``."""
     import matplotlib.pyplot as plt
@@ -94,3 +95,8 @@ def test_the_front_page_states_the_model_and_shows_pictures():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
     assert r"\frac{W(x)\cdot\lambda_k}" in text
     assert len(re.findall(r"```{figure} auto_examples/images/\S+\.png", text)) == 2
+
+
+def test_the_standard_of_a_run_is_stated():
+    said = " ".join((DOCS / "inference.md").read_text(encoding="utf-8").replace("> ", "").split())
+    assert STANDARD in said

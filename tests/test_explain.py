@@ -325,6 +325,19 @@ def test_indicators_of_a_text_column_are_one_line(quiet):
         assert together == pytest.approx(why["contribution"]["home"])
 
 
+@pytest.mark.parametrize("width", [3.2, 3.5, 4.4])
+def test_a_narrow_picture_of_contributions_is_whole(learned, iris, width):
+    """Nothing reaches beyond the picture, and bars have room."""
+    from plackett import plots
+
+    figure, ax = plt.subplots(figsize=(width, 3.5), layout="constrained")
+    plots.contributions(learned, iris[0].iloc[0], ax=ax)
+    figure.canvas.draw()
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= 3.5
+    assert ax.get_position().width * width > 1.2
+
+
 def test_contributions_are_drawn(learned, em, iris):
     from matplotlib.colors import to_hex
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from plackett.engines import make_engine
+from plackett.engines import exponential_situations, make_engine
+from plackett.engines.exponential_situations import log_likelihood, make_scratch
 from plackett.engines.situations import class_situations, prepare_situations
-from plackett.model.race import Weights
+from plackett.model.race import Slopes, Weights
 from plackett.responses import Choice, make_response
 from test_situations import ENGINES, OWN, RESPONSES, SHARED, problem
 
@@ -46,13 +47,14 @@ def test_gradient_by_finite_differences(name, kind):
 
 @pytest.mark.parametrize("kind", [SHARED, OWN])
 @pytest.mark.parametrize("name", RESPONSES)
-def test_compiled_equals_reference(name, kind):
+def test_compiled_equals_reference(name, kind, monkeypatch):
     found = []
-    for engine in ENGINES:
+    for engine, tile, block in (("numpy", 64, 1 << 13), ("numba", 64, 1 << 13), ("numba", 5, 17), ("numba", 1, 1)):
+        monkeypatch.setattr(exponential_situations, "TILE", tile)
+        monkeypatch.setattr(exponential_situations, "BLOCK", block)
         rows, _, _, beta, log_weights = directions(name, kind, engine)
-        for cuts in ([0, 60], [0, 1, 17, 30, 60]):
-            rows.cuts = cuts
-            found.append(rows.gradient(beta, log_weights))
+        found.append(rows.gradient(beta, log_weights))
+    assert len(rows.covariates.blocks) == len(rows.covariates.tile_row) > 50
     for other in found[1:]:
         assert other.value == pytest.approx(found[0].value, rel=1e-12)
         np.testing.assert_allclose(other.directions, found[0].directions, rtol=1e-10, atol=1e-10)
@@ -79,14 +81,50 @@ def test_far_scores_stay_finite(name, engine):
     assert np.isfinite(found.value) and np.isfinite(found.directions).all() and np.isfinite(found.log_weights).all()
 
 
-def test_number_of_threads_changes_nothing():
-    rows, _, _, beta, log_weights = directions("ranking", OWN, T=8000)
+@pytest.mark.parametrize("kind", [SHARED, OWN])
+def test_number_of_threads_changes_nothing(kind, monkeypatch):
+    monkeypatch.setattr(exponential_situations, "BLOCK", 1 << 10)
+    rows, _, _, beta, log_weights = directions("ranking", kind, T=8000)
     found = []
     for n_threads in (1, 2, 7):
-        rows.set_threads(n_threads)
+        monkeypatch.setattr(exponential_situations, "cores", lambda n_threads=n_threads: n_threads)
+        monkeypatch.setattr(exponential_situations, "LARGE", 1 << 60 if n_threads == 1 else 1)
         found.append(rows.gradient(beta, log_weights))
-    assert len(rows.cuts) > 3
+    assert len(rows.covariates.blocks) > 3
+    assert rows.covariates.dense == (kind == SHARED)
+    scratch = make_scratch(rows.covariates, M, D, len(log_weights))  # as a chain runs it, all blocks in a row
+    value = log_likelihood(rows.covariates, 0, len(rows.covariates.blocks) - 1, beta, log_weights, scratch)
+    found.append(Slopes(value, scratch.directions, scratch.log_weights))
     for other in found[1:]:
         assert other.value == found[0].value
         np.testing.assert_array_equal(other.directions, found[0].directions)
         np.testing.assert_array_equal(other.log_weights, found[0].log_weights)
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_rows_that_situations_share(name):
+    """A few rows for all entries, in any order: one tile, and sums of many entries."""
+    found = []
+    for engine in ENGINES:
+        features, situations, theta = problem(name, OWN)
+        rng = np.random.default_rng(6)
+        X, row = rng.normal(size=(9, D)), rng.integers(9, size=len(situations.row))
+        beta, log_weights = rng.normal(size=(M, D)), rng.normal(size=(len(theta), M))
+        rows = prepare_situations(X, situations._replace(row=row), make_response(name), len(theta), engine)
+        found.append(rows.gradient(beta, log_weights))
+    assert len(rows.covariates.tile_row) == 2
+    assert found[1].value == pytest.approx(found[0].value, rel=1e-12)
+    np.testing.assert_allclose(found[1].directions, found[0].directions, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found[1].log_weights, found[0].log_weights, rtol=1e-10, atol=1e-10)
+
+
+def test_a_response_from_outside_takes_the_pass_of_the_reference():
+    class Own(Choice):
+        def expect_block(self, *_):
+            raise AssertionError("the reference uses `expect`")
+
+    features, situations, theta = problem("choice", OWN)
+    rows = prepare_situations(features, situations, Own(), len(theta))
+    beta, log_weights = np.ones((M, features.shape[1])), np.ones((len(theta), M))
+    expected = prepare_situations(features, situations, Choice(), len(theta), "numpy").gradient(beta, log_weights)
+    assert rows.gradient(beta, log_weights).value == expected.value

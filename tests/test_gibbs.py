@@ -33,6 +33,7 @@ from plackett.priors import Gamma, LogUniform, as_prior, tabulate
 from plackett.simulate import prior_weights, race
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
+NAMES = ("log_weights", "shape", "value")  # of what a sweep leaves
 
 
 def worst_difference(a, b):
@@ -125,7 +126,7 @@ def test_compiled_sweeps_equal_the_readable_ones(iris):
         if fast:
             sweeps(fast_rows.panels, state, rng, target, make_room(fast_rows.panels, 3), True, *out)
         else:
-            sweeps_of_any_engine(rows, state, rng, target, True, *out)
+            sweeps_of_any_engine(rows, state, rng, target, True, dict(zip(NAMES, out, strict=True)))
         outcomes.append(out)
     for quick, readable in zip(*outcomes, strict=True):
         np.testing.assert_allclose(quick, readable, rtol=1e-8)
@@ -281,8 +282,25 @@ def test_tiny_shape_and_wide_data_stay_finite(quiet):
 
 
 def test_unconverged_chains_are_reported(iris):
-    with pytest.warns(UserWarning, match=r"(R-hat|effective sample size).*Gibbs\(draws="):
+    with pytest.warns(UserWarning, match=r"^predictions have not converged .*Gibbs\(draws=240\), or leave draws out"):
         PlackettLuceClassifier(Gibbs(draws=60, tune=10, moves="none"), random_state=0, features="exp").fit(*iris)
+
+
+def test_the_default_goes_on_until_predictions_have_converged(iris):
+    """As with learned directions: the first draws are those of a run of so many, and the limit is kept and told."""
+    short = {"tune": 20, "chains": 2, "moves": "none"}
+    first = PlackettLuceClassifier(Gibbs(**short, draws=1000), random_state=0, features="exp")
+    with pytest.warns(UserWarning, match="predictions have not converged"):
+        first.fit(*iris)
+    longer = PlackettLuceClassifier(Gibbs(**short, max_draws=1250), random_state=0, features="exp")
+    with pytest.warns(UserWarning, match=r"^Gibbs\(max_draws=1250\) ended the run after 1,250 .*Gibbs\(max_draws=5000"):
+        longer.fit(*iris)
+    np.testing.assert_array_equal(longer.posterior_.log_weights[:, :1000], first.posterior_.log_weights)
+    assert longer.n_iter_ == 20 + 1250 and not longer.diagnostics_.converged
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        default = PlackettLuceClassifier(Gibbs(tune=500), random_state=0, features="exp").fit(*iris)
+    assert default.diagnostics_.converged and 1000 <= default.n_iter_ - 500 < 10_000
 
 
 def test_interruption_keeps_the_draws(wine):

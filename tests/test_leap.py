@@ -10,7 +10,7 @@ from geweke import double, geweke_move, laws_of
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import Gibbs
-from plackett.inference.base import Problem
+from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.leap import law_constants, leap, log_mixture, propose, total_weights
@@ -204,7 +204,9 @@ def test_leaps_and_parts_are_accepted_on_real_data(iris):
     maker = ExpFeatures().fit(X)
     W, codes = maker.transform(X), np.unique(y, return_inverse=True)[1]
     rows = make_engine("numba").prepare(W, codes, None, 3)
-    run = WeightRun(Gibbs(draws=1), Problem(rows, W, codes, maker.mirrors_, 1.0, np.random.SeedSequence(0)), None)
+    run = WeightRun(
+        Gibbs(draws=1), Problem(rows, SeenClasses(W, codes, maker.mirrors_), 1.0, np.random.SeedSequence(0)), None
+    )
     run.go()
     runs, gains = (np.sum([getattr(chain, name) for chain in run.chains], axis=0) for name in ("runs", "gains"))
     assert (gains[LEAP:] > 0.1 * runs[LEAP:]).all() and (runs[LEAP:] > 100).all()

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plackett import SparseLogitClassifier, datasets, load
-from plackett.posterior.diagnostics import plain_ess
+from plackett.posterior.measures import plain_ess
 
 SAMPLERS = ["holmes-held", "polya-gamma"]
 SHORT = {"draws": 40, "tune": 40, "chains": 2, "random_state": 0}

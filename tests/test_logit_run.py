@@ -185,6 +185,18 @@ def test_a_missed_target_warns_and_the_draws_are_thinned():
     np.testing.assert_array_equal(model.trace_, plain.trace_[:, ::16])
 
 
+def test_the_default_goes_on_until_predictions_have_converged():
+    """At least 1,000 draws, as ever; the limit is kept and told."""
+    model = SparseLogitClassifier("polya-gamma", penalty=1.0, tune=100, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)
+    assert model.diagnostics_.converged and model.n_iter_ == 1100
+    assert model._settings()["draws"] == 1000 and model._settings()["max_draws"] == 10_000 and model.draws is None
+    with pytest.warns(ConvergenceWarning, match=r"^SparseLogitClassifier\(max_draws=5\) ended .*\(max_draws=20\), or "):
+        assert SparseLogitClassifier(tune=2, chains=2, max_draws=5, random_state=0).fit(X, y).n_iter_ == 7
+
+
 def test_a_fit_out_of_time_keeps_what_it_has():
     settings = SMALL | {"draws": 2_000_000}
     with pytest.warns(ConvergenceWarning, match=r"effective .*Try SparseLogitClassifier\(max_seconds=2\), or sampler="):

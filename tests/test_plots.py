@@ -11,7 +11,16 @@ from sklearn.calibration import calibration_curve
 from sklearn.datasets import load_iris
 from sklearn.metrics import roc_auc_score
 
-from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, plots, regularization_path
+from plackett import (
+    Gibbs,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    SparseLogitClassifier,
+    Variational,
+    plots,
+    regularization_path,
+)
 from plackett.explain import win_probabilities
 from plackett.plots.prediction import poisson_binomial_interval
 from plackett.plots.style import DASHES, HATCHES, MARKERS, PALETTE, REST, chain_colour, colour, marker
@@ -94,6 +103,8 @@ def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gi
         (plots.contributions, (learned, iris[0].iloc[0])),
         (plots.effect, (learned, iris[0], 0)),
     ]
+    ranker = PlackettLuceRanker("em", 1.5).fit(None, Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"]]))
+    calls += [(function, (ranker,)) for function in (plots.worth, plots.rank_distribution, plots.prob_better)]
     calls.append((plots.path, (regularization_path(*iris, shapes=[1.0, 0.5]),)))
     assert {function.__name__ for function, _ in calls} == set(plots.__all__)
     for function, arguments in calls:
@@ -166,7 +177,8 @@ def test_learned_directions(learned, iris):
     assert [text.get_text() for text in ax.get_yticklabels()] == list(table.index)
     ends = [path.vertices[:, 0].tolist() for path in ax.collections[0].get_paths()]
     np.testing.assert_allclose(ends, table[["lower", "upper"]])
-    assert plots.trace(learned).get_title() == plots.rank(learned).get_title() == "log-posterior"
+    assert plots.trace(learned).get_title() == plots.rank(learned).get_title()
+    assert plots.trace(learned).get_title().startswith("probability of ")
     assert len(plots.probabilities(learned, iris[0].iloc[0]).collections) == 1
     for refused in (plots.weights, lambda clf: plots.race(clf, iris[0].iloc[0])):
         with pytest.raises(ValueError, match="no identity"):
@@ -356,7 +368,7 @@ def test_only_chains_have_traces(em):
 
 
 def test_a_quantity_must_exist(gibbs):
-    with pytest.raises(ValueError, match="'shape', 'log-likelihood' or"):
+    with pytest.raises(ValueError, match="'shape', 'log-likelihood', 'probability' or"):
         plots.rank(gibbs, "sahpe")
     with pytest.raises(ValueError, match="got"):
         plots.trace(gibbs, ("versicolor", "nothing"))

@@ -11,7 +11,7 @@ from plackett import Gibbs, PlackettLuceClassifier
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
-from plackett.inference.base import Problem
+from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.store import empty
 from plackett.inference.sweeps import Target
 from plackett.posterior.weights import normalised
@@ -74,7 +74,7 @@ def ranks(n_sets, K, prior, seed):
         theta = normalised(prior_weights(K, W.shape[1], a, rng=rng))
         codes = race(W, theta, rng=rng).winner
         rows = make_engine("numba").prepare(W, codes, None, K)
-        problem = Problem(rows, W, codes, maker.mirrors_, 1.0, np.random.SeedSequence([seed, s]))
+        problem = Problem(rows, SeenClasses(W, codes, maker.mirrors_), 1.0, np.random.SeedSequence([seed, s]))
         sampler = chains.ExchangeSampler(problem, target, 5.0)
         chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
         half = TUNE // 2

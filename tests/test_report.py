@@ -16,9 +16,10 @@ from sklearn.metrics import confusion_matrix, log_loss
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.explain import explain
 from plackett.output.html import text
-from plackett.posterior.diagnostics import Diagnostics, Measures
+from plackett.posterior.diagnostics import STANDARD, Diagnostics, Measures, diagnose
 from plackett.report import write, write_report
 from plackett.report.markup import number
+from plackett.report.words import contributions
 
 BAD = '<script>alert("x")</script>'
 
@@ -142,15 +143,59 @@ def test_diagnostics_in_words(iris, tmp_path):
         clf.fit(iris[0], iris[1])
     page = report(clf, iris[0], iris[1], tmp_path)
     found, groups = clf.diagnostics_, clf.diagnostics_.groups.items()
-    assert "The fit is not good enough" in page and f"R-hat {found.worst_rhat:.2f}" in page
-    assert f"smallest effective sample size {found.smallest_ess:,.0f}" in page
+    told = f"Predictions have not converged (R-hat of probabilities up to {found.prediction_rhat:.2f}"
+    assert f'verdict bad">{told}' in page
+    assert STANDARD in page and "Drawn is the probability that mixes worst" in page
     assert "Inference: Gibbs, 2 chains of 60 draws after 60 of tuning." in page
-    assert page.count("<figure") == 7 and "The seed was 3" in page
+    assert page.count("<figure") == 11 and "The seed was 3" in page
     good = {name: Measures(1 + 0 * m.rhat, 2300 + 0 * m.ess_bulk, 2300 + 0 * m.ess_tail) for name, m in groups}
-    clf.diagnostics_ = Diagnostics(good)
-    assert "The chains agree: R-hat 1.00, smallest effective sample size 2,300" in report(
-        clf, iris[0], iris[1], tmp_path
+    clf.diagnostics_ = Diagnostics(good, 0.001, 0.002, 1.0)
+    page = report(clf, iris[0], iris[1], tmp_path)
+    assert (
+        'verdict good">Predictions have converged (R-hat of probabilities up to 1.00, Monte-Carlo error up to' in page
     )
+    assert "Drawn is the log-likelihood" in page  # of an early model file
+
+
+def test_chains_are_drawn_as_they_are_judged(iris, tmp_path):
+    """Chains far apart in a probability have an amber box beside a picture of just that probability."""
+    clf = PlackettLuceClassifier(Gibbs(draws=40, tune=20, chains=2), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf.fit(iris[0], iris[1])
+    probability = np.random.default_rng(0).uniform(0.2, 0.3, size=(2, 40, 3, 3))
+    probability[1, :, 2, 1] += 0.5
+    clf.diagnostics_ = diagnose(probability=probability)
+    page = report(clf, iris[0], iris[1], tmp_path)
+    assert 'verdict bad">Predictions have not converged' in page
+    assert page.count(f"probability of {clf.classes_[1]}</text>") == 2
+    name, values = clf.posterior_.quantities(clf).scalars["probability"]
+    np.testing.assert_array_equal(values, probability[:, :, 2, 1])
+
+
+def test_effects_and_reasons_are_those_of_the_model(page, clf, iris):
+    found = clf.effects(iris[0])
+    rows = Tables(page).tables["Average marginal effects"][1:]
+    assert [row[:2] for row in rows] == found[["feature", "class"]].astype(str).values.tolist()
+    for row, values in zip(rows, found[["effect", "lower", "upper", "positive"]].to_numpy(), strict=True):
+        assert row[2:] == [number(value) for value in values]
+    assert page.count('<figure id="effect') == 4
+    p = clf.predict_proba(iris[2])
+    i = np.argmin((p * np.log(p)).sum(axis=1))
+    why, said = explain(clf, iris[2].iloc[i]), clf.classes_[p[i].argmax()]
+    first = why[why["class"] == said].iloc[0]
+    assert f"<h3>Why {said}? Row {iris[2].index[i]}</h3>" in page
+    assert f"For {said}, of probability {p[i].max():.2f}, win {first.feature} ({first.probability:.2f})" in page
+
+
+def test_contributions_are_told_in_words():
+    why = pd.DataFrame({"feature": ["a", "b", "c"], "value": [1.23456, "x", 0.0], "contribution": [2.0, -1.5, 0.0]})
+    why.attrs["class"] = "yes"
+    assert contributions(why) == (
+        "Predicted is yes; for it speaks a = 1.235 (+2.00); against it speaks b = x (-1.50). "
+        "Numbers in brackets add up to log-odds."
+    )
+    assert contributions(why[2:]) == "No column moves this prediction."
 
 
 def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
@@ -295,6 +340,7 @@ def test_two_classes_arrays_and_many_columns(tmp_path):
     y = (X[:, 0] > 0) * 1
     page = report(PlackettLuceClassifier("em", shape=0.8, features="exp").fit(X, y), X, y, tmp_path)
     assert "The first 200 of 201 columns are listed." in page
+    assert "There are 201 columns, whose effects would take long" in page and "Average marginal effects" not in page
 
 
 def test_a_failed_write_leaves_the_old_report(clf, iris, tmp_path, monkeypatch):

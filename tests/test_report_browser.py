@@ -108,7 +108,7 @@ def test_names_do_not_run(opened):
 def test_every_figure_is_visible(opened, width, scheme):
     page = opened(width, scheme)
     figures = page.find_elements(By.CSS_SELECTOR, "figure svg")
-    assert len(figures) == 7 == len(page.find_elements(By.TAG_NAME, "figure"))
+    assert len(figures) == 11 == len(page.find_elements(By.TAG_NAME, "figure"))
     ink = page.execute_script("return getComputedStyle(document.documentElement).color")
     for drawing in figures:
         box = drawing.rect

@@ -23,7 +23,7 @@ TAILED = EXP | {"prior": GIG(0.5, 0.1)}
 TWO = {"features": LearnedDirections(components=2), "random_state": 0}
 
 # Where it is tried, the part it belongs to, the setting, another value, and what comes of it: a change, or these words.
-CHANGES = None
+CHANGES, GIVES_UP = None, "where a run gives up that goes on by itself, and"
 CASES = [
     # the classifier
     (EXP, Gibbs(**SHORT), "model", "shape", 0.5, CHANGES),
@@ -120,16 +120,10 @@ CASES = [
     (EXP, Gibbs(**SHORT), "inference", "moves", "none", CHANGES),
     (EXP, Gibbs(**SHORT), "inference", "shape_prior", Gamma(2, 200), CHANGES),
     (EXP, Gibbs(**SHORT, **TARGET), "inference", "max_draws", 50, CHANGES),
-    (EXP, Gibbs(**SHORT, **TARGET), "inference", "target_ess", None, r"Gibbs\(target_ess=...\) gives up"),
+    (EXP, Gibbs(**SHORT, **TARGET), "inference", "target_ess", None, GIVES_UP),
     (EXP, Gibbs(**SHORT), "inference", "move_budget", 0.1, CHANGES),
-    (
-        EXP,
-        Gibbs(**SHORT),
-        "inference",
-        "max_draws",
-        50,
-        r"Gibbs\(max_draws=50\) .*where Gibbs\(target_ess=...\) gives up",
-    ),
+    (EXP, Gibbs(tune=20, chains=2, max_draws=40), "inference", "max_draws", 50, CHANGES),
+    (EXP, Gibbs(**SHORT), "inference", "max_draws", 50, rf"Gibbs\(max_draws=50\) .*{GIVES_UP} Gibbs\(draws=20\)"),
     (EXP | {"shape": 0.5}, Gibbs(**SHORT), "inference", "shape_prior", Gamma(2, 20), "shape='learn'"),
     (EXP, Gibbs(**SHORT, moves="none"), "inference", "move_budget", 1.0, r"no moves with Gibbs\(moves='none'\)"),
     (EXP | {"engine": "numpy"}, Gibbs(**SHORT), "inference", "move_budget", 1.0, "no moves"),
@@ -146,8 +140,9 @@ CASES = [
     (LEARNED, Gibbs(**SHORT), "inference", "tune", 30, CHANGES),
     (LEARNED, Gibbs(**SHORT), "inference", "chains", 3, CHANGES),
     (LEARNED, Gibbs(**SHORT, **TARGET), "inference", "max_draws", 50, CHANGES),
-    (LEARNED, Gibbs(**SHORT, **TARGET), "inference", "target_ess", None, r"Gibbs\(target_ess=...\) gives up"),
-    (LEARNED, Gibbs(**SHORT), "inference", "max_draws", 50, r"Gibbs\(target_ess=...\) gives up"),
+    (LEARNED, Gibbs(**SHORT, **TARGET), "inference", "target_ess", None, GIVES_UP),
+    (LEARNED, Gibbs(**SHORT), "inference", "max_draws", 50, GIVES_UP),
+    (LEARNED, Gibbs(tune=20, chains=2, max_draws=40), "inference", "max_draws", 50, CHANGES),
     (LEARNED, Gibbs(**SHORT), "inference", "moves", "none", r"Gibbs\(moves='none'\) would be ignored.*features='exp'"),
     (LEARNED, Gibbs(**SHORT), "inference", "moves", "exchange", "would be ignored"),
     (LEARNED, Gibbs(**SHORT), "inference", "shape_prior", Gamma(1, 10), "would be ignored"),
@@ -188,13 +183,9 @@ CASES = [
             ({}, "moves", "none", CHANGES),
             ({}, "random_state", 1, CHANGES),
             (TARGET, "max_draws", 50, CHANGES),
-            (TARGET, "target_ess", None, r"where SparseLogitClassifier\(target_ess=...\) gives up"),
-            (
-                {},
-                "max_draws",
-                50,
-                r"\(max_draws=50\) .*where SparseLogitClassifier\(target_ess=...\) gives up",
-            ),
+            (TARGET, "target_ess", None, GIVES_UP),
+            ({"draws": None, "max_draws": 40}, "max_draws", 50, CHANGES),
+            ({}, "max_draws", 50, rf"\(max_draws=50\) .*{GIVES_UP} SparseLogitClassifier\(draws=20\)"),
             ({"penalty": 1.0}, "penalty_prior", (3.0, 1.0), "for penalty='learn', and penalty=1 is given"),
             ({"penalize_intercept": True}, "intercept_scale", 1.0, "penalize_intercept=False"),
         ]

@@ -150,15 +150,17 @@ def test_repr(table, gibbs, logit):
 
 def test_verdicts(gibbs):
     rng = np.random.default_rng(0)
-    clf = clone(gibbs)
+    clf, apart = clone(gibbs), np.arange(4)[:, None, None, None] * np.arange(3)[:, None]
     for weights, words in (
-        (rng.normal(size=(4, 500, 3, 5)), "the chains agree: R-hat 1.00, smallest effective sample size 1,"),
-        (rng.normal(size=(4, 500, 3, 5)) + np.arange(4)[:, None, None, None], "the chains have not mixed"),
+        (rng.normal(size=(4, 500, 3, 5)), "predictions have converged (R-hat of probabilities up to 1.00, Monte"),
+        (rng.normal(size=(4, 500, 3, 5)) + apart, "predictions have not converged (R-hat of probabilities up to"),
     ):
         clf.posterior_ = Draws(weights, rng.gamma(1.0, size=(4, 500)))
         clf.diagnostics_ = diagnose_weights(clf.posterior_, True, np.ones((1, 5)))
         clf.trace_, clf.weights_, clf.n_iter_ = np.zeros((4, 500)), clf.posterior_.weights, 2100
-        assert words in verdict(clf) and "Gibbs, 4 chains of 500 draws (of 2,000) after 100 of tuning" in verdict(clf)
+        assert words in verdict(clf)
+        assert "Gibbs, 4 chains of 500 draws, thinned from 2,000, after 100 of tuning" in verdict(clf)
+        assert ("to read single weights, with R-hat up to" in verdict(clf)) == ("not" in words)
 
 
 def test_numbers_that_were_left_open_are_told(table):
@@ -175,10 +177,11 @@ def test_numbers_that_were_left_open_are_told(table):
 def test_diagnostics_are_told_in_a_line_or_two(gibbs, logit):
     for found in (gibbs.diagnostics_, logit.diagnostics_, logit.diagnostics_.coef):
         words = repr(found)
-        assert len(words.splitlines()) <= 2 and max(map(len, words.splitlines())) <= 100
+        assert len(words.splitlines()) <= 3 and max(map(len, words.splitlines())) <= 100
     for clf in (gibbs, logit):
         found = clf.diagnostics_
         assert f"worst R-hat {found.worst_rhat:.2f}" in repr(found)
+        assert f"predictions have {'' if found.converged else 'not '}converged: R-hat up to " in repr(found)
         assert f"smallest effective sample size {found.smallest_ess:,.0f}" in repr(found)
 
 

@@ -97,3 +97,14 @@ def test_multiply_add_rounds_once():
     x = 1 + 2.0**-30
     assert x * x - (1 + 2.0**-29) == 0.0
     assert less_than_square(np.full(8, x), np.full(8, -(1 + 2.0**-29))) == 8 * 2.0**-60
+
+
+def test_an_entry_is_spread_over_all_lanes():
+    @jit
+    def kernel(a, index, out):
+        v.store(out, 0, v.spread_at(a, index))
+
+    for dtype, width in ((np.float64, 8), (np.float32, 16)):
+        a, out = np.arange(12, dtype=dtype).reshape(3, 4), np.empty(width, dtype)
+        kernel(a, 7, out)
+        assert (out == 7).all()

@@ -28,6 +28,7 @@ from plackett.report.words import model as model_in_words
 from plackett.simulate import race
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
+NAMES = ("log_weights", "shape", "value")  # of what a sweep leaves
 PRIORS = [GIG(2.0, 0.1, 1.0), GIG(0.5, 1e-3, 2.0), GIG(-0.5, 0.05, 1.0)]
 priors = pytest.mark.parametrize("prior", PRIORS, ids=["above 1", "below 1", "negative"])
 
@@ -391,7 +392,7 @@ def test_compiled_sweeps_equal_the_readable_ones(iris):
         if fast:
             sweeps(fast_rows.panels, state, rng, target(PRIOR), make_room(fast_rows.panels, 3), True, *out)
         else:
-            sweeps_of_any_engine(rows, state, rng, target(PRIOR), True, *out)
+            sweeps_of_any_engine(rows, state, rng, target(PRIOR), True, dict(zip(NAMES, out, strict=True)))
         outcomes.append(out)
     for quick, readable in zip(*outcomes, strict=True):
         np.testing.assert_allclose(quick, readable, rtol=1e-8)

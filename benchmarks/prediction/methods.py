@@ -184,3 +184,4 @@ OURS = {
 }
 METHODS = {**OURS, **RIVALS}
 LARGEST = {"gaussian-process": 600}  # rows for training: the cost grows with their cube
+WIDEST = {"catboost-tuned": 1000}  # columns: a thousand trees for each depth and fold take minutes

@@ -52,10 +52,13 @@ def cells(sets, methods):
 
 def too_large(name, method):
     """Whether a method is not meant for a set of that size."""
-    from benchmarks.prediction.methods import LARGEST
-    from benchmarks.prediction.sets import training_rows
+    from benchmarks.prediction.methods import LARGEST, WIDEST
+    from benchmarks.prediction.sets import training_shape
 
-    return method in LARGEST and training_rows(name) > LARGEST[method]
+    if method not in LARGEST and method not in WIDEST:
+        return False
+    rows, columns = training_shape(name)
+    return rows > LARGEST.get(method, rows) or columns > WIDEST.get(method, columns)
 
 
 def path_of(results, name, split, method):

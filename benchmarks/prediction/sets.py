@@ -85,6 +85,6 @@ def make_folds(X, y, groups, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 @cache
-def training_rows(name: str) -> int:
-    """Rows in the training part of the first split."""
-    return len(make_split(name, 0).y_train)
+def training_shape(name: str) -> tuple[int, int]:
+    """Rows and columns of the training part of the first split."""
+    return make_split(name, 0).X_train.shape

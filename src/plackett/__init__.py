@@ -1,4 +1,4 @@
-"""Bayesian Plackett–Luce regression (Archambeau & Caron, UAI 2012) as a scikit-learn classifier.
+"""Bayesian Plackett–Luce models of classes (Archambeau & Caron, UAI 2012), rankings and choices for scikit-learn.
 
 What is exported is imported when it is first asked for: the command line has to be there, to hear Ctrl-C, before that.
 """
@@ -7,17 +7,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plackett.chooser import PlackettLuceChooser
     from plackett.classifier import PlackettLuceClassifier
+    from plackett.data.choices import ChoiceSets
+    from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
     from plackett.inference import EM, Gibbs, Variational
     from plackett.inference.path import regularization_path
     from plackett.logit import SparseLogitClassifier
     from plackett.output.modelfile import load
+    from plackett.ranker import PlackettLuceRanker
 
 __all__ = [
     "EM",
+    "ChoiceSets",
     "Gibbs",
+    "PlackettLuceChooser",
     "PlackettLuceClassifier",
+    "PlackettLuceRanker",
+    "Rankings",
     "SparseLogitClassifier",
     "TableEncoder",
     "Variational",
@@ -27,9 +35,13 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
+    "ChoiceSets": "data.choices",
     "EM": "inference",
     "Gibbs": "inference",
+    "PlackettLuceChooser": "chooser",
     "PlackettLuceClassifier": "classifier",
+    "PlackettLuceRanker": "ranker",
+    "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
     "Variational": "inference",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
@@ -26,32 +25,29 @@ from plackett.data.validation import (
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.learning import LENGTH, SHAPE
+from plackett.directions.learning import SHAPE
 from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.estimator import Classifier, pandas_for
 from plackett.features import ExpFeatures
-from plackett.features.mapped import feature_names, fit_features, in_order, transform
+from plackett.features.mapped import fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem
+from plackett.inference.base import Fit, Problem, SeenClasses
 from plackett.inference.folds import cross_validated_losses
-from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
+from plackett.race_model import RaceModel
 from plackett.settings import check_all_read, check_all_read_of_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
-NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
 FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
-FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 
 
-class PlackettLuceClassifier(Classifier):
+class PlackettLuceClassifier(RaceModel, Classifier):
     """Bayesian Plackett–Luce regression: Pr(Y=k|x) = W(x)·λ_k / Σ_l W(x)·λ_l.
 
     The features W are non-negative, the weights λ non-negative and sparse with a Gam(a, b) prior.
@@ -133,7 +129,6 @@ class PlackettLuceClassifier(Classifier):
     """
 
     posterior_: RacePosterior
-    inference_: EM | Variational | Gibbs
 
     def __init__(
         self,
@@ -196,7 +191,9 @@ class PlackettLuceClassifier(Classifier):
                 fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
             else:
                 fit = self._learn_weights(features, inference, X, codes, weight, shape)
-        self._keep(classes, inference, fit)
+        self.classes_ = classes
+        self._keep(inference, fit)
+        self.weights_ = fit.posterior.weights
         return self
 
     def _checked_parts(self, groups: Any) -> tuple[Any, EM | Variational | Gibbs, float | None]:
@@ -244,7 +241,7 @@ class PlackettLuceClassifier(Classifier):
         W, codes = in_order(W, rows.order), codes[rows.order]
         weight = None if weight is None else weight[rows.order]
         mirrors = getattr(fitted, "mirrors_", None)
-        problem = Problem(rows, W, codes, mirrors, rate, *self._run_settings(), self._tailed(), weight)
+        problem = Problem(rows, SeenClasses(W, codes, mirrors, weight), rate, *self._run_settings(), self._tailed())
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 
@@ -262,20 +259,6 @@ class PlackettLuceClassifier(Classifier):
         all_alike(X)
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), self.engine)
         return features.learn(inference, task, SHAPE if shape is None else shape)
-
-    def _keep(self, classes: npt.NDArray[Any], inference: EM | Variational | Gibbs, fit: Fit) -> None:
-        """What the fit found, and nothing of one before."""
-        for stale in ("diagnostics_", "cv_log_loss_", "gate_shares_", "mean_relevance_", "readable_draw_", "table_"):
-            self.__dict__.pop(stale, None)
-        self.classes_ = classes
-        self.inference_ = inference
-        self.posterior_ = fit.posterior
-        self.weights_ = fit.posterior.weights
-        self.shape_ = fit.shape
-        self.trace_ = fit.trace
-        self.n_iter_ = fit.n_iter
-        for name, value in fit.extra.items():
-            setattr(self, name, value)
 
     @property
     def relevance_(self) -> pd.Series:
@@ -330,12 +313,6 @@ class PlackettLuceClassifier(Classifier):
         )
         return found.mean(axis=0), lower, upper
 
-    def _feature_names(self) -> npt.NDArray[np.object_]:
-        names = feature_names(self.features_)
-        if names is None:
-            names = [f"feature{j}" for j in range(self.weights_.shape[1])]
-        return np.asarray(names, dtype=object)
-
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
         if isinstance(self.features_, (ExpFeatures, Gates)):
@@ -345,62 +322,6 @@ class PlackettLuceClassifier(Classifier):
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.posterior_.rows(self.features_, X)
-
-    def _prior_in_words(self) -> str:
-        if isinstance(self.prior, GIG):
-            return f"prior {self.prior!r}"
-        return f"shape a = {self.shape_:.3g}{' (learned)' if self.shape == 'learn' else ''}"
-
-    def _inference_in_words(self) -> tuple[str, int]:
-        inference = self._used_inference()
-        return NAMES[type(inference)], getattr(inference, "tune", 0)
-
-    def _settings(self) -> dict[str, Any]:
-        used = self._used_inference().get_params()
-        return super()._settings() | {f"inference__{name}": value for name, value in used.items()}
-
-    def _used_inference(self) -> EM | Variational | Gibbs:
-        """`inference_`, which model files of version 1 do not have."""
-        if hasattr(self, "inference_"):
-            return self.inference_
-        inference = self._make_inference()
-        return (
-            inference.completed(**(LENGTH if self._learned() else USUAL)) if isinstance(inference, Gibbs) else inference
-        )
-
-    def _make_inference(self) -> EM | Variational | Gibbs:
-        if isinstance(self.inference, str) and self.inference in INFERENCES:
-            return INFERENCES[self.inference]()
-        if isinstance(self.inference, (EM, Variational, Gibbs)):
-            return self.inference
-        raise ValueError(
-            f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
-            f"got {self.inference!r} instead."
-        )
-
-    def _tailed(self) -> GIG | None:
-        """The prior, where it is not the Gamma."""
-        if isinstance(self.prior, GIG):
-            return self.prior.checked()
-        if self.prior != "gamma":
-            raise ValueError(f"prior must be 'gamma' or a plackett.priors.GIG, got {self.prior!r} instead.")
-        return None
-
-    def _learned(self) -> bool:
-        return isinstance(self.features, LearnedDirections) or (
-            isinstance(self.features, str) and self.features == "learned"
-        )
-
-    def _make_features(self) -> Any:
-        if isinstance(self.features, str):
-            if self.features not in FEATURES:
-                raise ValueError(
-                    f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
-                )
-            return FEATURES[self.features]()
-        if not self._learned() and not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
-            raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
-        return clone(self.features)
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
         if y is None:

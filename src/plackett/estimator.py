@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_consistent_l
 from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
 from plackett.output.summary import as_html, describe
-from plackett.posterior.base import Codes, Posterior
+from plackett.posterior.base import Codes, Posterior, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +62,14 @@ class Model(BaseEstimator):
         """Seed, whether to show progress, and whether the user chose the seed."""
         words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
+
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        """What has weights, in a word, and their labels: classes or items."""
+        raise NotImplementedError
+
+    def _largest(self, n: int) -> tuple[str, Table]:
+        """What matters most: its name, and the first rows of the summary."""
+        return self.posterior_.largest(self, n)
 
     def _covariates(self) -> npt.NDArray[np.object_]:
         return np.asarray(_check_feature_names_in(self), dtype=object)
@@ -192,7 +200,7 @@ class Classifier(ClassifierMixin, Model):
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
-        """Equal-tailed credible intervals of the class probabilities.
+        """Credible intervals of the class probabilities: equal-tailed, of learned directions the shortest.
 
         Parameters
         ----------
@@ -259,6 +267,9 @@ class Classifier(ClassifierMixin, Model):
         pandas, prob = pandas_for("effects"), check_prob(prob)
         found = average_effects(self, X)
         return pandas.DataFrame(found.table(self.classes_, prob, self.posterior_.no_interval is not None))
+
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        return "class", self.classes_
 
     def _observed(self, X: Any, y: Any) -> tuple[Any, Codes]:
         labels = column_or_1d(y)

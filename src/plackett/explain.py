@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.choices import ChoiceSets
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.posterior.base import refuse
@@ -65,10 +66,10 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier or SparseLogitClassifier
+    classifier : PlackettLuceClassifier, SparseLogitClassifier or PlackettLuceChooser
         A fitted model.
     row : Series, dict, data frame or sparse matrix of one row, (d,) array or text
-        The row to explain.
+        The row to explain; for a chooser, `ChoiceSets` of one situation.
     prob : float
         Probability of the intervals.
 
@@ -85,6 +86,9 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
         Of fixed features, ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x) that this competitor wins for
         this team, the largest first; the probabilities sum to 1. Of sparse features those are listed that are not zero
         in this row. With draws to judge by (not EM) also ``lower`` and ``upper``.
+
+        Of a chooser the same for one situation: contributions to the log-odds of the predicted alternative, each ``of``
+        an alternative's attribute or of a "person" column; or who wins, by ``alternative`` and feature.
 
     Notes
     -----
@@ -123,6 +127,8 @@ def one_row(row: Any) -> Any:
     """A table of one row, or an error that says what came instead."""
     if isinstance(row, str):
         return [row]
+    if isinstance(row, ChoiceSets):
+        return row
     if sparse.issparse(row) and row.ndim == 2 and row.shape[0] == 1:
         return row
     if isinstance(row, dict):

@@ -20,22 +20,77 @@ def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
             raise ValueError(f"{type(settings).__name__}({name}={value!r}) would be ignored: {why}")
 
 
-def check_target(settings: Any, open_ended: bool = False) -> None:
-    """Refuse the limit of a target that a run of chains does not have."""
-    if settings.target_ess is None and not open_ended:
+def check_target(settings: Any) -> None:
+    """Refuse the limit of a run of chains that does not go on by itself."""
+    if settings.target_ess is None and settings.draws is not None:
         name = type(settings).__name__
-        why = f"it is where {name}(target_ess=...) gives up. Give that too, or {name}(draws=...)."
+        why = (
+            f"it is where a run gives up that goes on by itself, and {name}(draws={settings.draws!r}) does not. Leave "
+            f"one of the two out, or give {name}(target_ess=...) too."
+        )
         refuse(settings, ("max_draws",), why)
 
 
 def check_all_read(model: Any, features: Any, inference: Any, shape: float | None) -> None:
     """Refuse what a `PlackettLuceClassifier` with these parts would not read; shape None is learned."""
     if isinstance(inference, Gibbs):
-        check_target(inference, isinstance(features, LearnedDirections) and inference.draws is None)
+        check_target(inference)
     if isinstance(features, LearnedDirections):
         _with_learned(model, features, inference)
     else:
         _with_fixed(model, inference, shape)
+
+
+def check_all_read_of_rankings(
+    model: Any, features: Any, inference: Any, shape: float | None, without: bool, grouped: bool
+) -> None:
+    """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
+    learned = isinstance(features, LearnedDirections) and not without
+    if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
+        raise ValueError(
+            "groups say which rankings to hold out together, and none are held out but for learned directions, and for "
+            "EM with shape='learn'; leave them out."
+        )
+    if without:
+        why = "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
+        refuse(model, ("features",), why)
+    if isinstance(inference, Gibbs):
+        check_target(inference)
+    if learned:
+        _with_learned(model, features, inference)
+        return
+    _without_moves(inference, "rankings")
+    if model.ties != "race":
+        why = "the scale of the weights has no effect on rankings, but with ties='race'. Leave it out."
+        if not isinstance(model.prior, GIG):
+            refuse(model, ("rate",), why)
+    _with_fixed(model, inference, shape)
+
+
+def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
+    """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
+    learned = isinstance(features, LearnedDirections)
+    if grouped and model.weights != "person" and not learned:
+        raise ValueError(
+            "groups would be ignored: they are the persons of weights='person', or situations that "
+            "features='learned' holds out together, and these weights are shared and features are fixed."
+        )
+    check_all_read(model, features, inference, shape)
+    if learned and model.weights != "alternative":
+        why = f"it is for components that others own, and with weights={model.weights!r} nobody owns one."
+        refuse(model, ("shape",), f"{why} Leave it out, or set LearnedDirections(own_shape=...).")
+    if not learned:
+        _without_moves(inference, "choices")
+
+
+def _without_moves(inference: Any, what: str) -> None:
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                f"Gibbs(moves='exchange') cannot be had with {what}: the moves go through columns of classes. Leave it "
+                "out, or use Gibbs(moves='none')."
+            )
+        refuse(inference, ("move_budget",), f"there are no moves with {what}.")
 
 
 def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:

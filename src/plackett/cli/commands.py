@@ -1,39 +1,49 @@
-"""The command line: fit, predict, report, show, reproduce."""
+"""The command line: fit, predict, report, show; rank and reproduce come from files of their own."""
 
 from __future__ import annotations
 
-import io
 import sys
-import warnings
-from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
 
-from plackett.cli.console import INTERRUPTED, Commands, check_output, note
+from plackett.cli import choices, classes, rankings
+from plackett.cli.console import Commands, check_output
+from plackett.cli.options import (
+    Chains,
+    Columns,
+    Data,
+    Decimal,
+    Draws,
+    Force,
+    Inference,
+    MaxDraws,
+    MaxIter,
+    MaxSeconds,
+    Method,
+    Model,
+    Seed,
+    Sep,
+    Shape,
+    TargetESS,
+    Tol,
+    inference_of,
+    print_table,
+    read_model,
+    read_model_of,
+    shape_of,
+)
 from plackett.paper.command import register as register_reproduce
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from plackett.data.table import Table
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Bayesian Plackett–Luce regression: sparse, probabilistic classification of tables.",
+    help="Bayesian Plackett–Luce regression: classes, choices and rankings, with probabilities.",
 )
-
-
-class Inference(StrEnum):
-    """How the weights are found."""
-
-    gibbs = "gibbs"
-    variational = "variational"
-    em = "em"
 
 
 class FeatureKind(StrEnum):
@@ -56,29 +66,50 @@ class Missing(StrEnum):
     error = "error"
 
 
-Data = Annotated[str, typer.Argument(help="Table: CSV, TSV or Parquet; - for standard input.", show_default=False)]
-Model = Annotated[str, typer.Argument(help="Model file; - for standard input.", show_default=False)]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing output file.")]
-Columns = list[str] | None
-Sep = Annotated[str | None, typer.Option(help="Character between fields, or tab, if it is not recognised.")]
-Decimal = Annotated[str | None, typer.Option(help="Decimal mark, . or , if it is not recognised.")]
+class Weights(StrEnum):
+    """Whose weights an alternative uses."""
+
+    shared = "shared"
+    alternative = "alternative"
+    person = "person"
 
 
 @app.callback()
 def plackett() -> None:
-    """Bayesian Plackett–Luce regression: sparse, probabilistic classification of tables."""
+    """Bayesian Plackett–Luce regression: classes, choices and rankings, with probabilities."""
+
+
+def _about_choices(help: str) -> Any:
+    return typer.Option(help=help, rich_help_panel="Choices: a long table, one row an alternative")
 
 
 @app.command()
 def fit(
     data: Data,
-    target: Annotated[str, typer.Option(help="Column of the classes.", show_default=False)],
     out: Annotated[str, typer.Option(help="Model file to write; - for standard output.", show_default=False)],
+    target: Annotated[str | None, typer.Option(help="Column of the classes.", show_default=False)] = None,
+    situation: Annotated[str | None, _about_choices("Column that tells which situation a row is of.")] = None,
+    alternative: Annotated[str | None, _about_choices("Column that tells which alternative a row is of.")] = None,
+    choice: Annotated[
+        str | None, _about_choices("Column that marks the chosen row by 1, or has its label in all of a situation.")
+    ] = None,
+    attributes: Annotated[
+        Columns,
+        _about_choices("Columns of the alternatives, a,b or repeated; else numbers that differ in a situation."),
+    ] = None,
+    person: Annotated[
+        Columns, _about_choices("Columns that are the same in all rows of a situation, a,b or repeated.")
+    ] = None,
+    persons: Annotated[str | None, _about_choices("Column that tells who chooses.")] = None,
+    available: Annotated[str | None, _about_choices("Column of 0 and 1: what was available.")] = None,
+    weights: Annotated[
+        Weights | None, _about_choices("Whose weights: the same for all (default), of alternatives, of persons.")
+    ] = None,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated.")] = None,
     categorical: Annotated[Columns, typer.Option(help="Column of codes, not quantities; may be repeated.")] = None,
-    missing: Annotated[Missing, typer.Option(help="Fill missing values in, or refuse them.")] = Missing.impute,
-    inference: Annotated[Inference, typer.Option(help="Draws, a fast approximation, or the mode.")] = Inference.gibbs,
-    shape: Annotated[str, typer.Option(help="Shape a of the prior: a number, the smaller the sparser.")] = "learn",
+    missing: Annotated[Missing | None, typer.Option(help="Fill missing values in (default), or refuse them.")] = None,
+    inference: Method = Inference.gibbs,
+    shape: Shape = "learn",
     features: Annotated[
         FeatureKind, typer.Option(help="Learned directions, or the paper's exp(x), exp(-x) with a weight each.")
     ] = FeatureKind.learned,
@@ -86,72 +117,63 @@ def fit(
         ClassWeight | None, typer.Option(help="Let all classes count the same, however many rows they have.")
     ] = None,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as needed, exp 1000).")] = None,
+    draws: Draws = None,
     tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 150, exp 2000).")] = None,
-    chains: Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")] = None,
-    target_ess: Annotated[
-        float | None, typer.Option(min=1, help="Go on to this effective sample size (gibbs).")
-    ] = None,
-    max_draws: Annotated[
-        int | None, typer.Option(min=1, help="Iterations at which chains that go on give up (gibbs).")
-    ] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Stop drawing after this time (gibbs).")] = None,
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Iterations at most (variational, em).")] = None,
-    tol: Annotated[float | None, typer.Option(min=0, help="Movement that counts as none (variational, em).")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    chains: Chains = None,
+    target_ess: TargetESS = None,
+    max_draws: MaxDraws = None,
+    max_seconds: MaxSeconds = None,
+    max_iter: MaxIter = None,
+    tol: Tol = None,
+    seed: Seed = 0,
     sep: Sep = None,
     decimal: Decimal = None,
     force: Force = False,
 ) -> None:
-    """Fit a model to a table and write it to a file. Ctrl-C keeps the draws made so far."""
-    import numpy as np
-
-    from plackett.classifier import PlackettLuceClassifier
-    from plackett.data.table import Table, labelled, labels, row_marks, stratified
+    """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
     from plackett.data.tablefile import read_table
-    from plackett.output.modelfile import save
-    from plackett.output.summary import describe
 
     check_output(out, force)
-    settings = {
-        "draws": draws,
-        "tune": tune,
-        "chains": chains,
-        "target_ess": target_ess,
-        "max_draws": max_draws,
-        "max_seconds": max_seconds,
-        "max_iter": max_iter,
-        "tol": tol,
+    choosing: dict[str, Any] = {
+        "situation": situation,
+        "alternative": alternative,
+        "choice": choice,
+        "available": available,
     }
-    clf = PlackettLuceClassifier(
-        _inference(inference, {name: value for name, value in settings.items() if value is not None}),
-        shape=_shape(shape),
-        features=features.value,
-        class_weight=None if class_weight is None else class_weight.value,
-        random_state=seed,
-        progress=sys.stderr.isatty(),
-    )
-    frame = labelled(read_table(data, sep, decimal), target, missing)
-    y = labels(frame, target)
-    held = stratified(y, test, seed)
-    table = Table.learn(frame[~held], target, drop or (), categorical or (), missing)
-    X = table.covariates(frame)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        clf.fit(X[~held], y[~held])
-    clf.table_ = replace(table, test=test, seen=np.sort(row_marks(X[~held], y[~held])))
-    words = [str(warning.message) for warning in caught]
+    choosing |= {"attributes": attributes, "person": person, "persons": persons}
+    options = choosing | {"weights": weights}
+    others = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
+    _check_one_kind(target, options, others, features)
+    limits = {"draws": draws, "tune": tune, "chains": chains, "target_ess": target_ess, "max_draws": max_draws}
+    limits |= {"max_seconds": max_seconds, "max_iter": max_iter, "tol": tol}
+    settings: dict[str, Any] = {
+        "inference": inference_of(inference, **limits),
+        "shape": shape_of(shape),
+        "features": features.value,
+        "random_state": seed,
+        "progress": sys.stderr.isatty(),
+    }
+    frame = read_table(data, sep, decimal)
+    if target is None:
+        choices.fit(settings | {"weights": weights or Weights.shared}, frame, choosing, drop, test, out)
+    else:
+        settings["class_weight"] = class_weight
+        columns = {"drop": drop or (), "categorical": categorical or (), "missing": missing or Missing.impute}
+        classes.fit(settings, frame, target, columns, test, out)
 
-    save(clf, sys.stdout.buffer if out == "-" else out)
-    size, verdict = describe(clf)
-    lines = [_origin(clf.table_), size] if words else [_origin(clf.table_), size, verdict]
-    if held.any():
-        lines.append(f"held out, {_scores(clf, X[held], y[held])}")
-    typer.echo("\n".join(lines), err=out == "-")
-    for word in words:
-        note(word)
-    if any(word.startswith("interrupted") for word in words):
-        raise typer.Exit(INTERRUPTED)
+
+def _check_one_kind(
+    target: str | None, choosing: dict[str, Any], others: dict[str, Any], features: FeatureKind
+) -> None:
+    """Options for classes or for choices, and not both."""
+    given = [f"--{name}" for name, value in choosing.items() if value]
+    if target is not None and given:
+        raise typer.BadParameter(f"{given[0]} is for choices and --target for classes: give one or the other.")
+    if target is None and not given:
+        raise typer.BadParameter("say what to predict: --target for classes, or --situation, --alternative, --choice.")
+    wrong = None if target is not None else choices.mistake(choosing | {"features": features}, others)
+    if wrong is not None:
+        raise typer.BadParameter(wrong)
 
 
 @app.command()
@@ -167,41 +189,23 @@ def predict(
     decimal: Decimal = None,
     force: Force = False,
 ) -> None:
-    """Predict the class of each row of a table, with probabilities."""
-    import numpy as np
+    """Predict the class of each row of a table, or the choices of a long table, with probabilities."""
     import pandas as pd
 
-    from plackett.data.columns import check_column, listed
-    from plackett.data.table import labels
+    from plackett.data.columns import check_column
     from plackett.data.tablefile import check_suffix, read_table, write_table
 
     check_output(out, force)
     check_suffix(out)
-    clf, frame = _load(model, data), read_table(data, sep, decimal)
+    found = read_model_of(model, data)
+    kind = _kind(found)
+    if kind is rankings:
+        raise ValueError("worths are the same for everyone, so that there is nothing to predict: see plackett show.")
+    frame = read_table(data, sep, decimal)
     for name in keep or ():
         check_column(frame, name)
-    ends = ("",) if interval is None else ("", "_lower", "_upper")
-    made = ["predicted", *(f"p_{label}{end}" for label in clf.classes_ for end in ends)]
-    twice = [name for k, name in enumerate(made) if name in (*(keep or ()), *made[:k])]
-    if twice:
-        raise ValueError(
-            f"two columns of the output would be called {listed(map(repr, twice))}: rename the column of the table, "
-            "or leave out --keep or --interval."
-        )
-    X = clf.table_.covariates(frame)
-    probability = clf.predict_proba(X)
-    parts = [probability] if interval is None else [probability, *clf.predict_interval(X, prob=interval)]
-    columns: dict[str, Any] = {name: frame[name] for name in keep or ()}
-    columns["predicted"] = clf.classes_[np.argmax(probability, axis=1)]
-    numbers = np.char.mod("%.6g", np.stack(parts, axis=2).reshape(len(frame), -1)).astype(float)
-    columns |= dict(zip(made[1:], numbers.T, strict=True))
-    write_table(pd.DataFrame(columns), out)
-    target = clf.table_.target
-    if target in frame and frame[target].notna().all():
-        y = labels(frame, target)
-        held = clf.table_.held_out(X, y)
-        if held.any():
-            note(f"the table has the column {target!r}; {_scores(clf, X[held], y[held])}")
+    write_table(pd.DataFrame(kind.predicted(found, frame, interval, keep or [])), out)
+    kind.tell_scores(found, frame)
 
 
 @app.command()
@@ -215,27 +219,13 @@ def report(
     force: Force = False,
 ) -> None:
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
-    import pandas as pd
-
-    from plackett.data.columns import TableWarning
-    from plackett.data.table import labelled, labels
     from plackett.data.tablefile import read_table
-    from plackett.report import write_report
 
     check_output(out, force)
-    clf = _load(model, data)
-    table = clf.table_
-    frame = labelled(read_table(data, sep, decimal), table.target, table.missing)
-    X, y = table.covariates(frame), labels(frame, table.target)
-    answers, rows = pd.Series(y, index=X.index, name=table.target), frame.drop(columns=table.target)
-    held = table.held_out(X, y)
-    if not held.any():
-        note("the model was fitted to all these rows, so it errs less on them than on others; see fit --test.")
-    test = (rows[held], answers[held]) if held.any() else None
-    seen = (rows[~held], answers[~held]) if test is None or not held.all() else test
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TableWarning)  # said above, of all rows
-        write_report(clf, *seen, out, title=title, test=test)
+    found = read_model_of(model, data)
+    kind = _kind(found)
+    read = found.table_.read if kind is rankings else read_table
+    kind.report(found, read(data, sep, decimal), out, title)
 
 
 @app.command()
@@ -248,93 +238,28 @@ def show(
     force: Force = False,
 ) -> None:
     """Show what a model file holds: settings, diagnostics and the largest weights."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     from plackett.data.tablefile import check_suffix, write_table
-    from plackett.output.summary import TEXT, cells
 
     if out is not None:
         check_output(out, force)
         check_suffix(out)
-    clf = _read_model(model)
+    found = read_model(model)
     if out is not None:
-        write_table(clf.summary(), out)
+        write_table(found.summary(), out)
         return
-    typer.echo(repr(clf))
-    if hasattr(clf, "table_"):
-        typer.echo(f"  {_origin(clf.table_)}")
-    title, found = clf.posterior_.largest(clf, weights)
-    shown = cells(found)
-    grid = Grid(title=f"The {len(shown)} {title}", title_justify="left")
-    for name in found:
-        grid.add_column(Text(name), justify="left" if name in TEXT else "right")
-    for row in shown:
-        grid.add_row(*map(Text, row))
-    console = Console()
-    if not console.is_terminal:
-        console.width = 1000  # nothing to fit into
-    console.print(grid)
+    typer.echo(repr(found))
+    if hasattr(found, "table_"):
+        typer.echo(f"  {_kind(found).origin(found)}")
+    title, table = found._largest(weights)
+    print_table(f"The {len(next(iter(table.values())))} {title}", table)
 
 
-def _inference(kind: Inference, given: dict[str, Any]) -> Any:
-    """The inference with the settings that were given, if it has them."""
-    from plackett.classifier import INFERENCES
-
-    if not given:
-        return kind.value
-    for name in given:
-        owners = [owner for owner, inference in INFERENCES.items() if name in inference().get_params()]
-        if kind not in owners:
-            option = "--" + name.replace("_", "-")
-            raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
-    return INFERENCES[kind](**given)
+def _kind(model: Any) -> ModuleType:
+    """The file that knows what to do with such a model."""
+    if hasattr(model, "items_"):
+        return rankings
+    return choices if hasattr(model, "alternatives_") else classes
 
 
-def _shape(text: str) -> float | str:
-    try:
-        return text if text == "learn" else float(text)
-    except ValueError:
-        raise typer.BadParameter(f"--shape must be a positive number or 'learn', got {text!r} instead.") from None
-
-
-def _read_model(path: str) -> Any:
-    from plackett.output.modelfile import load
-
-    return load(io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path)
-
-
-def _load(model: str, data: str) -> Any:
-    """A model that knows how to read a table."""
-    if model == data == "-":
-        raise typer.BadParameter("the model and the table cannot both come from standard input.")
-    clf = _read_model(model)
-    if not hasattr(clf, "table_"):
-        raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
-    return clf
-
-
-def _origin(table: Table) -> str:
-    """What a model was fitted to, in a line."""
-    from plackett.data.columns import listed
-
-    counts = listed(f"{label} {n}" for label, n in table.counts.items())
-    held = f"; {table.test:.0%} of each class held out" if table.test else ""
-    names = listed(column.name for column in table.columns)
-    return f"{table.target} in {sum(table.counts.values())} rows ({counts}{held}) from {names}"
-
-
-def _scores(clf: Any, X: pd.DataFrame, y: Any) -> str:
-    """Error, log-loss and Brier score, beside those of always giving the shares of the training rows."""
-    from plackett.output.scores import Scores, scores, scores_of_shares
-
-    def words(found: Scores) -> str:
-        return f"error {found.error:.3f}, log-loss {found.log_loss:.3f}, Brier {found.brier:.3f}"
-
-    own = scores(clf.predict_proba(X), y, clf.classes_)
-    shares = scores_of_shares(list(clf.table_.counts.values()), y, clf.classes_)
-    return f"{len(y)} rows: {words(own)} (by class shares alone: {words(shares)})"
-
-
+app.command()(rankings.rank)
 register_reproduce(app)

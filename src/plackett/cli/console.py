@@ -18,6 +18,7 @@ MISTAKE, INTERRUPTED = 1, 130
 OPTIONS = (  # settings of the library that the command line has under the same name
     *("draws", "tune", "chains", "target_ess", "max_draws", "max_seconds", "max_iter", "tol"),
     *("inference", "shape", "features", "drop", "categorical", "missing", "sep", "decimal"),
+    *("weights", "choice", "unranked", "ties", "table"),
 )
 NAME = rf"(?:{'|'.join(OPTIONS)})\b"
 TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""

@@ -140,6 +140,18 @@ def spread(typingctx: Any, scalar: Any) -> Any:
 
 
 @intrinsic
+def spread_at(typingctx: Any, array: Any, index: Any) -> Any:
+    """The entry array.flat[index], index ≥ 0, in all lanes."""
+    kind = KINDS[array.dtype]
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return _spread(builder, kind.numbers, builder.load(builder.gep(data, [args[1]])))
+
+    return kind(array, types.intp), codegen
+
+
+@intrinsic
 def all_lanes(typingctx: Any, array: Any, scalar: Any) -> Any:
     """The same number in all lanes of the kind that `load` gives of this array."""
     kind = KINDS[array.dtype]

@@ -172,24 +172,28 @@ class Table:
 
         In a table without all of them, rows that equal some are counted in a warning.
         """
-        marks = row_marks(covariates, y)
-        order = np.argsort(marks, kind="stable")
-        ordered = marks[order]
-        copy = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
-        fitted = np.searchsorted(self.seen, ordered, side="right") - np.searchsorted(self.seen, ordered)
-        new = np.empty(len(marks), dtype=bool)
-        new[order] = copy >= fitted
-        known = int((~new).sum())
-        if known == len(self.seen):
-            return new
-        if known:
-            warnings.warn(
-                f"{known} of {len(new)} rows equal rows that the model was fitted to; on those it errs less than on "
-                "new ones.",
-                TableWarning,
-                stacklevel=2,
-            )
-        return np.ones(len(new), dtype=bool)
+        return not_fitted(row_marks(covariates, y), self.seen, "rows")
+
+
+def not_fitted(marks: npt.NDArray[np.uint32], seen: npt.NDArray[np.uint32], what: str) -> npt.NDArray[np.bool_]:
+    """Which rows are new by their checksums, beside all that were `seen` in a fit; else every row, with a warning."""
+    order = np.argsort(marks, kind="stable")
+    ordered = marks[order]
+    copy = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
+    fitted = np.searchsorted(seen, ordered, side="right") - np.searchsorted(seen, ordered)
+    new = np.empty(len(marks), dtype=bool)
+    new[order] = copy >= fitted
+    known = int((~new).sum())
+    if known == len(seen):
+        return new
+    if known:
+        warnings.warn(
+            f"{known} of {len(new)} {what} equal {what} that the model was fitted to; on those it errs less than on "
+            "new ones.",
+            TableWarning,
+            stacklevel=3,
+        )
+    return np.ones(len(new), dtype=bool)
 
 
 def labelled(frame: pd.DataFrame, target: str, missing: str = "impute") -> pd.DataFrame:

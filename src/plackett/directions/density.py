@@ -65,8 +65,8 @@ def make_density(packed: Covariates, prior: Prior) -> ChainDensity:
 def unpack(q, prior, place):
     """Fill s, β and ln λ from a position, as `directions_of` and `log_weights_of` do."""
     scale, beta, log_weights = place.scale, place.beta, place.log_weights
-    (K, M), d = log_weights.shape, len(scale)
-    v, t, log_s = K * d, (K + M) * d, (K + M) * d + K * M
+    (K, M), d, owners = log_weights.shape, len(scale), prior.owner[-1] + 1
+    v, t, log_s = owners * d, (owners + M) * d, (owners + M) * d + K * M
     shared, single = np.exp(q[log_s + d]), np.exp(q[log_s + d + 1])
     for f in range(d):
         scale[f] = np.exp(q[log_s + f])
@@ -84,13 +84,13 @@ def add_prior(q, gradient, prior, place, value, to_directions, to_log_weights):
     """Log-posterior of a position and its gradient, from the likelihood's in β and ln λ."""
     beta, log_weights, scale = place.beta, place.log_weights, place.scale
     to_shared, to_single, squares = place.to_shared, place.to_single, place.squares
-    (K, M), d = log_weights.shape, beta.shape[1]
-    v, t, s = K * d, (K + M) * d, (K + M) * d + K * M
+    (K, M), d, owners = log_weights.shape, beta.shape[1], prior.owner[-1] + 1
+    v, t, s = owners * d, (owners + M) * d, (owners + M) * d + K * M
     sigma = s + d
     shared, single = np.exp(q[sigma]), np.exp(q[sigma + 1])
     for f in range(d):
         gradient[s + f], to_shared[f], to_single[f], squares[f] = 0.0, 0.0, 0.0, 0.0
-    for k in range(K):
+    for k in range(owners):
         for f in range(d):
             gradient[k * d + f] = -q[k * d + f]
             squares[f] += q[k * d + f] * q[k * d + f]

@@ -16,8 +16,16 @@ from plackett.inference.base import Fit, check_count
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
 FEW = 20  # columns
 OWNED, MOST = 4, 128  # components of a class, and of all
+OWNED_BY_FEW = 2  # components of a class whose rows are too few to hold some out
 LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
+LEAPFROGS = 96
+WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, where covariates outnumber rows: a step costs more than it tells
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
+
+
+def lengths(wide: bool) -> dict[str, int]:
+    """Of a chain, where Gibbs leaves them open; `wide` where covariates outnumber rows."""
+    return LENGTH | ({"max_draws": WIDE["max_draws"]} if wide else {})
 
 
 def shrinkage(n_columns: int) -> float:
@@ -31,13 +39,15 @@ class LearnedDirections(BaseEstimator):
     Parameters
     ----------
     components : int, optional
-        Components that each class owns. None: 4, and with more than 32 classes fewer: 128 in all, or one each.
+        Components that each class owns. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 where rows
+        are too few to hold some out. Of rankings, those that each item owns, None: 2, or fewer; of choices, all that
+        there are, None: 6.
     own_shape : float
         Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
     covariate_spread : float
         Gibbs: deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
-    leapfrogs : int
-        Gibbs: the longest trajectory of the sampler, in steps.
+    leapfrogs : int, optional
+        Gibbs: the longest trajectory of the sampler, in steps. None: 96, and 24 where covariates outnumber rows.
 
     Examples
     --------
@@ -48,7 +58,11 @@ class LearnedDirections(BaseEstimator):
     """
 
     def __init__(
-        self, components: int | None = None, own_shape: float = 0.05, covariate_spread: float = 0.8, leapfrogs: int = 96
+        self,
+        components: int | None = None,
+        own_shape: float = 0.05,
+        covariate_spread: float = 0.8,
+        leapfrogs: int | None = None,
     ):
         self.components = components
         self.own_shape = own_shape
@@ -94,14 +108,20 @@ class LearnedDirections(BaseEstimator):
             np.array(SCALE_SPREAD),
         )
 
-    def owned(self, n_classes: int) -> int:
-        """Components of each of so many classes."""
-        return int(np.clip(MOST // n_classes, 1, OWNED)) if self.components is None else self.components
+    def owned(self, n_classes: int, few: bool = False) -> int:
+        """Components of each of so many classes; `few` where rows are too few to hold some out."""
+        usual = OWNED_BY_FEW if few else OWNED
+        return int(np.clip(MOST // n_classes, 1, usual)) if self.components is None else self.components
+
+    def longest(self, wide: bool) -> int:
+        """Steps of the longest trajectory."""
+        return self.leapfrogs or (WIDE["leapfrogs"] if wide else LEAPFROGS)
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
         if self.components is not None:
             check_count("LearnedDirections(components)", self.components)
-        check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
+        if self.leapfrogs is not None:
+            check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
         positive("LearnedDirections(own_shape)", self.own_shape)
         positive("LearnedDirections(covariate_spread)", self.covariate_spread)

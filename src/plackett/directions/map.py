@@ -19,9 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.directions.density import density_of
 from plackett.directions.learning import shrinkage
 from plackett.directions.positions import unpacked
-from plackett.directions.prior import Prior, inverse_weights, parts
-from plackett.directions.starts import start
-from plackett.directions.task import Task
+from plackett.directions.prior import Prior, inverse_weights, n_owners, parts
+from plackett.directions.task import DirectionTask, Task
 from plackett.inference.base import Fit
 from plackett.inference.em import EM
 from plackett.inference.folds import Folds, splits
@@ -43,10 +42,10 @@ def scales_for(n_columns: int) -> list[float]:
 
 
 def ascend(
-    task: Task, prior: Prior, density: Any, position: Array, scale: float, max_iter: int, tol: float
+    task: DirectionTask, prior: Prior, density: Any, position: Array, scale: float, max_iter: int, tol: float
 ) -> tuple[Array, list[float], bool]:
     """The mode at a given σ from a position, the objective of each iteration, and whether it converged."""
-    d = task.Z.shape[1]
+    d = task.n_columns
     free = len(position) - d - 2
     position = position.copy()
     position[free:] = 0.0
@@ -78,19 +77,20 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
     """Where the position is held: with one component for each class, at votes for that class alone."""
     K, M = prior.shape.shape
     held = np.zeros(len(position), dtype=bool)
-    if K == M:
-        foreign = parts(held, K, M, d)[2]
+    if K == M == n_owners(prior):
+        owners = n_owners(prior)
+        foreign = parts(held, K, M, d, owners)[2]
         foreign[:] = np.arange(K)[:, None] != prior.owner
-        parts(position, K, M, d)[2][foreign] = inverse_weights(np.array(SHUT), prior.shape[foreign])
+        parts(position, K, M, d, owners)[2][foreign] = inverse_weights(np.array(SHUT), prior.shape[foreign])
     return held
 
 
-def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
+def path(task: DirectionTask, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
     """Modes at the scales of the path."""
-    density = density_of(task.prepared(np.float64), prior, task.Z.shape[1])
-    position = start(task, prior, np.random.default_rng(0))
+    density = density_of(task.prepared(np.float64), prior, task.n_columns)
+    position = task.start(prior, np.random.default_rng(0))
     climbs = []
-    for scale in scales_for(task.Z.shape[1]):
+    for scale in scales_for(task.n_columns):
         climbs.append(ascend(task, prior, density, position, scale, max_iter, tol))
         position = climbs[-1][0]
     return climbs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.directions.prior import Prior, directions_of, log_weights_of, parts
+from plackett.directions.prior import Prior, directions_of, log_weights_of, n_owners, parts
 from plackett.model.race import Array
 from plackett.posterior.directions import DirectionDraws
 from plackett.posterior.weights import normalised
@@ -12,7 +12,12 @@ from plackett.posterior.weights import normalised
 
 def unpacked(positions: Array, prior: Prior, d: int) -> DirectionDraws:
     """Draws from positions (chain, draw, D)."""
+    beta, log_weights, scales = directions_and_weights(positions, prior, d)
+    return DirectionDraws(beta, normalised(log_weights), scales)
+
+
+def directions_and_weights(positions: Array, prior: Prior, d: int) -> tuple[Array, Array, Array]:
+    """β (…, M, d), ln λ (…, K, M) and s (…, d) of positions (…, D)."""
     K, M = prior.shape.shape
-    u, v, t, log_s, log_sigma = parts(positions, K, M, d)
-    beta = directions_of(u, v, log_s, log_sigma, prior.owner)
-    return DirectionDraws(beta, normalised(log_weights_of(t, prior.shape)), np.exp(log_s))
+    u, v, t, log_s, log_sigma = parts(positions, K, M, d, n_owners(prior))
+    return directions_of(u, v, log_s, log_sigma, prior.owner), log_weights_of(t, prior.shape), np.exp(log_s)

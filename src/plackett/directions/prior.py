@@ -6,7 +6,9 @@ Each class k owns some components; component j of class k points along
 
 a direction of the class and a deviation of the component. Where σ_1 is small the components of a class agree and the
 model is a multinomial logit; σ_1 says how far to leave it, and s_f how much covariate f matters. σ_0, σ_1 and s_f are
-log-normal. The weights are λ_kj ~ Gam(a_kj, 1), with a larger a where class k owns component j.
+log-normal. The weights are λ_kj ~ Gam(a_kj, 1), with a larger a where class k owns component j. Where alternatives
+have attributes of their own one owner may have all components, whoever's weights λ_k are: small σ_1 is then
+conditional logit.
 
 The chain walks in (u, v, t, ln s, ln σ), where all are of the order 1. With a small, ln λ has a tail e^{a ln λ} of
 length 1/a on one side and a wall on the other; ln λ = h(t) = t − (1/a − 1) ln(1 + e^{−t}) has slope 1/a there and 1
@@ -27,7 +29,7 @@ from plackett.model.race import Array
 class Prior(NamedTuple):
     """Who owns which component, shapes of the weights, and the log-normal priors of the scales."""
 
-    owner: npt.NDArray[np.int64]  # (M,) the class of each component
+    owner: npt.NDArray[np.int64]  # (M,) the class of each component, rising; none without any
     shape: Array  # (K, M) a_kj
     covariate_spread: float  # deviation of ln s_f about 0
     scale_centre: Array  # (2,) of ln σ_0, ln σ_1
@@ -40,14 +42,23 @@ PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS)
 def size(prior: Prior, n_columns: int) -> int:
     """Length of a position."""
     K, M = prior.shape.shape
-    return (K + M) * n_columns + K * M + n_columns + 2
+    return (n_owners(prior) + M) * n_columns + K * M + n_columns + 2
 
 
-def parts(q: Array, K: int, M: int, d: int) -> tuple[Array, ...]:
-    """Views of positions (…, D): u (…, K, d), v (…, M, d), t (…, K, M), ln s (…, d), ln σ (…, 2)."""
-    u, v, t, log_s, log_sigma = np.split(q, np.cumsum([K * d, M * d, K * M, d]), axis=-1)
+def n_owners(prior: Prior) -> int:
+    """Rows of u: classes that own components."""
+    return int(prior.owner[-1]) + 1
+
+
+def parts(q: Array, K: int, M: int, d: int, owners: int | None = None) -> tuple[Array, ...]:
+    """Views of positions (…, D): u (…, K, d), v (…, M, d), t (…, K, M), ln s (…, d), ln σ (…, 2).
+
+    There are as many u as owners, K if nothing is said.
+    """
+    O = K if owners is None else owners
+    u, v, t, log_s, log_sigma = np.split(q, np.cumsum([O * d, M * d, K * M, d]), axis=-1)
     size = q.shape[:-1]
-    return u.reshape(*size, K, d), v.reshape(*size, M, d), t.reshape(*size, K, M), log_s, log_sigma
+    return u.reshape(*size, O, d), v.reshape(*size, M, d), t.reshape(*size, K, M), log_s, log_sigma
 
 
 def log_weights_of(t: Array, shape: Array) -> Array:

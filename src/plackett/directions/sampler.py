@@ -6,59 +6,79 @@ from typing import Any
 
 import numpy as np
 
-from plackett.directions.learning import LENGTH
-from plackett.directions.positions import unpacked
+from plackett.directions.learning import lengths
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
-from plackett.directions.starts import start
-from plackett.directions.task import Task
+from plackett.directions.task import DirectionTask, Task
 from plackett.directions.walk import make_sampler
-from plackett.inference.base import Fit
+from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
-from plackett.inference.gibbs import USUAL, Gibbs
-from plackett.inference.hmc import begin
+from plackett.inference.gibbs import Gibbs
+from plackett.inference.hmc import begin, windows
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
-from plackett.posterior.directions import DirectionDraws, probabilities
+from plackett.posterior.diagnostics import Diagnostics, diagnose
+
+MANY = 5000  # rows or situations from which on chains find their steps with the mass of all
 
 
 class DirectionRun(Run):
     """One run of the chains, new or continued from a checkpoint."""
 
-    def __init__(self, settings: Gibbs, task: Task, prior: Prior, longest: int, clock: Clock, open_ended: bool = False):
+    def __init__(
+        self,
+        settings: Gibbs,
+        task: DirectionTask,
+        prior: Prior,
+        longest: int,
+        clock: Clock,
+        open_ended: bool = False,
+    ):
         self.task, self.prior = task, prior
         runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
-        chains = [Chain(begin(start(task, prior, rng)), rng) for rng in generators]
-        identity = (task.Z, task.codes, task.weight, *prior, longest)
-        shapes = {"position": (size(prior, task.Z.shape[1]),), "value": ()}
+        chains = [Chain(begin(task.start(prior, rng)), rng) for rng in generators]
+        identity = (*task.identity, *prior, longest)
+        shapes = {"position": (size(prior, task.n_columns),), "value": ()}
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
-    def posterior(self) -> DirectionDraws:
+    def _begin_tuning(self) -> None:
+        """With many rows chains share their mass as soon as it is renewed.
+
+        The posterior is narrow then: a step that was found with a chain's own mass can be too long for that of all,
+        and the chain would stand still.
+        """
+        super()._begin_tuning()
+        if len(self.task.weight) >= MANY:
+            self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
+
+    def posterior(self) -> Any:
         """The draws so far."""
-        return unpacked(self.draws()["position"], self.prior, self.task.Z.shape[1])
+        return self.task.unpacked(self.draws()["position"], self.prior)
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of predictive probabilities: components have no identity across chains."""
-        return diagnose(probability=probabilities(self.posterior(), self.task.Z[probed(len(self.task.Z))]))
+        return diagnose(probability=self.task.probed(self.posterior()))
 
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    open_ended = settings.draws is None and settings.target_ess is None
-    usual = LENGTH if settings.target_ess is None else LENGTH | {"max_draws": USUAL["max_draws"]}
-    settings = settings.completed(**usual)
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide))
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
-    prior = learned.prior(task.n_classes, task.Z.shape[1], shape)
-    run = DirectionRun(settings, task, prior, learned.leapfrogs, clock, open_ended)
-    draws, posterior = run.run(stacklevel=5), run.posterior()
-    fit = Fit(
+    owned = learned.owned(task.n_classes, few=held_out is None)
+    prior = learned.prior(task.n_classes, task.Z.shape[1], shape, owned)
+    run = DirectionRun(settings, task, prior, learned.longest(task.wide), clock, goes_on)
+    return drawn(run, mode, shape), task
+
+
+def drawn(run: DirectionRun, mode: tuple[Any, float, float] | None, shape: float) -> Fit:
+    """What a run leaves behind, with the mode, its weight and κ beside the draws."""
+    draws, posterior = run.run(stacklevel=6), run.posterior()
+    return Fit(
         posterior if mode is None else posterior.with_mode(*mode),
         shape=shape,
         trace=draws["value"],
-        n_iter=settings.tune + run.store.iterations,
-        extra={"diagnostics_": run.diagnose(), "inference_": settings},
+        n_iter=run.settings.tune + run.store.iterations,
+        extra={"diagnostics_": run.diagnose(), "inference_": run.settings},
     )
-    return fit, task

@@ -12,8 +12,8 @@ predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from plackett.compute.pieces import cores
 from plackett.directions.map import best_choice, held_out_modes, path, point, scales_for
-from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, size
-from plackett.directions.starts import start
-from plackett.directions.task import Task, with_scores
+from plackett.directions.task import DirectionTask, Task, with_scores
 from plackett.directions.walk import load_kernels, make_sampler
 from plackett.engines.device import gpu
 from plackett.inference.driver import Chain
@@ -35,12 +34,13 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import SMALLEST, DirectionPoint, mean_probabilities
+from plackett.posterior.directions import SMALLEST, DirectionPoint, sharpened
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
 FEWEST = 20  # rows, to hold some out
 FOLDS = {500: 10, 5000: 5, np.inf: 2}  # of fewer rows than so many
+WIDE_FOLDS = 5  # where covariates outnumber rows
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
 ITERATIONS, TOLERANCE = 300, 1e-8  # of a mode
 ROUND = 10  # iterations after which a short chain looks whether it is still wanted
@@ -54,33 +54,34 @@ class HeldOut(NamedTuple):
 
 
 def held_out_averages(
-    tasks: list[Task], prior: Prior, fold: npt.NDArray[np.intp], longest: int, tune: int, clock: Clock
+    tasks: Sequence[DirectionTask],
+    priors: Sequence[Prior],
+    fold: npt.NDArray[np.intp],
+    longest: int,
+    tune: int,
+    clock: Clock,
 ) -> list[Array]:
-    """Probabilities (n, K) of each row by short chains that have not seen its fold, for each scale of covariates."""
-    from plackett.engines.numba import cores
-
-    d = tasks[0].Z.shape[1]
-    load_kernels(tasks[0], prior)
+    """What short chains that have not seen its fold predict for each row, for each scale of covariates."""
+    load_kernels(tasks[0], priors[0])
     clock.start()
     given_up = threading.Event()
 
     def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
-        task, seen, left = tasks[which], fold != f, fold == f
-        part = replace(task, Z=task.Z[seen], codes=task.codes[seen], weight=task.weight[seen])
+        task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
         runner = make_sampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
-        chain = Chain(begin(start(part, prior, rng)), rng)
+        chain = Chain(begin(part.start(prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):
-            positions, values = np.empty((length, size(prior, d))), np.empty(length)
+            positions, values = np.empty((length, size(prior, task.n_columns))), np.empty(length)
             for i in range(0, length, ROUND):
                 if given_up.is_set():
                     raise CancelledError
                 runner.advance(chain, tuning, positions[i : i + ROUND], values[i : i + ROUND])
-        return mean_probabilities(unpacked(positions[None], prior, d), task.Z[left], task.engine)
+        return task.predicted(positions, prior, fold == f)
 
     places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
     seeds = np.random.SeedSequence(0).spawn(len(places))  # what is decided is a function of the data alone
-    found = [np.zeros((len(fold), len(prior.shape))) for _ in tasks]
+    found = [np.zeros((len(fold), task.n_predicted)) for task in tasks]
     pool = ThreadPoolExecutor(min(len(places), cores()))
     try:
         with progress_bar(tasks[0].progress, "held-out rows", len(places)) as report:
@@ -102,11 +103,11 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     if len(task.Z) < FEWEST:
         return task, None
     n_folds = next(folds for many, folds in FOLDS.items() if len(task.Z) < many)
-    fold = grouped_folds(task.Z, task.codes, task.groups, n_folds)
+    fold = grouped_folds(task.Z, task.codes, task.groups, WIDE_FOLDS if task.wide else n_folds)
     tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
     prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
-    longest = min(settings.leapfrogs, LONGEST)
-    found = held_out_averages(tasks, prior, fold, longest, min(tune, TUNE), clock)
+    longest = min(settings.longest(task.wide), LONGEST)
+    found = held_out_averages(tasks, [prior] * len(tasks), fold, longest, min(tune, TUNE), clock)
     losses = [log_losses(p, task.codes) for p in found]
     gain = losses[0] - losses[-1]
     mean = np.average(gain, weights=task.weight)
@@ -115,21 +116,39 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     return tasks[chosen], HeldOut(fold, found[chosen])
 
 
-def best_mixture(
-    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array, engine: str = "auto"
-) -> tuple[float, float]:
-    """(w, κ) from held-out probabilities (n, K)."""
-    xp: Any = gpu() if engine == "cupy" else np
-    mode, average, weight, codes = (xp.asarray(each) for each in (mode, average, weight, codes))
+def mixture_told(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array
+) -> Callable[[float, float], float]:
+    """The log-probability of all labels as a function of w and κ."""
+    rows = np.arange(len(codes))
+    return lambda w, kappa: float(weight @ np.log(sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]))
+
+
+def mixture_on_gpu(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array, xp: Any = None
+) -> Callable[[float, float], float]:
+    """The same on the GPU."""
+    xp = gpu() if xp is None else xp
+    mode, average, codes, weight = map(xp.asarray, (mode, average, codes, weight))
     rows = xp.arange(len(codes))
 
-    def loss(x: Array) -> float:
-        w, kappa = float(expit(x[0])), float(np.exp(x[1]))
-        log = kappa * xp.log(xp.maximum(w * mode + (1 - w) * average, SMALLEST))  # as `log_sharpened`
+    def told(w: float, kappa: float) -> float:
+        log = kappa * xp.log(xp.maximum(w * mode + (1 - w) * average, SMALLEST))
         log -= log.max(axis=1, keepdims=True)
-        told = log[rows, codes] - xp.log(xp.exp(log).sum(axis=1))
+        return float(weight @ (log[rows, codes] - xp.log(xp.exp(log).sum(axis=1))))
+
+    return told
+
+
+def best_mixture(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array, on_gpu: bool = False
+) -> tuple[float, float]:
+    """(w, κ) from held-out probabilities (n, K)."""
+    told = (mixture_on_gpu if on_gpu else mixture_told)(mode, average, codes, weight)
+
+    def loss(x: Array) -> float:
         prior = (CAUTION - 1) * (log_expit(x[0]) + log_expit(-x[0])) - 0.5 * (x[1] / SPREAD) ** 2
-        return -float(weight @ told) - float(prior)
+        return -float(told(expit(x[0]), np.exp(x[1])) + prior)
 
     x = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6}).x
     return float(expit(x[0])), float(np.exp(x[1]))
@@ -144,7 +163,7 @@ def stacked_mode(
     modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS, clock)
     (_, scale), _ = best_choice(modes, task)
     weight, power = best_mixture(
-        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight, task.engine
+        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight, task.flies
     )
     single = settings.prior(task.n_classes, task.Z.shape[1], shape, 1)
     position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.Z.shape[1]).index(scale)][0]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import kmeans_plusplus
 
 from plackett.directions.prior import Prior, inverse_weights, parts, size
-from plackett.directions.task import Task
 from plackett.model.race import Array
+
+if TYPE_CHECKING:
+    from plackett.directions.task import Task
 
 SCALES = 0.5  # σ_0 and σ_1 at the start
 FOREIGN = -4.0  # ln λ of a class that does not own the component

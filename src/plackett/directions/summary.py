@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.gates import Gates
-from plackett.directions.task import Task
 from plackett.model.race import Array
 
 if TYPE_CHECKING:
+    from plackett.directions.task import Task
     from plackett.posterior.directions import DirectionDraws
 
 Table = dict[str, npt.NDArray[Any]]

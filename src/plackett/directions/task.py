@@ -2,18 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from plackett.directions.density import make_density
+from plackett.directions.positions import directions_and_weights, unpacked
+from plackett.directions.prior import Prior
+from plackett.directions.starts import start
+from plackett.directions.walk import walk_on
 from plackett.engines import make_engine
 from plackett.engines.base import DirectionRows
+from plackett.engines.cupy_directions import mean_votes_on_gpu
+from plackett.engines.exponential import ExponentialRows
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
+from plackett.posterior.diagnostics import probed
+from plackett.posterior.directions import DirectionDraws, probabilities
 
 WIDE = 2500  # covariates beyond which, if rows are fewer, principal axes take their place
+
+
+class DirectionTask(Protocol):
+    """Observations, each with the weight that it counts: classes of rows, or outcomes of situations."""
+
+    @property
+    def weight(self) -> Array:
+        """How often each was seen."""
+        ...
+
+    @property
+    def seed(self) -> np.random.SeedSequence:
+        """Of the chains."""
+        ...
+
+    @property
+    def progress(self) -> bool:
+        """Whether to show bars."""
+        ...
+
+    @property
+    def n_columns(self) -> int:
+        """d."""
+        ...
+
+    @property
+    def n_predicted(self) -> int:
+        """Numbers that predict an observation."""
+        ...
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """All that must be the same for a checkpoint to be continued, besides prior and settings."""
+        ...
+
+    @property
+    def flies(self) -> bool:
+        """Whether one pass over the rows of the engine serves several chains."""
+        ...
+
+    def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
+        """The observations as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
+        ...
+
+    def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
+        """What advances a chain on prepared rows without Python; None where threads had better share the rows."""
+        ...
+
+    def part(self, some: npt.NDArray[Any]) -> Self:
+        """The same with some of the observations."""
+        ...
+
+    def start(self, prior: Prior, rng: np.random.Generator) -> Array:
+        """A position for a chain or a climb to begin with."""
+        ...
+
+    def unpacked(self, positions: Array, prior: Prior) -> Any:
+        """Draws from positions (chain, draw, D)."""
+        ...
+
+    def probed(self, draws: Any) -> Array:
+        """Probabilities (chain, draw, observation, …) of some observations, by which chains are compared."""
+        ...
+
+    def predicted(self, positions: Array, prior: Prior, some: npt.NDArray[Any]) -> Array:
+        """What positions (draw, D) say on average of some observations: (n, n_predicted)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -38,13 +116,66 @@ class Task:
     engine: str = "auto"
 
     @property
+    def wide(self) -> bool:
+        """Whether covariates outnumber rows."""
+        return self.Z.shape[1] > len(self.Z)
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return int(self.codes.max()) + 1
 
+    @property
+    def n_columns(self) -> int:
+        """d."""
+        return self.Z.shape[1]
+
+    @property
+    def n_predicted(self) -> int:
+        """A probability for each class."""
+        return self.n_classes
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """All that the posterior depends on, besides the prior."""
+        return self.Z, self.codes, self.weight
+
+    @property
+    def flies(self) -> bool:
+        """On a GPU."""
+        return self.engine == "cupy"
+
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
         return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
+
+    def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
+        """Chains side by side, unless rows are many or the engine has other plans."""
+        if not isinstance(rows, ExponentialRows) or rows.large(len(prior.owner)):
+            return None
+        return lambda *how: walk_on(make_density(rows.packed, prior), *how)
+
+    def part(self, some: npt.NDArray[Any]) -> Task:
+        """The same with some of the rows."""
+        return replace(self, Z=self.Z[some], codes=self.codes[some], weight=self.weight[some])
+
+    def start(self, prior: Prior, rng: np.random.Generator) -> Array:
+        """Sub-classes of each class."""
+        return start(self, prior, rng)
+
+    def unpacked(self, positions: Array, prior: Prior) -> DirectionDraws:
+        """Draws from positions (chain, draw, D)."""
+        return unpacked(positions, prior, self.n_columns)
+
+    def probed(self, draws: DirectionDraws) -> Array:
+        """Class probabilities of some rows."""
+        return probabilities(draws, self.Z[probed(len(self.Z))])
+
+    def predicted(self, positions: Array, prior: Prior, some: npt.NDArray[Any]) -> Array:
+        """Class probabilities (n, K)."""
+        if self.flies:
+            return mean_votes_on_gpu(self.Z[some], *directions_and_weights(positions, prior, self.n_columns)[:2])
+        return probabilities(self.unpacked(positions[None], prior), self.Z[some]).mean(axis=(0, 1))
 
 
 def make_task(

@@ -2,61 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
-from plackett.directions.density import density_of, log_density, make_density
+from plackett.directions.density import density_of, log_density
 from plackett.directions.prior import Prior, size
-from plackett.directions.task import Task
-from plackett.engines.exponential import ExponentialRows
 from plackett.inference import hmc
 from plackett.inference.driver import Chain
 from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
 from plackett.inference.store import Portion
 from plackett.model.race import Array
 
+if TYPE_CHECKING:
+    from plackett.directions.task import DirectionTask
 
-@jit
-def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
-    """`plackett.inference.hmc.walk_on` around the compiled density, without Python."""
-    D = len(walk.position)
-    flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
-    value = log_density(walk.position, flight.gradient, density)
-    for t in range(len(draws)):
-        step, old_value = step_of(walk, tuning), value
-        energy = launch(walk, flight, value, rng)
-        for _ in range(1 + int(rng.random() * longest)):
-            leap(walk, flight, step)
-            value = log_density(walk.position, flight.gradient, density)
-            if not value > old_value - TOO_FAR:
-                break
-            push(flight, step)
-        if not land(walk, flight, energy, value, rng, ends, tuning):
-            value = old_value
-        values[t] = value
-        for i in range(D):
-            draws[t, i] = walk.position[i]
+
+def walking(log_density: Callable[..., float]) -> Any:
+    """`plackett.inference.hmc.walk_on` around a compiled density, without Python."""
+
+    @jit
+    def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
+        D = len(walk.position)
+        flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
+        value = log_density(walk.position, flight.gradient, density)
+        for t in range(len(draws)):
+            step, old_value = step_of(walk, tuning), value
+            energy = launch(walk, flight, value, rng)
+            for _ in range(1 + int(rng.random() * longest)):
+                leap(walk, flight, step)
+                value = log_density(walk.position, flight.gradient, density)
+                if not value > old_value - TOO_FAR:
+                    break
+                push(flight, step)
+            if not land(walk, flight, energy, value, rng, ends, tuning):
+                value = old_value
+            values[t] = value
+            for i in range(D):
+                draws[t, i] = walk.position[i]
+
+    return walk_on
+
+
+walk_on = walking(log_density)
 
 
 class HamiltonianSampler:
     """Advances chains, whose states are a `Walk`, on the posterior of the directions."""
 
-    def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
+    def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
-        self.n_columns, self.ends = task.Z.shape[1], hmc.windows(tune)
-        self.compiled = isinstance(self.rows, ExponentialRows) and not self.rows.large(len(prior.owner))
-        self.workers = cores() if self.compiled else 1
+        self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
+        self.walk_on = task.compiled_walk(self.rows, prior)
+        self.workers = 1 if self.walk_on is None else cores()
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
         how = chain.state, chain.rng, self.ends, self.longest, tuning, position, value
-        if self.compiled:
-            walk_on(make_density(self.rows.packed, self.prior), *how)  # type: ignore[attr-defined]
-        else:
+        if self.walk_on is None:
             hmc.walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
+        else:
+            self.walk_on(*how)
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
         """Chains share their mass: what one has learned of a coordinate holds for the others."""
@@ -82,14 +91,14 @@ class FlyingTogether(HamiltonianSampler):
         self.advance_together([chain], tuning, position[None], value[None])
 
 
-def make_sampler(task: Task, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:
+def make_sampler(task: DirectionTask, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:
     """For the rows of the task's engine."""
-    kind = FlyingTogether if task.engine == "cupy" else HamiltonianSampler
+    kind = FlyingTogether if task.flies else HamiltonianSampler
     return kind(task, prior, tune, longest)
 
 
-def load_kernels(task: Task, prior: Prior) -> None:
+def load_kernels(task: DirectionTask, prior: Prior) -> None:
     """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
-    D = size(prior, task.Z.shape[1])
+    D = size(prior, task.n_columns)
     runner = make_sampler(task, prior, 0, 1)
     runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))

@@ -48,6 +48,7 @@ class Rows(Protocol):
     n_classes: int
     n_features: int
     order: npt.NDArray[np.intp]  # which of the rows that came is where
+    absolute: bool  # whether they know the scale Λ of the weights, as race ties do
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure, E-step of (10) and (18)."""
@@ -55,6 +56,35 @@ class Rows(Protocol):
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure, (11) and (12); a function of the weights and the key alone."""
+        ...
+
+
+class SituationRows(Rows, Protocol):
+    """Situations as an engine holds them."""
+
+    n_seen: float  # situations, each as often as it was seen
+
+    @property
+    def features(self) -> Features:
+        """The rows of W that are used, in the order of the situations."""
+        ...
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The arrays that say what was seen."""
+        ...
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        ...
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        ...
+
+    def value(self, weights: Weights) -> float:
+        """The log-likelihood."""
         ...
 
 

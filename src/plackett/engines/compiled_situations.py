@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 
 import numpy as np
 
-from plackett.compute.blas import one_blas_thread
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import dot
 from plackett.engines.base import Features
 from plackett.engines.draws import begin, share_out
-from plackett.engines.situations import FAINT, KEY_OF_WINS, TINY, NumpySituations, Situations
+from plackett.engines.exponential_situations import Covariates, gradient, pack
+from plackett.engines.situations import KEY_OF_WINS, TINY, NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses.base import Response
 
@@ -83,44 +84,6 @@ def _scatter_draws(W, situations, first, last, key, arrivals, own, arrived, at_r
             share_out(arrivals[i], W[r], own[g], arrived[i], stream, wins[g])
 
 
-@jit
-def _exponential_rates(score, place, situations, first, last, log_weights, absolute, share, rates):
-    """ρ_ej, and r_e relative to the largest of its situation unless rates are absolute; x_e·β in score[place]."""
-    start, M = situations.outcomes.start, score.shape[1]
-    base = start[first]
-    for t in range(first, last):
-        top = 0.0 if absolute else -np.inf
-        for e in range(start[t], start[t + 1]):
-            i, peak, whole = e - base, -np.inf, 0.0
-            for j in range(M):
-                share[i, j] = score[place[i], j] + log_weights[situations.group[e], j]
-                peak = max(peak, share[i, j])
-            for j in range(M):
-                share[i, j] = math.exp(share[i, j] - peak)
-                whole += share[i, j]
-            for j in range(M):
-                share[i, j] /= whole
-            rates[i] = peak + math.log(whole)
-            if not absolute:
-                top = max(top, rates[i])
-        for e in range(start[t], start[t + 1]):
-            rates[e - base] = math.exp(max(rates[e - base] - top, FAINT))
-
-
-@jit
-def _pull(place, situations, first, last, arrivals, rates, at_risk, share, pull, to_weights):
-    """Add c (n_e − r_e s_e) ρ_ej to the pull on the row of x, and to the gradient in ln λ."""
-    start, M = situations.outcomes.start, share.shape[1]
-    for t in range(first, last):
-        count = situations.outcomes.counts[t]
-        for e in range(start[t], start[t + 1]):
-            i, g = e - start[first], situations.group[e]
-            slope = count * (arrivals[i] - rates[i] * at_risk[i])
-            for j in range(M):
-                pull[place[i], j] += slope * share[i, j]
-                to_weights[g, j] += slope * share[i, j]
-
-
 class CompiledSituations(NumpySituations):
     """The same passes compiled, blocks shared out to threads."""
 
@@ -179,24 +142,16 @@ class CompiledSituations(NumpySituations):
         values[self.order] = self._pass(weights, None, scatter=False)[0]
         return values
 
+    @cached_property
+    def covariates(self) -> Covariates | None:
+        """The features as covariates x of exp(x·β); None where a compiled pass does not know the response."""
+        return pack(self.features.astype(np.float64), *self.situations, self.n_classes, self.response)
+
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
-        (K, M), d = log_weights.shape, beta.shape[1]
-        values = np.empty(self.n_rows)
+        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
 
-        def work(block: int) -> Slopes:
-            first, last = self.cuts[block], self.cuts[block + 1]
-            low, high = self.outcomes.start[[first, last]]
-            used, place = np.unique(self.row[low:high], return_inverse=True)
-            x, rates, arrivals, at_risk = self.features[used], *np.empty((3, high - low))
-            share, pull, to_weights = np.empty((high - low, M)), np.zeros((len(used), M)), np.zeros((K, M))
-            where = (place, self.situations, first, last)
-            _exponential_rates(x @ beta.T, *where, log_weights, self.response.absolute, share, rates)
-            self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
-            _pull(*where, arrivals, rates, at_risk, share, pull, to_weights)
-            return Slopes(0.0, pull.T @ x, to_weights)
-
-        with one_blas_thread():
-            parts = list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
-        found = sum(parts, Slopes.none(M, d, K))
-        return Slopes(self._total(values), found.directions, found.log_weights)
+        With a response from outside this package it is that of the reference.
+        """
+        if self.covariates is None:
+            return super().gradient(beta, log_weights)
+        return gradient(self.covariates, beta, log_weights)

@@ -117,6 +117,8 @@ class CupyRows:
         Which of the rows that came is where.
     """
 
+    absolute = False
+
     def __init__(
         self, tiles: Any, counts: npt.NDArray[np.intp], sample_weight: Array | None, order: npt.NDArray[np.intp]
     ):

@@ -348,6 +348,8 @@ def _climb(values, q, half, own, target, z, below, lanes):
 class PanelRows:
     """Packed rows with their passes; large data are shared out to threads block by block."""
 
+    absolute = False
+
     def __init__(self, panels: Panels, n_classes: int, order: npt.NDArray[np.intp]):
         self.panels, self.order = panels, order
         self.n_classes = n_classes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ class NumpyRows:
     sample_weight: Array
     n_classes: int
     order: npt.NDArray[np.intp]
+    absolute: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_features = self.features.shape

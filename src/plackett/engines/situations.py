@@ -18,7 +18,7 @@ on the order that came.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, check_counts, runs
 from plackett.engines.draws import mixed, share_out, stream_of
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
-from plackett.responses.base import Outcomes, Response, Whole, checked
+from plackett.responses.base import Outcomes, Response, Whole, checked, in_order, places_of
 
 FAINT, TINY = -600.0, 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
@@ -58,20 +58,17 @@ def class_situations(codes: npt.NDArray[np.integer], n_classes: int, weight: Arr
     return Situations(outcomes, group.ravel(), np.repeat(np.arange(len(codes)), n_classes))
 
 
-def _places(outcomes: Outcomes) -> Whole:
-    """The number of the bucket of each entry, rising through all situations; what is left is a bucket too."""
-    new = np.zeros(outcomes.start[-1] + 1, dtype=np.int64)
-    before = np.append(0, np.cumsum(outcomes.sizes))
-    situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.bucket_start))
-    first = outcomes.start[situation] + before[:-1] - before[outcomes.bucket_start[situation]]
-    new[outcomes.start] = new[first] = new[first + outcomes.sizes] = 1
-    return np.cumsum(new[:-1])
-
-
-def _in_order(of: Whole, start: Whole) -> Whole:
-    """The places from start[t] to start[t + 1] for each t of `of`, one after the other."""
-    length = np.diff(start)[of]
-    return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
+def part_of(situations: Situations, some: Whole) -> Situations:
+    """The situations with these numbers, in this order; rows of W keep their numbers."""
+    (start, bucket_start, sizes, count), group, row = situations
+    entries = in_order(some, start)
+    outcomes = Outcomes(
+        np.append(0, np.cumsum(np.diff(start)[some])),
+        np.append(0, np.cumsum(np.diff(bucket_start)[some])),
+        sizes[in_order(some, bucket_start)],
+        count[some],
+    )
+    return Situations(outcomes, group[entries], row[entries])
 
 
 def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
@@ -80,27 +77,22 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
     Situations are ordered by a digest of whole numbers, which no rounding touches; entries that share a bucket by
     their group and the digest of their features. Equal ones are interchangeable.
     """
-    (start, bucket_start, sizes, count), group, row = situations
+    (start, bucket_start, _, count), group, row = situations
     digest = np.empty(features.shape[0], dtype=np.uint64)
     by_feature = mixed(np.arange(1, features.shape[1] + 1, dtype=np.uint64) * np.uint64(STEP))
     for place, W in runs(features):
         bits = (np.asarray(W, dtype=np.float64) + 0.0).view(np.uint64)
         digest[place] = mixed(bits * by_feature).sum(axis=1)
-    places = _places(situations.outcomes)
+    places = places_of(situations.outcomes)
     ordinal = places - places[start[np.repeat(np.arange(len(count)), np.diff(start))]]
     parts = mixed(digest[row] + ordinal.astype(np.uint64) * np.uint64(STEP))
     parts = mixed(parts + group.astype(np.uint64) * np.uint64(MIX_1))
     whole = np.add.reduceat(parts, start[:-1]) + np.diff(bucket_start).astype(np.uint64) * np.uint64(MIX_2)
     order = np.lexsort((count, whole))
-    entries = np.lexsort((digest[row], group, places))[_in_order(order, start)]
+    entries = np.lexsort((digest[row], group, places))[in_order(order, start)]
     used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
     by_use = np.argsort(first_use)
-    outcomes = Outcomes(
-        np.append(0, np.cumsum(np.diff(start)[order])),
-        np.append(0, np.cumsum(np.diff(bucket_start)[order])),
-        sizes[_in_order(order, bucket_start)],
-        count[order],
-    )
+    outcomes = part_of(situations, order).outcomes
     return Situations(outcomes, group[entries], np.argsort(by_use)[renumbered]), order, used[by_use]
 
 
@@ -114,6 +106,20 @@ class NumpySituations:
         self.features = np.ascontiguousarray(features[used])
         self.response, self.n_classes = response, n_groups
         self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
+        self.absolute, self.n_seen = response.absolute, float(self.outcomes.counts.sum())
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The arrays that say what was seen, and what it means."""
+        return self.features, *self.outcomes, self.group, self.row, type(self.response).__name__
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        return len(self.group) * self.n_features
+
+    def set_threads(self, n_threads: int) -> None:
+        """There is one thread."""
 
     def _factors(self, weights: Weights) -> tuple[Array, Array, Array, float]:
         """V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors that they leave to rates.

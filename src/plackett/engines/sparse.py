@@ -200,6 +200,8 @@ def gather(rows, pairs, sums, expected, first, last, wins, exposure):
 class SparseRows:
     """Rows with their passes; large data are shared out to threads, by blocks of rows and by columns."""
 
+    absolute = False
+
     def __init__(self, features: Any, codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int):
         self.order, _ = canonical_order(features, codes, sample_weight)
         self.n_rows, self.n_features = features.shape

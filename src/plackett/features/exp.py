@@ -106,18 +106,23 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Scaled rows of W, the largest entry of each 1."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        Z = standardise(X, self.mean_, self.scale_)
-        terms, dtype = self._terms(), np.dtype(getattr(self, "dtype_", self.dtype))  # early model files have no dtype_
-        exponents = np.empty((len(X), len(terms)))
-        for column, (scale, plus, minus) in enumerate(terms):
-            exponents[:, column] = scale * (_sum(Z, plus) - _sum(Z, minus))
+        exponents, dtype = self.exponents(X), np.dtype(getattr(self, "dtype_", self.dtype))  # not in early model files
         exponents -= exponents.max(axis=1, keepdims=True)
         if self.dtype == "auto" and exponents.min() < FLOOR[dtype]:
             dtype = np.dtype(np.float64)
         np.maximum(exponents, FLOOR[dtype], out=exponents)
         return np.exp(exponents, out=exponents).astype(dtype, copy=False)
+
+    def exponents(self, X: Any) -> Array:
+        """ln W as the formulas say, before anything is divided out: rows can be compared."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        Z = standardise(X, self.mean_, self.scale_)
+        terms = self._terms()
+        exponents = np.empty((len(X), len(terms)))
+        for column, (scale, plus, minus) in enumerate(terms):
+            exponents[:, column] = scale * (_sum(Z, plus) - _sum(Z, minus))
+        return exponents
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Names that read like the formula, in terms of the standardised columns."""

@@ -29,10 +29,10 @@ def fit_features(features: Any, X: Any, y: Any, sample_weight: Array | None) -> 
     return features.fit(X, y)
 
 
-def feature_names(features: Any) -> Any:
-    """Names of a fitted map's output, or None where it has none."""
+def feature_names(features: Any, columns: Any = None) -> Any:
+    """Names of a fitted map's output, in terms of those of its columns if given, or None where it has none."""
     try:
-        return features.get_feature_names_out()
+        return features.get_feature_names_out(columns)
     except (AttributeError, ValueError):
         return None
 

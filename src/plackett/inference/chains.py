@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.engines.numba import PanelRows, cores
-from plackett.inference.base import Problem
+from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.driver import Chain
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.memory import learn, nothing
@@ -23,7 +23,6 @@ from plackett.model.weights import Gam, WeightPrior
 
 LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
 CANDIDATES, TEMPER = 50, 0.1  # of a start: prior draws, and the power of the likelihood
-PROBED = 2000  # rows that it sees
 
 
 Begin = Callable[[np.random.Generator], State]
@@ -43,23 +42,16 @@ class WeightChain(Chain):
 
 def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
     """A dispersed state: one of fifty prior draws, chosen by a tenth power of its likelihood."""
-    K = problem.rows.n_classes
-    n = len(problem.codes)
-    some = rng.choice(n, PROBED, replace=False) if n > PROBED else np.arange(n)
-    W, codes = problem.features[some], problem.codes[some]
-    weight = np.ones(len(some)) if problem.sample_weight is None else problem.sample_weight[some]
-    weight = weight * min(1.0, PROBED / weight.sum())
-    found = []
+    rows, log_likelihood, found = problem.rows, problem.seen.trial(rng), []
     for _ in range(CANDIDATES):
         a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape
         prior: WeightPrior = Gam(float(np.clip(a, lower, upper))) if problem.tailed is None else problem.tailed
-        log_weights = prior.draw(rng, (K, W.shape[1]))
-        log_mass = logsumexp(log_weights)
+        log_weights = prior.draw(rng, (rows.n_classes, rows.n_features))
+        log_mass = float(logsumexp(log_weights))
         log_weights -= log_mass
-        scores = W @ np.exp(log_weights).T
-        own = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
-        mass = 0.0 if prior.scale_free else float(log_mass)
-        found.append((a, mass, log_weights, float((weight * np.log(np.maximum(own, 1e-300))).sum())))
+        if prior.scale_free:
+            log_mass = log_mass - float(np.log(problem.rate)) if rows.absolute else 0.0
+        found.append((a, log_mass, log_weights, log_likelihood(log_weights, log_mass)))
     power = TEMPER * np.array([f[-1] for f in found])
     a, mass, log_weights, _ = found[rng.choice(CANDIDATES, p=np.exp(power - logsumexp(power)))]
     return State(np.ascontiguousarray(log_weights), np.array([mass, a, 0.0, 0.0]))
@@ -74,18 +66,24 @@ def start(
 
 
 class PaperSampler:
-    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn; under a GIG weights and Λ are drawn from it."""
+    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn; under a GIG weights and Λ are drawn from it.
+
+    Where the rows know the scale, Λ is that of the weights drawn.
+    """
 
     def __init__(self, problem: Problem, target: Target):
-        self.rows, self.target = problem.rows, target
+        self.rows, self.target, self.shape_steps = problem.rows, target, problem.shape_steps
         small = isinstance(self.rows, PanelRows) and self.rows.panels.values.size < LARGE
         self.panels: Any = self.rows.panels if small else None  # type: ignore[attr-defined]
-        self.workers = cores() if small else 1
+        self.workers = cores() if small or problem.side_by_side else 1
 
-    def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:
+    def advance(
+        self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array, **more: Array
+    ) -> None:
         """Compiled throughout, or around the pass of any engine."""
         if self.panels is None:
-            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, log_weights, shape, value)
+            draws = {"log_weights": log_weights, "shape": shape, "value": value, **more}
+            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, self.shape_steps)
         else:
             room = make_room(self.panels, self.rows.n_classes)
             sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, log_weights, shape, value)
@@ -99,12 +97,10 @@ class SweepsTogether(PaperSampler):
 
     rows: Any
 
-    def advance_together(
-        self, chains: list[WeightChain], tuning: bool, log_weights: Array, shape: Array, value: Array
-    ) -> None:
+    def advance_together(self, chains: list[WeightChain], tuning: bool, **draws: Array) -> None:
         """Fill the arrays (chain, draw, …)."""
         states, generators = [chain.state for chain in chains], [chain.rng for chain in chains]
-        sweeps_together(self.rows, states, generators, self.target, tuning, log_weights, shape, value)
+        sweeps_together(self.rows, states, generators, self.target, tuning, draws)
 
 
 def paper_sampler(problem: Problem, target: Target) -> PaperSampler:
@@ -118,12 +114,13 @@ class ExchangeSampler:
 
     def __init__(self, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
         assert isinstance(problem.rows, PanelRows)
-        K = problem.rows.n_classes
+        assert isinstance(problem.seen, SeenClasses)
+        K, seen = problem.rows.n_classes, problem.seen
         self.panels = problem.rows.panels
-        self.columns = lay_out(problem.features, problem.codes, K, problem.mirrors, problem.sample_weight)
+        self.columns = lay_out(seen.features, seen.codes, K, seen.mirrors, seen.sample_weight)
         self.target, self.budget, self.n_classes, self.begin = target, budget, K, begin
         self.plan = first_plan(self.columns, K)
-        self.laws = nothing(problem.features.shape[1])
+        self.laws = nothing(seen.features.shape[1])
         self.workers = cores()
 
     def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:

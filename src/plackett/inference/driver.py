@@ -19,7 +19,7 @@ from plackett.inference.limits import Clock, Interruption
 from plackett.inference.store import Portion, Shapes, Store, empty, part
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
-from plackett.posterior.diagnostics import advice
+from plackett.posterior.diagnostics import READ_RHAT, advice
 
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
 BEGINNINGS = 8  # of every chain in the first half of tuning
@@ -115,10 +115,23 @@ class Run(ABC):
             self.found = (self.store.iterations, self.measure())
         return self.found[1]
 
+    def measure_predictions(self) -> Any:
+        """Whether predictions have `converged`, asked again and again while an open-ended run goes on."""
+        return self.diagnose()
+
+    def remedies(self) -> str:
+        """What may help besides a longer run."""
+        return ""
+
     def advice(self, end: str | None) -> str | None:
         """What to say to the user of a run that went to its end or to a limit; None where it is good enough."""
         limit = "max_draws" if self.goes_on and end is None else end
-        return advice(self.diagnose(), self.settings, limit)
+        words = advice(self.diagnose(), self.settings, limit, self.remedies())
+        if words is None or limit is None:
+            return words
+        ended = f"{type(self.settings).__name__}({limit}={getattr(self.settings, limit)})"
+        thinned = f", of which one in {self.store.thin} was kept" if self.store.thin > 1 else ""
+        return f"{ended} ended the run after {self.store.iterations:,} iterations of each chain{thinned}: {words}"
 
     def run(self, stacklevel: int) -> Portion:
         """The draws, with a warning, of the caller's `stacklevel`, where they are not all, or not good enough."""
@@ -204,7 +217,8 @@ class Run(ABC):
 
     def kept(self) -> str:
         """What to say after an interruption."""
-        return f"interrupted: the {self.store.count} draws of each chain made so far were kept."
+        thinned = f" (one in {self.store.thin} of {self.store.iterations:,})" if self.store.thin > 1 else ""
+        return f"interrupted: the {self.store.count} draws of each chain made so far were kept{thinned}."
 
     def _to_next_check(self) -> int:
         """Iterations until the draws are looked at again."""
@@ -226,10 +240,11 @@ class Run(ABC):
 
     def enough(self) -> bool:
         """Whether every effective sample size has reached the target and the chains agree, or predictions converged."""
-        found, target = self.diagnose(), self.settings.target_ess
+        target = self.settings.target_ess
+        found = self.measure_predictions() if target is None else self.diagnose()
         if found is None or target is None:
             return found is not None and bool(found.converged)
-        return bool(found.smallest_ess >= target and found.worst_rhat <= 1.01)
+        return bool(found.smallest_ess >= target and found.worst_rhat <= READ_RHAT)
 
     def _load_kernels(self) -> None:
         """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
@@ -318,7 +333,7 @@ class Run(ABC):
             if store.thin < thin:
                 name = type(self.settings).__name__
                 raise CheckpointError(
-                    f"{path} holds one draw in {thin} only, from a run with {name}(target_ess=...) and fewer draws, "
+                    f"{path} holds one draw in {thin} only, from a run that went on and kept fewer draws, "
                     f"and {name}(draws={self.settings.draws}) needs more of them. Ask for fewer, or give another path."
                 )
             n = min(left, store.room())

@@ -4,6 +4,7 @@ The likelihood does not know the scale Λ, and λ̄ ~ Dirichlet(a) independently
 ln p(Y|λ̄) + (a−1) Σ_active ln λ̄, which is bounded between two prunings for every a > 0. Its M-step is (10)
 with the rate b replaced by the multiplier of Σ λ̄ = 1; for a > 1 the two have the same fixed point, at
 Λ = Kp(a−1)/b. A prior with a tail knows the scale and leaves no weight at zero: there EM climbs ln p(Y|λ) + ln p(λ).
+So it does where the rows know the scale, as race ties do, with (10) as it stands.
 """
 
 from __future__ import annotations
@@ -58,6 +59,18 @@ def normalise(x: Array) -> Array:
     return shifted
 
 
+def as_it_is(x: Array) -> Array:
+    """Any logarithms will do."""
+    return x
+
+
+def moved(ascent: Ascent) -> float:
+    """The largest change of a λ̄, or of ln Λ, by the next step."""
+    mass, mass_next = np.logaddexp.reduce(ascent.point), np.logaddexp.reduce(ascent.image)
+    of_weights = np.abs(np.exp(ascent.image - mass_next) - np.exp(ascent.point - mass)).max()
+    return float(max(of_weights, abs(mass_next - mass)))
+
+
 class Climbing(ABC):
     """EM at one shape, from given weights."""
 
@@ -72,10 +85,19 @@ class Climbing(ABC):
     def advance(self) -> float:
         """One iteration and its gain."""
 
+    rows: Rows
+
     @property
     @abstractmethod
     def log_weights(self) -> Array:
-        """ln λ̄ at the best point."""
+        """ln λ̄ at the best point; ln λ where the rows know the scale."""
+
+    def parts(self) -> tuple[Array, Array | None]:
+        """λ̄, and ln Λ where the rows know it."""
+        if not self.rows.absolute:
+            return np.exp(self.log_weights), None
+        log_mass = np.logaddexp.reduce(self.log_weights, axis=None)
+        return np.exp(self.log_weights - log_mass), np.array(log_mass)
 
     def run(self, tol: float, max_iter: int) -> bool:
         """Iterate until a step would move nothing by more than tol; say whether that happened."""
@@ -90,11 +112,12 @@ class Climb(Climbing):
     """EM at one shape a of the Gamma prior.
 
     `active` marks the weights that are not zero, `kept` those among them that a class or a row cannot do
-    without: they go unpenalised and are never pruned.
+    without: they go unpenalised and are never pruned. Where the rows know the scale, λ takes the place of λ̄.
     """
 
-    def __init__(self, rows: Rows, shape: float, log_weights: Array, accelerate: bool):
-        self.rows, self.shape = rows, shape
+    def __init__(self, rows: Rows, shape: float, log_weights: Array, accelerate: bool, rate: float = 1.0):
+        self.rows, self.shape, self.rate = rows, shape, rate
+        self.within = as_it_is if rows.absolute else normalise
         self.accelerate = accelerate
         self.kept: Mask = np.zeros(log_weights.shape, dtype=bool)
         self.passes = 0
@@ -103,8 +126,8 @@ class Climb(Climbing):
     def _restart(self, log_weights: Array) -> None:
         """Begin on an active set; what came before belongs to another objective."""
         self.active: Mask = np.isfinite(log_weights)
-        start = normalise(log_weights[self.active])
-        self.ascent = Ascent(self._step, start, normalise, self.accelerate)
+        start = self.within(log_weights[self.active])
+        self.ascent = Ascent(self._step, start, self.within, self.accelerate)
 
     def _expand(self, x: Array) -> Array:
         log_weights = np.full(self.kept.shape, -np.inf)
@@ -119,8 +142,14 @@ class Climb(Climbing):
         free = self.active & ~self.kept
         objective = stats.value + (self.shape - 1) * log_weights[free].sum()
         claims = np.where(self.active, stats.wins, 0.0) + np.where(free, self.shape - 1, 0.0)
+        claims = np.maximum(claims, 0.0)
+        if self.rows.absolute:
+            objective -= self.rate * np.exp(x).sum()
+            image = claims / (self.rate + stats.exposure)
+        else:
+            image = maximise_on_simplex(claims, stats.exposure)
         with np.errstate(divide="ignore"):
-            return objective, np.log(maximise_on_simplex(np.maximum(claims, 0.0), stats.exposure)[self.active])
+            return objective, np.log(image[self.active])
 
     def _prune(self) -> None:
         """Take the zeros out of the active set, but no class's last weight and none that a row stands on alone."""
@@ -149,11 +178,13 @@ class Climb(Climbing):
         """The largest change of a λ̄ by (10); inf where it prunes."""
         if np.isneginf(self.ascent.image).any():
             return np.inf
+        if self.rows.absolute:
+            return moved(self.ascent)
         return float(np.abs(np.exp(self.ascent.image) - np.exp(self.ascent.point)).max())
 
     @property
     def log_weights(self) -> Array:
-        """ln λ̄ at the best point, −inf where pruned."""
+        """ln λ̄, or ln λ, at the best point, −inf where pruned."""
         return self._expand(self.ascent.point)
 
 
@@ -161,24 +192,23 @@ class TailedClimb(Climbing):
     """EM under a prior that knows the scale: ln λ goes to the mode of its law given wins and exposure.
 
     Every step ends at the best common scale, which is known in closed form: by (10) alone it would be found slowly,
-    since the likelihood does not speak of it.
+    since the likelihood does not speak of it, unless the rows know the scale.
     """
 
     def __init__(self, rows: Rows, prior: GIG, log_weights: Array, accelerate: bool):
         self.rows, self.prior, self.size = rows, prior, log_weights.shape
-        self.ascent = Ascent(self._step, prior.at_best_scale(log_weights.ravel()), prior.at_best_scale, accelerate)
+        self.within = as_it_is if rows.absolute else prior.at_best_scale
+        self.ascent = Ascent(self._step, self.within(log_weights.ravel()), self.within, accelerate)
 
     def _step(self, x: Array) -> tuple[float, Array]:
         """The objective at x and the next point."""
         stats = self.rows.expect(Weights.point(x.reshape(self.size)))
         objective = stats.value + float(self.prior.log_density(x).sum())
-        return objective, self.prior.at_best_scale(self.prior.given(stats.wins, stats.exposure).log_mode().ravel())
+        return objective, self.within(self.prior.given(stats.wins, stats.exposure).log_mode().ravel())
 
     def movement(self) -> float:
         """The largest change of a λ̄, or of ln Λ."""
-        point, image = self.ascent.point, self.ascent.image
-        mass, mass_next = np.logaddexp.reduce(point), np.logaddexp.reduce(image)
-        return float(max(np.abs(np.exp(image - mass_next) - np.exp(point - mass)).max(), abs(mass_next - mass)))
+        return moved(self.ascent)
 
     def advance(self) -> float:
         """One iteration and its gain."""
@@ -191,8 +221,9 @@ class TailedClimb(Climbing):
 
     @property
     def log_weights(self) -> Array:
-        """ln λ̄ at the best point."""
-        return normalised(self.ascent.point.reshape(self.size))
+        """ln λ̄, or ln λ, at the best point."""
+        log_weights = self.ascent.point.reshape(self.size)
+        return log_weights if self.rows.absolute else normalised(log_weights)
 
 
 def walk(shape: float) -> list[float]:
@@ -250,14 +281,16 @@ class EM(BaseEstimator):
         check_tolerance("EM(tol)", self.tol)
         check_count("EM(max_iter)", self.max_iter)
 
-    def path(self, rows: Rows, shapes: list[float], coarse: float = 1e-6, tailed: GIG | None = None) -> list[Climbing]:
+    def path(
+        self, rows: Rows, shapes: list[float], coarse: float = 1e-6, tailed: GIG | None = None, rate: float = 1.0
+    ) -> list[Climbing]:
         """Climbs at decreasing shapes of the Gamma, or of a prior with a tail, each started where the last ended."""
         log_weights = np.full((rows.n_classes, rows.n_features), -np.log(rows.n_classes * rows.n_features))
         climbs: list[Climbing] = []
         for shape in shapes:
             climb: Climbing
             if tailed is None:
-                climb = Climb(rows, shape, log_weights, self.accelerate)
+                climb = Climb(rows, shape, log_weights, self.accelerate, rate)
             else:
                 climb = TailedClimb(rows, replace(tailed, shape=shape), log_weights, self.accelerate)
             climb.run(max(self.tol, coarse), self.max_iter)
@@ -268,7 +301,7 @@ class EM(BaseEstimator):
     def fit(self, problem: Problem, shape: float) -> Fit:
         """Climb at a given shape."""
         self._check()
-        climb = self.path(problem.rows, walk(shape), tailed=problem.tailed)[-1]
+        climb = self.path(problem.rows, walk(shape), tailed=problem.tailed, rate=problem.rate)[-1]
         if not climb.run(self.tol, self.max_iter):
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations: the last would still move a weight by more than "
@@ -277,7 +310,7 @@ class EM(BaseEstimator):
                 stacklevel=4,
             )
         return Fit(
-            posterior=Point(np.exp(climb.log_weights)),
+            posterior=Point(*climb.parts()),
             shape=shape,
             trace=np.array(climb.ascent.trace),
             n_iter=climb.passes,

@@ -66,6 +66,14 @@ def splits(cv: Any, features: Callable[[], Features], X: Any, codes: npt.NDArray
     return list(splitter.split(X, codes))
 
 
+def path_of(em: EM) -> Array:
+    """The shapes that are tried, in decreasing order."""
+    shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
+    if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
+        raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
+    return shapes
+
+
 def cross_validated_losses(
     em: EM,
     features: Any,
@@ -76,9 +84,7 @@ def cross_validated_losses(
     progress: bool = False,
 ) -> tuple[Array, Array]:
     """The shapes of the path, decreasing, and the log-loss of each over all held-out rows."""
-    shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
-    if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
-        raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
+    shapes = path_of(em)
 
     def mapped() -> Features:
         return transform(fit_features(clone(features), X, codes, sample_weight), X)

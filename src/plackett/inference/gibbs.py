@@ -10,15 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from plackett.compute.memory import check_draws_fit
-from plackett.inference.base import Fit, Problem, check_run, check_tolerance
+from plackett.inference.base import Fit, Problem, check_run, check_tolerance, open_ended
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, diagnose_weights
+from plackett.posterior.diagnostics import Diagnostics, diagnose, diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
 MOVES = ("auto", "exchange", "none")
-USUAL = {"draws": 1000, "tune": 2000, "max_draws": 200_000}  # with fixed features
+USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # with fixed features
+TARGET_LIMIT = 200_000  # iterations at which a target is given up
 
 
 class Gibbs(BaseEstimator):
@@ -27,9 +28,10 @@ class Gibbs(BaseEstimator):
     Parameters
     ----------
     draws : int, optional
-        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: 1,000; with learned
-        directions the chains go on until predictions have converged: R-hat of probabilities at most 1.05 and their
-        Monte-Carlo error at most 0.01, or ``max_draws``.
+        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: the chains go on
+        until predictions have converged, that is, R-hat of class probabilities is at most 1.05 and the Monte-Carlo
+        error of their averages at most 0.01, or to ``max_draws``. They make at least 1,000 draws, and with learned
+        directions 150, and keep at most twice as many: of longer ones every second, fourth and so on.
     tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
         begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
@@ -46,10 +48,11 @@ class Gibbs(BaseEstimator):
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
         Go on until the bulk and tail effective sample size of every ln λ̄, of a and of predictive probabilities is
-        this large and R-hat is at most 1.01; draws are thinned so that memory stays bounded.
+        this large and R-hat is at most 1.01, as is usual where weights are read one by one; draws are thinned so that
+        memory stays bounded.
     max_draws : int, optional
         Iterations of each chain after tuning at which a run that goes on gives up. None: 200,000 with ``target_ess``,
-        else 1,000.
+        else 10,000, and with learned directions 1,000, or 500 where covariates outnumber rows.
     max_seconds : float, optional
         Stop after about this time with the draws there are; an error if there are none. Tuning counts, and with learned
         directions the held-out rows; compiling, which happens once, does not.
@@ -92,7 +95,9 @@ class Gibbs(BaseEstimator):
         self.move_budget = move_budget
 
     def completed(self, **usual: Any) -> Gibbs:
-        """The same settings, checked, with these where they were left open."""
+        """The same settings, checked, with these where they were left open; a target is pursued farther."""
+        if self.target_ess is not None:
+            usual = usual | {"max_draws": TARGET_LIMIT}
         left_open = {name: value for name, value in usual.items() if getattr(self, name) in (None, "auto")}
         made = Gibbs(**(self.get_params(deep=False) | left_open))
         made._check()
@@ -104,7 +109,7 @@ class Gibbs(BaseEstimator):
         draws = run.run(stacklevel=4)
         shapes = draws["shape"]
         return Fit(
-            Draws(draws["log_weights"], shapes),
+            run.posterior(),
             shape=float(np.exp(np.log(shapes).mean())) if shape is None else shape,
             trace=draws["value"],
             n_iter=run.settings.tune + run.store.iterations,
@@ -128,9 +133,10 @@ class WeightRun(Run):
 
         compiled = isinstance(problem.rows, PanelRows)
         free = problem.prior(1.0).scale_free
+        goes_on = open_ended(settings)
         settings = settings.completed(**USUAL, moves="exchange" if compiled and free else "none")
         size = (problem.rows.n_classes, problem.rows.n_features)
-        kept = settings.chains * (settings.draws if settings.target_ess is None else 2 * settings.draws)
+        kept = settings.chains * settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
         asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
         check_draws_fit(kept, size, f"Ask for fewer than {asked}.")
         self.problem, self.learned = problem, shape is None
@@ -147,13 +153,24 @@ class WeightRun(Run):
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         chains = [WeightChain(begin_one(rng), rng) for rng in generators]
-        shapes = {"log_weights": size, "shape": (), "value": ()}
-        data = problem.features, problem.codes, problem.mirrors, problem.rate, shape
-        identity = (*data, *table, settings.moves, settings.move_budget, *(() if tailed is None else (repr(tailed),)))
-        identity += () if problem.sample_weight is None else (problem.sample_weight,)
-        super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds))
+        shapes: dict[str, tuple[int, ...]] = {"log_weights": size, "shape": (), "value": ()}
+        if problem.rows.absolute:
+            shapes["log_mass"] = ()
+        identity = (*problem.seen.identity(), problem.rate, shape, *table, settings.moves, settings.move_budget)
+        identity += () if tailed is None else (repr(tailed),)
+        super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds), goes_on)
 
     def measure(self) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
+        seen = self.problem.seen
+        return diagnose_weights(self.posterior(), self.learned, seen.features, seen.probe)
+
+    def measure_predictions(self) -> Diagnostics | None:
+        """Of probabilities alone: weights may be many."""
+        draws, seen = self.posterior(), self.problem.seen
+        return diagnose(probability=(seen.probe or partial(probed_probabilities, features=seen.features))(draws))
+
+    def posterior(self) -> Draws:
+        """The draws so far."""
         draws = self.draws()
-        return diagnose_weights(Draws(draws["log_weights"], draws["shape"]), self.learned, self.problem.features)
+        return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"))

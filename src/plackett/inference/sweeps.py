@@ -15,7 +15,7 @@ from numba.np.random.generator_core import next_uint64
 from plackett.compute.compiled import REAL, REALS, TRUTH, inner, jit, record
 from plackett.engines.numba import sample_blocks
 from plackett.model.gig import log_gig_draw
-from plackett.model.race import Array, Stats, Weights
+from plackett.model.race import Array, Weights
 
 LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
 
@@ -199,6 +199,14 @@ def update(rng, state, wins, exposure, target, adapt):
     draw_mass(rng, state, target.rate)
 
 
+@jit
+def redraw_shape(rng, state, target, adapt, steps):
+    """More steps of a given λ̄, and Λ."""
+    for _ in range(steps):
+        draw_shape(rng, state, target, adapt)
+    draw_mass(rng, state, target.rate)
+
+
 class Room(NamedTuple):
     """Scratch for compiled passes."""
 
@@ -278,15 +286,25 @@ def sweeps_of_any_engine(
     rng: np.random.Generator,
     target: Target,
     adapt: bool,
-    draws: Array,
-    shapes: Array,
-    values: Array,
+    draws: dict[str, Array],
+    shape_steps: int = 1,
 ) -> None:
-    """The same sweeps around the pass of any engine, which may use all cores for the rows."""
-    for t in range(shapes.size):
+    """The same sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps."""
+    from plackett.inference import known_scale
+
+    after, again = (known_scale.update, known_scale.redraw_shape) if rows.absolute else (update, redraw_shape)
+    for t in range(len(draws["shape"])):
         key = int(rng.integers(0, 1 << 62))
-        stats = rows.sample(Weights.point(state.log_weights), key)
-        _record_and_update(rng, state, stats, target, adapt, draws, shapes, values, t)
+        log_mass = state.numbers[LOG_MASS]
+        draws["log_weights"][t], draws["shape"][t] = state.log_weights, state.numbers[SHAPE]
+        if rows.absolute:
+            draws["log_mass"][t] = log_mass
+        log_weights = state.log_weights + log_mass if rows.absolute else state.log_weights
+        stats = rows.sample(Weights.point(log_weights), key)
+        draws["value"][t] = stats.value
+        after(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
+        if target.learn and shape_steps > 1:
+            again(rng, state, target, adapt, shape_steps - 1)
 
 
 def sweeps_together(
@@ -295,31 +313,13 @@ def sweeps_together(
     generators: list[np.random.Generator],
     target: Target,
     adapt: bool,
-    draws: Array,
-    shapes: Array,
-    values: Array,
+    draws: dict[str, Array],
 ) -> None:
     """Those of several chains around one pass, with the draws that each would have alone; arrays (chain, draw, …)."""
-    for t in range(shapes.shape[1]):
+    for t in range(draws["shape"].shape[1]):
         keys = [int(rng.integers(0, 1 << 62)) for rng in generators]
         found = rows.sample_together([Weights.point(state.log_weights) for state in states], keys)
-        for c, stats in enumerate(found):
-            _record_and_update(generators[c], states[c], stats, target, adapt, draws[c], shapes[c], values[c], t)
-
-
-def _record_and_update(
-    rng: np.random.Generator,
-    state: State,
-    stats: Stats,
-    target: Target,
-    adapt: bool,
-    draws: Array,
-    shapes: Array,
-    values: Array,
-    t: int,
-) -> None:
-    """The state is draw t, of the log-likelihood that its pass found; then comes the next."""
-    draws[t] = state.log_weights
-    shapes[t] = state.numbers[SHAPE]
-    values[t] = stats.value
-    update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
+        for c, (state, rng, stats) in enumerate(zip(states, generators, found, strict=True)):
+            draws["log_weights"][c, t], draws["shape"][c, t] = state.log_weights, state.numbers[SHAPE]
+            draws["value"][c, t] = stats.value
+            update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)

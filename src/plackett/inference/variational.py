@@ -93,15 +93,16 @@ class Bound:
             value += float(self.shape_prior.log_density(np.array(a)))
             a = best_shape(stats.wins, stats.exposure, self.problem.rate, self.shape_prior, a)
         prior = self.problem.prior(a)
-        return value, self.pack(prior.given(stats.wins, stats.exposure).rescaled(prior), a)
+        image = prior.given(stats.wins, stats.exposure)
+        return value, self.pack(image if self.rows.absolute else image.rescaled(prior), a)
 
     def movement(self, ascent: Ascent) -> float:
         """By how much the next step moves a normalised mean ⟨λ⟩/Σ⟨λ⟩, ln a or a scale that matters, at the most."""
         (q, a), (q_next, a_next) = self.unpack(ascent.point), self.unpack(ascent.image)
         mean, mean_next = q.mean(), q_next.mean()
         change = float(np.abs(mean / mean.sum() - mean_next / mean_next.sum()).max())
-        if not q.scale_free:
-            return max(change, abs(float(np.log(mean_next.sum() / mean.sum()))))
+        if self.rows.absolute or not q.scale_free:
+            change = max(change, abs(float(np.log(mean_next.sum() / mean.sum()))))
         return max(change, abs(float(np.log(a / a_next))))
 
 
@@ -174,7 +175,7 @@ class Variational(BaseEstimator):
                 stacklevel=4,
             )
         q, a = bound.unpack(climb.point)
-        posterior = approximation(q, self.draws, np.random.default_rng(problem.seed))
+        posterior = approximation(q, self.draws, np.random.default_rng(problem.seed), problem.rows.absolute)
         return Fit(posterior, a, np.array(climb.trace), n_iter=n_passes)
 
     def _climb(self, bound: Bound, start: Array, tol: float) -> Ascent:

@@ -14,8 +14,9 @@ from plackett.data.entry import check_numbers, taken
 from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
 from plackett.estimator import Classifier
 from plackett.features.standardise import FARTHEST, mean_and_scale
-from plackett.inference.base import check_run
+from plackett.inference.base import check_run, open_ended
 from plackett.inference.driver import Source
+from plackett.inference.gibbs import TARGET_LIMIT
 from plackett.logit.posterior import LogitDraws
 from plackett.logit.run import LogitRun
 from plackett.model.race import Array
@@ -23,6 +24,7 @@ from plackett.settings import check_target, refuse
 
 SAMPLERS = ("holmes-held", "polya-gamma")
 MOVES = ("all", "none")
+DRAWS, LIMIT = 1000, 10_000  # where they are left open: at least, and where a run without a target gives up
 
 
 class SparseLogitClassifier(Classifier):
@@ -47,17 +49,21 @@ class SparseLogitClassifier(Classifier):
     standardize : bool
         Subtract the mean and divide by the standard deviation of each column before the prior applies. Coefficients
         are reported for the covariates as they came either way; that of a constant column is 0.
-    draws, tune, chains : int
-        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many), sweeps discarded before
-        them, and chains, run in parallel from dispersed starts.
+    draws : int, optional
+        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: at least 1,000, and
+        then until predictions have converged, as with `Gibbs`, or to ``max_draws``; at most 2,000 are kept.
+    tune, chains : int
+        Sweeps discarded before them, and chains, run in parallel from dispersed starts.
     moves : {"all", "none"}
         "none": exactly the sampler of Appendix A, corrected. "all": with three further moves that leave the same
         posterior and mix better: a shift of all classes, a common scale, and θ drawn with τ integrated out.
     target_ess : float, optional
-        Go on until the bulk and tail effective sample size of every coefficient, every intercept and ln θ is this large
-        and R-hat is at most 1.01; draws are thinned so that memory stays bounded.
-    max_draws : int
-        Sweeps of each chain after tuning at which ``target_ess`` gives up.
+        Go on until the bulk and tail effective sample size of every coefficient, every intercept, ln θ and predictive
+        probabilities is this large and R-hat is at most 1.01, as is usual where coefficients are read one by one; draws
+        are thinned so that memory stays bounded.
+    max_draws : int, optional
+        Sweeps of each chain after tuning at which a run that goes on gives up. None: 200,000 with ``target_ess``, else
+        10,000.
     max_seconds : float, optional
         Stop after about this time with the draws there are; an error if there are none. Tuning counts; compiling, which
         happens once, does not.
@@ -83,7 +89,7 @@ class SparseLogitClassifier(Classifier):
     trace_ : (chain, draw) array
         Log-likelihood.
     diagnostics_ : Diagnostics
-        R-hat and effective sample sizes of `.coef`, `.intercept` and `.penalty`.
+        R-hat and effective sample sizes of `.coef`, `.intercept`, `.penalty` and `.probability` of some rows.
     mean_, scale_ : (d,) arrays
         What the columns were standardised with; the scale of a constant column is infinite.
     n_iter_ : int
@@ -111,12 +117,12 @@ class SparseLogitClassifier(Classifier):
         penalize_intercept: bool = False,
         intercept_scale: float = 10.0,
         standardize: bool = True,
-        draws: int = 1000,
+        draws: int | None = None,
         tune: int = 1000,
         chains: int = 4,
         moves: str = "all",
         target_ess: float | None = None,
-        max_draws: int = 200_000,
+        max_draws: int | None = None,
         max_seconds: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: Any = None,
@@ -128,12 +134,12 @@ class SparseLogitClassifier(Classifier):
         self.penalize_intercept = penalize_intercept
         self.intercept_scale = intercept_scale
         self.standardize = standardize
-        self.draws = draws
+        self.draws: Any = draws  # numbers after `_completed`
         self.tune = tune
         self.chains = chains
         self.moves = moves
         self.target_ess = target_ess
-        self.max_draws = max_draws
+        self.max_draws: Any = max_draws
         self.max_seconds = max_seconds
         self.checkpoint = checkpoint
         self.random_state = random_state
@@ -155,7 +161,9 @@ class SparseLogitClassifier(Classifier):
         -------
         self
         """
-        penalty, prior = self._check_settings()
+        settings = self._completed()
+        penalty, prior = settings._check_settings()
+        check_target(self)
         check_numbers(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -169,7 +177,8 @@ class SparseLogitClassifier(Classifier):
         all_alike(X, stacklevel=3)
         mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
         with one_blas_thread():
-            run = LogitRun(self, Source(*self._run_settings()), X, codes, mean, scale, penalty, prior)
+            source, goes_on = Source(*self._run_settings()), open_ended(self)
+            run = LogitRun(settings, source, X, codes, mean, scale, penalty, prior, goes_on)
             draws = run.run(stacklevel=2)
             self.posterior_, self.diagnostics_ = run.posterior(), run.diagnose()
         self.classes_ = classes
@@ -184,6 +193,15 @@ class SparseLogitClassifier(Classifier):
     def _inference_in_words(self) -> tuple[str, int]:
         return self.sampler, self.tune
 
+    def _settings(self) -> dict[str, Any]:
+        return self._completed().get_params(deep=True)
+
+    def _completed(self) -> SparseLogitClassifier:
+        """The same settings, with numbers where the length of the chains is left open."""
+        usual = {"draws": DRAWS, "max_draws": LIMIT if self.target_ess is None else TARGET_LIMIT}
+        left_open = {name: value for name, value in usual.items() if getattr(self, name) is None}
+        return SparseLogitClassifier(**self.get_params(deep=False) | left_open)
+
     def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
         """The fixed θ, or None to learn it, and c and d."""
         for name, choices in (("sampler", SAMPLERS), ("moves", MOVES)):
@@ -191,7 +209,6 @@ class SparseLogitClassifier(Classifier):
             if not isinstance(value, str) or value not in choices:
                 raise ValueError(f"{name} must be one of {list(choices)}, got {value!r} instead.")
         check_run(self)
-        check_target(self)
         positive("intercept_scale", self.intercept_scale)
         try:
             shape, rate = self.penalty_prior

@@ -11,7 +11,8 @@ import numpy as np
 from plackett.model.race import Array
 from plackett.posterior.base import Estimates, Explanation, Posterior, Quantities, Variables
 from plackett.posterior.contributions import Mixture, contributions
-from plackett.posterior.diagnostics import agreement, measures
+from plackett.posterior.diagnostics import agreement
+from plackett.posterior.measures import measures
 from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK
 
@@ -51,21 +52,30 @@ class LogitDraws(Posterior):
         intercept[:, :, :-1] = beta[..., 0] - coef[:, :, :-1] @ mean
         return cls(coef, intercept, penalty)
 
-    def log_probabilities(self, rows: Array) -> Iterator[Array]:
-        """Log-probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
-        n_classes, d = self.coef.shape[2:]
-        coef, intercept = self.coef.reshape(-1, d).T, self.intercept.reshape(-1, n_classes)
+    def _scores(self, rows: Array) -> Iterator[Array]:
+        """Linear predictors (rows, K, S) of runs of rows under every draw, less the largest of each row and draw."""
+        K, d = self.shape_of_estimate
+        coef, intercept = self.coef.reshape(-1, K * d).T, self.intercept.reshape(-1, K).T
+        coef = coef.reshape(K, d, -1).swapaxes(0, 1).reshape(d, -1)
         step = max(1, CHUNK // intercept.size)
         for start in range(0, len(rows), step):
             scores = (rows[start : start + step] @ coef).reshape(-1, *intercept.shape)
             scores += intercept
-            scores -= scores.max(axis=2, keepdims=True)
-            scores -= np.log(np.exp(scores).sum(axis=2, keepdims=True))
+            scores -= scores.max(axis=1, keepdims=True)
             yield scores
+
+    def log_probabilities(self, rows: Array) -> Iterator[Array]:
+        """Log-probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
+        for scores in self._scores(rows):
+            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            yield scores.transpose(0, 2, 1)
 
     def probabilities(self, rows: Array) -> Iterator[Array]:
         """Probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
-        return (np.exp(block) for block in self.log_probabilities(rows))
+        for scores in self._scores(rows):
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=1, keepdims=True)
+            yield scores.transpose(0, 2, 1)
 
     def log_predictive(self, rows: Array) -> Iterator[Array]:
         """The same: every draw predicts by itself."""
@@ -84,8 +94,8 @@ class LogitDraws(Posterior):
         return f"{K} classes, {d} covariates, penalty θ = {model.penalty_:.3g}{learned}"
 
     def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree."""
-        return agreement(model.diagnostics_)
+        """Whether the chains agree on predictions."""
+        return agreement(model.diagnostics_, type(model).__name__)
 
     def estimates(self, model: Any) -> Estimates:
         """Intercept and coefficients for standardised covariates, without the last class, whose own are zero."""
@@ -126,11 +136,12 @@ class LogitDraws(Posterior):
         return Variables(values, dims, {"class": model.classes_, "feature": model._covariates()})
 
     def quantities(self, model: Any) -> Quantities:
-        """The penalty, the log-likelihood and every coefficient."""
+        """The penalty, the log-likelihood, the probability that mixes worst and every coefficient."""
         scalars = {"penalty": ("ln θ", np.log(self.penalty)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("coefficient of ", self.coef, model._covariates())
         if found is None:
             return Quantities(scalars, *table)
+        scalars |= found.scalars(model.classes_)
         return Quantities(
             scalars, *table, np.minimum(found.coef.ess_bulk, found.coef.ess_tail), float(found.penalty.ess_bulk)
         )

@@ -12,7 +12,7 @@ from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.limits import Clock
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import Diagnostics, advice, diagnose
+from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
 
 if TYPE_CHECKING:
     from plackett.logit.classifier import SparseLogitClassifier
@@ -31,6 +31,7 @@ class LogitRun(Run):
         scale: Array,
         penalty: float | None,
         prior: tuple[float, float],
+        open_ended: bool,
     ):
         from plackett.logit import samplers
 
@@ -39,6 +40,7 @@ class LogitRun(Run):
         self.name, self.mean, self.scale = settings.sampler, mean, scale
         Z = (X - mean) / scale
         order, _ = canonical_order(Z, codes)
+        self.probed = X[order[probed(len(X))]]
         intercept = settings.intercept_scale, settings.penalize_intercept
         n_classes, extra_moves = int(codes.max()) + 1, settings.moves == "all"
         model = samplers.prepare(Z[order], codes[order], n_classes, penalty, prior, *intercept, extra_moves)
@@ -47,7 +49,7 @@ class LogitRun(Run):
         runner = samplers.LogitSampler(settings.sampler, model)
         shapes = {"beta": (n_classes - 1, model.X.shape[1]), "theta": (), "value": ()}
         clock = Clock(settings.max_seconds, type(settings).__name__)
-        super().__init__(settings, source, runner, chains, shapes, (settings.sampler, *model), clock)
+        super().__init__(settings, source, runner, chains, shapes, (settings.sampler, *model), clock, open_ended)
 
     def posterior(self) -> LogitDraws:
         """The draws so far, for the covariates as they came."""
@@ -55,13 +57,23 @@ class LogitRun(Run):
         return LogitDraws.from_standardised(draws["beta"], draws["theta"], self.mean, self.scale)
 
     def measure(self) -> Diagnostics | None:
-        """R-hat and ESS of coefficients, intercepts and ln θ of the draws so far."""
+        """R-hat and ESS of coefficients, intercepts, ln θ and probabilities of the draws so far."""
         draws = self.posterior()
-        return diagnose(coef=draws.coef, intercept=draws.intercept, penalty=np.log(draws.penalty))
+        single = {"coef": draws.coef, "intercept": draws.intercept, "penalty": np.log(draws.penalty)}
+        return diagnose(**single, probability=self._probabilities(draws))
 
-    def advice(self, end: str | None) -> str | None:
-        """With what else may help."""
+    def measure_predictions(self) -> Diagnostics | None:
+        """Of probabilities alone: coefficients may be many."""
+        return diagnose(probability=self._probabilities(self.posterior()))
+
+    def _probabilities(self, draws: LogitDraws) -> Array:
+        """(chain, draw, row, K) of some rows."""
+        found = np.concatenate(list(draws.probabilities(self.probed)))
+        return np.moveaxis(found.reshape(len(found), *draws.penalty.shape, -1), 0, 2)
+
+    def remedies(self) -> str:
+        """Another sampler, or a penalty that is not learned."""
         other = ["sampler='polya-gamma'"] if self.settings.sampler == "holmes-held" else []
         if self.settings.penalty == "learn":
             other.append("a fixed penalty such as penalty=1.0 (where classes are separable a learned one mixes slowly)")
-        return advice(self.diagnose(), self.settings, end, "".join(f", or {remedy}" for remedy in other))
+        return "".join(f", or {remedy}" for remedy in other)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from plackett.engines.base import check_counts
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, refuse
 
@@ -46,8 +48,12 @@ def arviz_1() -> bool:
     return int(version("arviz").split(".")[0]) >= 1
 
 
-def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False) -> Any:
-    """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood."""
+def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of_rows: Any) -> Any:
+    """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood.
+
+    What else belongs to the rows goes to the model with them. Where outcomes are no labels, the model has them as the
+    posterior takes them, which knows their log-likelihood.
+    """
     posterior, trace = model.posterior_, model.trace_
     refuse(posterior.no_chains)
     if X is None and y is not None:
@@ -57,12 +63,16 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False) -> A
     if X is not None:
         n = _num_samples(X)
         _check_room(n, trace.size)
-        rows, codes = (model._rows(X), None) if y is None else model._observed(X, y)
+        rows, seen = (model._rows(X, **of_rows), None) if y is None else model._observed(X, y, **of_rows)
+        labelled = isinstance(seen, np.ndarray)
+        codes = seen if labelled else None
         found = _predicted(posterior.log_predictive(rows), n, trace.shape, codes, _generator(model))
         values["probability"] = found.probability
         groups["posterior_predictive"] = {"y": found.drawn}
-        if codes is not None:
+        if labelled:
             groups |= {"log_likelihood": {"y": found.log_likelihood}, "observed_data": {"y": codes}}
+        elif seen is not None:
+            groups["log_likelihood"] = {"y": posterior.log_values(rows, seen).reshape(*trace.shape, n)}
         dims = dims | {"probability": ["at", "class"], "y": ["row"]}
         coords = coords | {"at": _shown(n), "row": np.arange(n)}
     if not values:
@@ -70,6 +80,39 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False) -> A
             "nothing but predictions is identified in learned directions: give rows, to_arviz(X, y), for their "
             "probabilities, or raw=True for directions, log-weights and scales as they were drawn."
         )
+    with arviz_for("to_arviz") as arviz:
+        if arviz_1():
+            return arviz.from_dict(groups, coords=coords, dims=dims)
+        return arviz.from_dict(**groups, coords=coords, dims=dims)
+
+
+def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = False) -> Any:
+    """Draws of a model of rankings in ArviZ's form; log-worths, and with rankings their log-likelihood."""
+    posterior, trace = model.posterior_, model.trace_
+    refuse(posterior.no_chains)
+    values, dims, coords = posterior.variables(model, raw)
+    groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
+    if model._plain:
+        values |= {"log_worth": model._chain_log_worths(None)[:, :, 0]}
+        dims, coords = dims | {"log_worth": ["item"]}, coords | {"item": model.items_}
+        if not raw:
+            del values["weight"]
+    elif X is not None:
+        at = _shown(_num_samples(X))
+        values |= {"log_worth": model._chain_log_worths(_safe_indexing(X, at))}
+        dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
+    if R is not None:
+        situations = model._situations(X, R)
+        counts = check_counts(R.counts, "counts", "rankings").astype(np.intp)
+        _check_room(int(counts.sum()), trace.size)
+        found = posterior.chain_values(*situations)
+        groups["log_likelihood"] = {"ranking": np.repeat(found, counts, axis=2)}
+        dims, coords = dims | {"ranking": ["seen"]}, coords | {"seen": np.repeat(np.arange(len(R)), counts)}
+    used = {name for name in values} | set(groups.get("log_likelihood", ()))
+    dims = {name: of for name, of in dims.items() if name in used}
+    coords = {name: labels for name, labels in coords.items() if any(name in of for of in dims.values())}
+    if not values:
+        raise ValueError("nothing but predictions is identified in learned directions: give rows, to_arviz(X, R).")
     with arviz_for("to_arviz") as arviz:
         if arviz_1():
             return arviz.from_dict(groups, coords=coords, dims=dims)

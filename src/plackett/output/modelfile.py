@@ -13,33 +13,43 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from plackett.chooser import PlackettLuceChooser
 from plackett.classifier import PlackettLuceClassifier
+from plackett.data.ballots import Ballots
+from plackett.data.choices import ChoiceSets
 from plackett.data.columns import Category, Number
+from plackett.data.long_table import LongTable
 from plackett.data.table import Table
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.summary import ReadableDraw
-from plackett.estimator import Classifier, Model
+from plackett.estimator import Model
 from plackett.features import ExpFeatures
+from plackett.features.choices import ChoiceDesign, EntryTable
+from plackett.features.columns import Columns
 from plackett.inference import EM, Gibbs, Variational
 from plackett.logit import SparseLogitClassifier
 from plackett.logit.posterior import LogitDraws
 from plackett.output.files import whole_file
+from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import Diagnostics, Measures, stored_diagnostics
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
+from plackett.ranker import PlackettLuceRanker
 
 FORMAT = "plackett-model"
 VERSION = 2
-MODELS: dict[str, Any] = {cls.__name__: cls for cls in (PlackettLuceClassifier, SparseLogitClassifier)}
-ESTIMATES = {PlackettLuceClassifier: "weights_", SparseLogitClassifier: "coef_"}
-SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates)}
+ESTIMATES = {PlackettLuceClassifier: "weights_", SparseLogitClassifier: "coef_", PlackettLuceRanker: "weights_"}
+MODELS: dict[str, Any] = {cls.__name__: cls for cls in (*ESTIMATES, PlackettLuceChooser)}
+SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates, ChoiceDesign)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
-        *(DirectionDraws, DirectionPoint, ReadableDraw, LogitDraws),
-        *(Table, Number, Category),
+        *(DirectionDraws, DirectionPoint, SituationDraws, SituationPoint, ReadableDraw, LogitDraws),
+        *(FixedChoices, LearnedChoices, ChoiceSets),
+        *(Table, LongTable, Ballots, Number, Category, Columns),
     )
 }
 STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
@@ -195,7 +205,7 @@ def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
 
     Returns
     -------
-    PlackettLuceClassifier or SparseLogitClassifier
+    PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceRanker or PlackettLuceChooser
         One that ``plackett fit`` made knows its table: it predicts and explains rows of such a data frame.
 
     Examples
@@ -228,20 +238,39 @@ def _unpack(stream: BinaryIO, name: str) -> Any:
             manifest = reader.manifest()
             kind = MODELS[manifest.get("model", "PlackettLuceClassifier")]
             model = reader.build(kind, manifest["params"], manifest["fitted"])
-            _check(model, getattr(model, ESTIMATES[kind]))
+            if isinstance(model, PlackettLuceChooser):
+                _check_chooser(model)
+            else:
+                nameless = kind is PlackettLuceRanker and model.posterior_.no_estimates is not None
+                _check(model, None if nameless else getattr(model, ESTIMATES[kind]))
             return model
     except Exception as error:  # whatever goes wrong in making sense of foreign bytes
         raise ModelFileError(f"{name} is not a whole plackett model file: {error or type(error).__name__}") from error
 
 
-def _check(model: Classifier, estimate: npt.NDArray[Any]) -> None:
-    """Refuse parts that do not fit together."""
+def _check(model: Model, estimate: npt.NDArray[Any] | None) -> None:
+    """Refuse parts that do not fit together; directions over situations have no estimate to be read."""
+    of, labels = model._labels()
+    if estimate is None:
+        estimate = np.zeros(model.posterior_.shape_of_estimate)
     right = (
-        model.classes_.ndim == 1
+        labels.ndim == 1
         and estimate.ndim == 2
-        and len(estimate) == len(model.classes_) >= 2
+        and len(estimate) == len(labels) >= 2
         and estimate.shape == model.posterior_.shape_of_estimate
         and np.isfinite(estimate).all()
     )
     if not right:
-        raise ModelFileError(f"weights of shape {estimate.shape} do not fit classes of shape {model.classes_.shape}")
+        raise ModelFileError(f"weights of shape {estimate.shape} do not fit labels of shape {labels.shape} ({of})")
+
+
+def _check_chooser(model: PlackettLuceChooser) -> None:
+    """Refuse parts that do not fit together."""
+    schema, design, groups = model.schema_, model.design_, model.group_labels_
+    columns = len(design.names_), (len(schema.alternatives), len(schema.attributes))
+    if (
+        model.posterior_.shape_of_estimate[0] != len(groups)
+        or (len(design.mean_), design.typical_.shape) != columns
+        or design.columns(EntryTable.of(schema)).shape != (0, columns[0])
+    ):
+        raise ModelFileError(f"weights of {len(groups)} and a design of {columns[0]} columns do not fit together")

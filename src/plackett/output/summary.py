@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plackett.estimator import Model
 
 SHOWN = 10  # weights in the HTML
-TEXT = ("class", "feature", "covariate")  # columns that are names
+TEXT = ("class", "item", "feature", "covariate", "column", "weights of")  # columns that are names
 
 
 def describe(model: Model) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def how(model: Model) -> str:
         return name
     chains, draws = model.trace_.shape
     made = model.n_iter_ - tune
-    thinned = f" (of {made:,})" if made > draws else ""
+    thinned = f", thinned from {made:,}," if made > draws else ""
     many = "chain" if chains == 1 else "chains"
     return f"{name}, {chains} {many} of {draws:,} draws{thinned} after {tune:,} of tuning"
 
@@ -65,7 +65,7 @@ def _cell(name: str, value: Any) -> str:
 
 def as_html(model: Model) -> str:
     """What `repr` says and the largest weights; names and labels are escaped."""
-    title, table = model.posterior_.largest(model, SHOWN)
+    title, table = model._largest(SHOWN)
     head = "".join(f'<th scope="col">{text(name)}</th>' for name in table)
     body = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>" for row in cells(table))
     lines = "<br>".join(text(line) for line in describe(model))

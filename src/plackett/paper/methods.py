@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from plackett.classifier import FEATURES, PlackettLuceClassifier
+from plackett.classifier import PlackettLuceClassifier
 from plackett.features import ExpFeatures
 from plackett.inference import Gibbs
 from plackett.logit import SparseLogitClassifier
+from plackett.race_model import FEATURES
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plackett.paper import held_out
+from plackett.paper import held_out, sushi_rankings
 from plackett.paper.document import PaperColumn, PaperSection, PaperTable
 from plackett.paper.held_out import MEASURES, Tasks, measured, table
 from plackett.paper.methods import chosen
@@ -30,8 +30,8 @@ def work(plan: Plan) -> Tasks:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every method on every split."""
-    return list(work(plan).values())
+    """Every method on every split, and models of whole rankings."""
+    return [*work(plan).values(), *sushi_rankings.tasks(plan).values()]
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
@@ -83,5 +83,6 @@ def section(plan: Plan, results: Results) -> PaperSection:
         "The paper's 656 and 672 are no better than always answering toro, which errs on 657 of 1,000: what is known "
         "of the users says little about their favourite. By log-loss a model can still gain a little over the shares "
         "of the classes; the table shows whether it does.",
+        *sushi_rankings.blocks(plan, results),
     )
     return PaperSection("sushi", TITLE, outcome, blocks)

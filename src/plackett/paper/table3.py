@@ -15,7 +15,7 @@ from plackett.paper.plan import NAMES, Plan
 from plackett.paper.runs import Job, Results
 from plackett.paper.values import REPLICATIONS, SETS, TABLE3, Spread
 from plackett.paper.verdicts import AGREES, BETTER, BOUND, WORSE, difference, spread
-from plackett.posterior.diagnostics import plain_ess
+from plackett.posterior.measures import plain_ess
 
 TITLE = "Table 3: efficiency"
 DATASETS = SETS

@@ -9,6 +9,7 @@ from plackett.plots.chains import rank, trace
 from plackett.plots.effect import effect
 from plackett.plots.estimates import path, relevance, weights
 from plackett.plots.prediction import calibration, decision_boundary, roc
+from plackett.plots.rankings import prob_better, rank_distribution, worth
 from plackett.plots.row import contributions, probabilities, race
 
 __all__ = [
@@ -17,11 +18,14 @@ __all__ = [
     "decision_boundary",
     "effect",
     "path",
+    "prob_better",
     "probabilities",
     "race",
     "rank",
+    "rank_distribution",
     "relevance",
     "roc",
     "trace",
     "weights",
+    "worth",
 ]

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.model.race import Array
 from plackett.output.arviz import arviz_1, arviz_for
-from plackett.plots.style import REST, axes, chain_colour, pair
+from plackett.plots.style import REST, axes, chain_colour, label, pair
 from plackett.posterior.base import Quantities, refuse
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ def trace(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> An
     ----------
     classifier : PlackettLuceClassifier or SparseLogitClassifier
         A model fitted by sampling.
-    quantity : "shape", "penalty", "log-likelihood" or (class, feature), optional
-        What to draw: ln a, ln θ, the log-likelihood, or one log-weight (coefficient of a sparse logit) by the label
-        of its class and the name of its feature. By default what mixes worst.
+    quantity : "probability", "shape", "penalty", "log-likelihood" or (class, feature), optional
+        What to draw: the class probability that mixes worst among those by which convergence is judged, ln a, ln θ, the
+        log-likelihood (of learned directions the log-posterior), or one log-weight (coefficient of a sparse logit) by
+        the label of its class and the name of its feature. By default what mixes worst.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -76,7 +77,7 @@ def rank(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any
     ----------
     classifier : PlackettLuceClassifier or SparseLogitClassifier
         A model fitted by sampling.
-    quantity : "shape", "penalty", "log-likelihood" or (class, feature), optional
+    quantity : "probability", "shape", "penalty", "log-likelihood" or (class, feature), optional
         As in `trace`.
     ax : Axes, optional
         Where to draw; by default a new figure.
@@ -108,11 +109,12 @@ def _chains(classifier: Classifier, quantity: Any) -> tuple[str, Array]:
     check_is_fitted(classifier)
     refuse(classifier.posterior_.no_chains)
     found = classifier.posterior_.quantities(classifier)
-    classes, names = list(classifier.classes_), list(found.names)
+    classes, names = list(classifier._labels()[1]), list(found.names)
     if quantity is None:
         quantity = _worst(found, classes)
     if isinstance(quantity, str) and quantity in found.scalars:
-        return found.scalars[quantity]
+        title, values = found.scalars[quantity]
+        return label(title), values
     known = isinstance(quantity, tuple) and len(quantity) == 2 and quantity[0] in classes and quantity[1] in names
     if not known or found.table is None:
         raise ValueError(

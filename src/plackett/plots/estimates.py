@@ -46,7 +46,7 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Any =
         band = f", {100 * prob:g} % intervals"
     for y, (k, _) in enumerate(pairs):
         ax.plot(centre[y], y, marker(k), color=colour(k))
-    ax.set_yticks(range(len(pairs)), [pair(classifier.classes_[k], found.names[j]) for k, j in pairs])
+    ax.set_yticks(range(len(pairs)), [pair(classifier._labels()[1][k], found.names[j]) for k, j in pairs])
     ax.invert_yaxis()
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
     xlabel = wrapped(f"{found.meaning}: {found.statistic}{band}")

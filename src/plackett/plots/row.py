@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked beside log-odds
+ROOMY = 0.775  # share of a picture's width that Axes have at first
+BESIDE, LETTER = 1.9, 0.085  # inches that bars and a title need beside the labels, and a letter of a label
 APART = 0.24  # of the width: marks that are nearer are left out
 
 
@@ -120,10 +122,10 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier or SparseLogitClassifier
+    classifier : PlackettLuceClassifier, SparseLogitClassifier or PlackettLuceChooser
         A fitted model, of learned directions or a logit; `race` is for fixed features.
     row : Series, dict, data frame of one row or (d,) array
-        The row to explain.
+        The row to explain; for a chooser, `ChoiceSets` of one situation.
     prob : float
         Probability of the intervals; EM has none.
     n : int
@@ -143,7 +145,9 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
     k = classifier.classes_.tolist().index(own)
     drawn = why.head(n if len(why) > n + 1 else len(why))
     parts = drawn["contribution"].to_numpy()
-    names = [_with_value(*pair) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
+    width = ax.figure.get_size_inches()[0] * ax.get_position().width / ROOMY  # of the picture, or its part of one
+    longest = int(np.clip((width - BESIDE) / LETTER, 10, 24))
+    names = [_with_value(*pair, longest) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
     if len(drawn) < len(why):
         parts = np.append(parts, why["contribution"][len(drawn) :].sum())
         names.append(f"{len(why) - len(drawn)} others")
@@ -164,15 +168,16 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
     ax.set_xlim(reach[0] - margin, reach[1] + margin)
     first, last = 1 / (1 + np.exp(-ends[[0, -1]]))
     ax.set_xlabel(f"log-odds of {said}{band}")
-    ax.set_title(f"predicted {last:.3f}\nreference {first:.3f} (dotted)", fontsize="medium")
+    apart = " " if longest == 24 else "\n"
+    ax.set_title(f"predicted {last:.3f}\nreference {first:.3f}{apart}(dotted)", fontsize="medium")
     _mark_probabilities(ax)
     return ax
 
 
-def _with_value(name: Any, value: Any) -> str:
+def _with_value(name: Any, value: Any, longest: int) -> str:
     """A column and what the row holds there, in one label."""
     held = f"{value:.4g}" if isinstance(value, float) else label(value, 10)
-    return f"{label(name, 24 - len(held))} = {held}"
+    return f"{label(name, max(longest - len(held), 5))} = {held}"
 
 
 def _mark_probabilities(ax: Any) -> None:

@@ -18,6 +18,7 @@ from plackett.model.race import Array
 
 Table = dict[str, npt.NDArray[Any]]  # columns by their names
 Codes = npt.NDArray[np.intp]
+NO_CHAINS = "only a sampler leaves draws of a Markov chain; fit with inference='gibbs'."
 DRAWS = 400  # under which averages over rows are kept, at the most
 
 
@@ -48,8 +49,11 @@ class Estimates:
         order = np.lexsort((-np.abs(self.mean.ravel()), -size.round(self.decimals)))
         return order[size[order] > 0]
 
-    def table(self, classes: npt.NDArray[Any], prob: float) -> Table:
-        """The columns of a summary with intervals of this probability, the largest first."""
+    def table(self, labels: tuple[str, npt.NDArray[Any]], prob: float) -> Table:
+        """The columns of a summary with intervals of this probability, the largest first.
+
+        `labels` are those of the K, after what they are called.
+        """
         tail, (K, p) = (1 - prob) / 2, self.centre.shape
         numbers: Table = {self.statistic: self.centre.round(self.decimals)}
         if self.draws is not None:
@@ -58,7 +62,7 @@ class Estimates:
         if self.measured is not None:
             ess, rhat = self.measured
             numbers |= {"ess": ess.round().astype(int), "rhat": rhat.round(2)}
-        columns = {"class": np.repeat(classes[:K], p), "feature": np.tile(self.names, K)}
+        columns = {labels[0]: np.repeat(labels[1][:K], p), "feature": np.tile(self.names, K)}
         columns |= {name: value.ravel() for name, value in numbers.items()}
         places = np.append(self.order, np.setdiff1d(np.arange(K * p), self.order))
         return {name: column[places] for name, column in columns.items()}
@@ -135,6 +139,10 @@ class Posterior(ABC):
             with np.errstate(divide="ignore"):
                 yield np.log(block)
 
+    def log_values(self, rows: Any, seen: Any) -> Array:
+        """ln Pr (S, n) of outcomes that are no labels, under every draw of the chains."""
+        raise NotImplementedError
+
     def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
         """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (C, S, K).
 
@@ -171,13 +179,13 @@ class Posterior(ABC):
 
     def table(self, model: Any, prob: float) -> Table:
         """The columns of `summary`."""
-        return self.estimates(model).table(model.classes_, prob)
+        return self.estimates(model).table(model._labels(), prob)
 
     def largest(self, model: Any, n: int) -> tuple[str, Table]:
         """What matters most: its name, and the first rows of the summary without weights that are zero."""
         found = self.estimates(model)
         n = min(n, len(found.order))
-        columns = found.table(model.classes_, 0.9)
+        columns = found.table(model._labels(), 0.9)
         return f"largest {found.kind}", {name: column[:n] for name, column in columns.items()}
 
     def wins(self, row: Any) -> tuple[Codes, Array]:

@@ -83,8 +83,8 @@ def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[A
     slopes = _by_score(mixture, k)
     of_point, of_draws = (np.matmul(part[:, None], directions[: len(part)])[:, 0] for part in slopes)
     ends, ends_of_draws = _odds(mixture, k, mixture.probabilities(np.array([0.0, 1.0]))[1])
-    centre = _exact(onto(of_point.sum(axis=0))[None], ends[1:] - ends[:1])[0]
-    draws = _exact(onto(of_draws), ends_of_draws[1] - ends_of_draws[0])
+    centre = exact(onto(of_point.sum(axis=0))[None], ends[1:] - ends[:1])[0]
+    draws = exact(onto(of_draws), ends_of_draws[1] - ends_of_draws[0])
     return Contributions(float(ends[0]), float(ends[1]), centre, draws)
 
 
@@ -135,7 +135,7 @@ def _odds(mixture: Mixture, k: int, p: Array) -> tuple[Array, Array]:
     return odds, odds_of_draws
 
 
-def _exact(parts: Array, total: Array) -> Array:
+def exact(parts: Array, total: Array) -> Array:
     """Parts (n, d) that add up to their totals (n,), each changed in proportion to its size."""
     size = np.abs(parts)
     whole = size.sum(axis=1, keepdims=True)

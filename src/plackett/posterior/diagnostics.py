@@ -1,22 +1,20 @@
-"""Do the chains agree, and how many independent draws are they worth?
+"""What was measured of a run of chains, the standard that it is held to, and what to say of it.
 
-Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelman, Simpson, Carpenter & Bürkner
-2021), for all weights at once: the same numbers as ArviZ, without the seconds that importing it takes.
+R-hat and effective sample sizes are those of `plackett.posterior.measures`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from plackett.engines import Features
 from plackett.model.race import Array
+from plackett.posterior.measures import measures
 
 if TYPE_CHECKING:
     from plackett.posterior.weights import Draws
@@ -24,76 +22,11 @@ if TYPE_CHECKING:
 PROBED = 20  # rows whose probabilities are diagnosed
 AGREED = 1.05  # R-hat of a probability that the draws move at all, in a run whose predictions have converged
 PRECISE = 0.01  # and the Monte-Carlo error of its average; what moves less than this is right in any case
-
-
-def split(x: Array) -> Array:
-    """Each chain cut in half: (…, chain, draw) to (…, 2·chain, draw // 2)."""
-    half = x.shape[-1] // 2
-    return np.concatenate([x[..., :half], x[..., -half:]], axis=-2)
-
-
-def z_scores(x: Array) -> Array:
-    """Normal scores of the ranks over all chains of each quantity."""
-    flat = x.reshape(*x.shape[:-2], -1)
-    n = flat.shape[-1]
-    order = np.argsort(flat, axis=-1)
-    ranks = np.empty(flat.shape)
-    np.put_along_axis(ranks, order, np.arange(1.0, n + 1), axis=-1)
-    ordered = np.take_along_axis(flat, order, axis=-1)
-    tied = (ordered[..., 1:] == ordered[..., :-1]).any(axis=-1)
-    if tied.any():
-        ranks[tied] = rankdata(flat[tied], axis=-1)
-    scores: Array = ndtri((ranks - 0.375) / (n + 0.25)).reshape(x.shape)
-    return scores
-
-
-def plain_rhat(x: Array) -> Array:
-    """Root of the ratio of total to within-chain variance."""
-    n = x.shape[-1]
-    within = x.var(axis=-1, ddof=1).mean(axis=-1)
-    between = x.mean(axis=-1).var(axis=-1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: Array = np.sqrt((n - 1) / n + between / within)
-    return ratio
-
-
-def rhat_and_bulk_ess(x: Array) -> tuple[Array, Array]:
-    """Rank-normalised split R-hat, the larger of bulk and folded (NaN for a constant), and the bulk ESS."""
-    x = split(x)
-    scores = z_scores(x)
-    folded = np.abs(x - np.median(x, axis=(-2, -1), keepdims=True))
-    return np.fmax(plain_rhat(scores), plain_rhat(z_scores(folded))), plain_ess(scores)
-
-
-def plain_ess(x: Array) -> Array:
-    """Effective sample size by Geyer's initial monotone sequence over all chains of each quantity."""
-    n_chains, n = x.shape[-2:]
-    centred = x - x.mean(axis=-1, keepdims=True)
-    size = next_fast_len(2 * n, real=True)
-    spectrum = rfft(centred, size, axis=-1)
-    autocovariance = irfft(np.abs(spectrum) ** 2, size, axis=-1)[..., :n].mean(axis=-2) / n
-    within = autocovariance[..., :1] * n / (n - 1)
-    between = x.mean(axis=-1).var(axis=-1, ddof=1)[..., None] if n_chains > 1 else 0.0
-    total = autocovariance[..., :1] + between
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = 1 - (within - autocovariance) / total
-    rho[..., 0] = 1.0
-    n_pairs = max((n - 1) // 2, 1)
-    pairs = rho[..., : 2 * n_pairs].reshape(*rho.shape[:-1], n_pairs, 2).sum(axis=-1)
-    positive = np.logical_and.accumulate(pairs > 0, axis=-1)
-    stop = np.minimum(positive.sum(axis=-1, keepdims=True), n_pairs - 1)
-    monotone = np.where(np.arange(n_pairs) < stop, np.minimum.accumulate(pairs, axis=-1), 0.0)
-    first_left_out = np.take_along_axis(rho, 2 * stop, axis=-1)[..., 0]
-    tau = -1 + 2 * monotone.sum(axis=-1) + np.maximum(first_left_out, 0.0)
-    ess: Array = n_chains * n / np.maximum(tau, 1 / np.log10(n_chains * n))
-    constant = np.ptp(x, axis=(-2, -1)) < np.finfo(float).resolution
-    return np.where(constant, float(n_chains * n), ess)
-
-
-def tail_ess(x: Array) -> Array:
-    """The smaller of the effective sample sizes of the 5 % and 95 % quantiles."""
-    low, high = np.quantile(x, [0.05, 0.95], axis=(-2, -1))[..., None, None]
-    return np.minimum(plain_ess(split((x <= low) * 1.0)), plain_ess(split((x <= high) * 1.0)))
+STANDARD = (
+    f"Predictions have converged where R-hat of class probabilities is at most {AGREED:g} and the Monte-Carlo error of "
+    f"their averages at most {PRECISE:g}, in {PROBED} rows spread over the data."
+)
+READ_RHAT, READ_ESS = 1.01, 400  # what is asked of a number that is read by itself, such as a weight
 
 
 @dataclass(frozen=True)
@@ -120,18 +53,21 @@ class Measures:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Measures of a run by the names of what was measured, and the error of averaged probabilities.
+    """Measures of a run by the names of what was measured, and whether its predictions have converged.
 
     Of weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a (NaN if
-    fixed), `.probability_rhat` and so on of class probabilities (row, K) of some rows. Of learned directions, whose
-    components have no identity across chains: of probabilities alone. Of the sparse logit: `.coef.rhat` (K, d),
-    `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on.
+    fixed), `.mass_rhat` and so on of ln Λ where ties tell of it, `.probability_rhat` and so on of class probabilities
+    (row, K) of some rows. Of learned directions, whose components have no identity across chains: of probabilities
+    alone. Of the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on,
+    and of probabilities.
     """
 
     groups: dict[str, Measures]
     monte_carlo_error: float = np.nan  # of averaged probabilities, root mean square
     largest_error: float = np.nan  # of them all
     prediction_rhat: float = np.nan  # the largest of probabilities that the draws move at all
+    worst_probability: Array | None = field(default=None, compare=False, repr=False)  # (chain, draw), and its class
+    worst_class: int | None = field(default=None, compare=False)
 
     def __getattr__(self, name: str) -> Any:
         groups: dict[str, Measures] = vars(self).get("groups", {})
@@ -144,8 +80,10 @@ class Diagnostics:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{np.size(found.rhat)} {name}" for name, found in self.groups.items())
-        error = f", error of averages {self.largest_error:.3f}" if self.predictive else ""
-        return f"Diagnostics ({sizes}):\n  {_summary(self.worst_rhat, self.smallest_ess)}{error}"
+        measured = f", Monte-Carlo error up to {self.largest_error:.3f}" if np.isfinite(self.largest_error) else ""
+        measured = f"{'' if self.converged else ' not'} converged: R-hat up to {self.prediction_rhat:.2f}{measured}"
+        told = "" if np.isnan(self.prediction_rhat) else f"\n  predictions have{measured}"
+        return f"Diagnostics ({sizes}):{told}\n  {_summary(self.worst_rhat, self.smallest_ess)}"
 
     @property
     def predictive(self) -> bool:
@@ -166,6 +104,12 @@ class Diagnostics:
     def smallest_ess(self) -> float:
         """The smallest bulk or tail ESS."""
         return float(np.fmin.reduce([found.smallest_ess for found in self.groups.values()]))
+
+    def scalars(self, classes: npt.NDArray[Any]) -> dict[str, tuple[str, Array]]:
+        """The probability that mixes worst, with a title, for pictures of chains; early model files have none."""
+        if self.worst_probability is None:
+            return {}
+        return {"probability": (f"probability of {classes[self.worst_class]}", self.worst_probability)}
 
 
 def _summary(rhat: float, ess: float) -> str:
@@ -188,16 +132,6 @@ def stored_diagnostics(**fields: Any) -> Diagnostics:
     return Diagnostics(made, error, error, rhat)
 
 
-def measures(x: Array) -> tuple[Array, Array, Array]:
-    """R-hat, bulk ESS and tail ESS of an array (chain, draw, …), a manageable number of quantities at a time."""
-    quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
-    step = max(1, (1 << 22) // (x.shape[0] * x.shape[1]))
-    parts = [quantities[start : start + step] for start in range(0, len(quantities), step)]
-    found = [(*rhat_and_bulk_ess(part), tail_ess(part)) for part in parts]
-    rhats, bulks, tails = (np.concatenate(column).reshape(x.shape[2:]) for column in zip(*found, strict=True))
-    return rhats, bulks, tails
-
-
 def diagnose(**quantities: Array | None) -> Diagnostics | None:
     """Diagnostics of arrays (chain, draw, …) by their names; None if there are fewer than 4 draws a chain.
 
@@ -212,8 +146,10 @@ def diagnose(**quantities: Array | None) -> Diagnostics | None:
         return Diagnostics(groups)
     deviation, found = probability.std(axis=(0, 1)), groups["probability"]
     errors = deviation / np.sqrt(found.ess_bulk)
-    rhat = np.fmax.reduce(found.rhat[deviation > PRECISE], initial=1.0)
-    return Diagnostics(groups, float(np.sqrt((errors**2).mean())), float(errors.max()), float(rhat))
+    moved = np.where(deviation > PRECISE, np.fmax(found.rhat, 1.0), 1.0)
+    row, k = np.unravel_index(np.argmax(moved if moved.max() > 1.0 else errors), errors.shape)
+    error = float(np.sqrt((errors**2).mean()))
+    return Diagnostics(groups, error, float(errors.max()), float(moved.max()), probability[:, :, row, k].copy(), int(k))
 
 
 def probed(n: int) -> npt.NDArray[np.intp]:
@@ -221,47 +157,78 @@ def probed(n: int) -> npt.NDArray[np.intp]:
     return np.linspace(0, n - 1, min(PROBED, n)).astype(np.intp)
 
 
-def diagnose_weights(draws: Draws, learned: bool, features: Features) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, and of probabilities."""
+def probed_probabilities(draws: Draws, features: Features) -> Array:
+    """Class probabilities (chain, draw, row, K) of the rows that are diagnosed."""
     some = features[probed(features.shape[0])]
     probability = np.concatenate(list(draws.probabilities(some)))  # (row, chain·draw, class)
+    return np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2)
+
+
+def diagnose_weights(
+    draws: Draws, learned: bool, features: Features, probe: Callable[[Any], Array] | None = None
+) -> Diagnostics | None:
+    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities.
+
+    Probabilities are those of the groups in some rows, or what `probe` makes of the draws.
+    """
+    mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
     return diagnose(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
-        probability=np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2),
+        **mass,
+        probability=probed_probabilities(draws, features) if probe is None else probe(draws),
+    )
+
+
+def predictions(found: Diagnostics) -> str:
+    """Whether predictions have converged, with the numbers, in half a sentence."""
+    rhat, error = f"R-hat of probabilities up to {found.prediction_rhat:.2f}", found.largest_error
+    if np.isnan(found.prediction_rhat):
+        return "whether predictions have converged was not measured"
+    if found.converged:
+        precise = "" if np.isnan(error) else f", Monte-Carlo error up to {error:.3f}"
+        return f"predictions have converged ({rhat}{precise})"
+    return (
+        f"predictions have not converged ({rhat}, should be at most {AGREED:g}; Monte-Carlo error up to {error:.3f}, "
+        f"should be at most {PRECISE:g})"
+    )
+
+
+def single(found: Diagnostics, name: str = "Gibbs") -> str | None:
+    """What weights or coefficients lack where they are read one by one, and the remedy: no fault of the fit."""
+    good = found.worst_rhat <= READ_RHAT and found.smallest_ess >= READ_ESS
+    if found.predictive or good:
+        return None
+    what = "coefficients" if "coef" in found.groups else "weights"
+    return (
+        f"to read single {what}, with R-hat up to {found.worst_rhat:.2f} and effective sample sizes from "
+        f"{found.smallest_ess:,.0f}, go on with {name}(target_ess={READ_ESS})"
     )
 
 
 def shortcomings(found: Diagnostics, target: float | None = None) -> str | None:
-    """What is wrong with a run, and by how much; None where nothing is.
+    """What is wrong with a run, and by how much; None where nothing is: predictions are to converge.
 
-    Predictions are to converge; of weights and coefficients, which are read one by one, more is asked.
+    Where effective draws were asked for, they are to be had, of all that was measured, and R-hat is to be 1.01.
     """
-    wanted = 400 if target is None else target
-    problems = []
-    if not found.converged:
-        problems.append(
-            f"predictions have not converged (R-hat of probabilities up to {found.prediction_rhat:.2f}, should be at "
-            f"most {AGREED:g}; Monte-Carlo error up to {found.largest_error:.3f}, should be at most {PRECISE:g})"
-        )
-    if not found.predictive and found.worst_rhat > 1.01:
-        problems.append(f"the chains have not mixed (R-hat up to {found.worst_rhat:.2f}, should be at most 1.01)")
-    if found.smallest_ess < wanted and not (found.predictive and target is None):
+    problems = [] if found.converged else [predictions(found)]
+    if target is not None and found.worst_rhat > READ_RHAT:
+        problems.append(f"the largest R-hat is {found.worst_rhat:.2f} (should be at most {READ_RHAT:g})")
+    if target is not None and found.smallest_ess < target:
         size = f"effective sample size{' of a probability' if found.predictive else ''}"
-        problems.append(f"the smallest {size} is {found.smallest_ess:.0f} (should be at least {wanted:g})")
+        problems.append(f"the smallest {size} is {found.smallest_ess:.0f} (should be at least {target:g})")
     return " and ".join(problems) or None
 
 
-def agreement(found: Diagnostics | None) -> tuple[bool, str]:
-    """Whether chains are good enough, and why; None are the diagnostics of too few draws."""
+def agreement(found: Diagnostics | None, name: str = "Gibbs") -> tuple[bool | None, str]:
+    """Whether predictions have converged (None: not measured), and the numbers; `name` is who has settings of chains.
+
+    None are the diagnostics of too few draws.
+    """
     if found is None:
-        return False, "too few draws to tell whether the chains agree"
-    wrong = shortcomings(found)
-    numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
-    if found.predictive:
-        error = f"Monte-Carlo error up to {found.largest_error:.3f}"
-        numbers = f"R-hat of probabilities up to {found.prediction_rhat:.2f}, {error}"
-    return wrong is None, wrong or f"the chains agree: {numbers}"
+        return False, "too few draws to tell whether predictions have converged"
+    good = None if np.isnan(found.prediction_rhat) else found.converged
+    return good, "; ".join(filter(None, (predictions(found), single(found, name))))
 
 
 def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str = "") -> str | None:
@@ -283,15 +250,11 @@ def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str
     wrong = shortcomings(found, settings.target_ess)
     if wrong is None:
         return None
-    longer, name = more(settings, end), type(settings).__name__
-    if found.predictive:
-        return f"{wrong}. Try {longer}{other}."
+    longer = more(settings, end)
     if settings.target_ess is None and end is None:
-        longer += f", or {name}(target_ess=400), which goes on until they are good enough"
-    return (
-        f"{wrong}. Estimates and intervals may be off; average predictions are usually less affected. "
-        f"Try {longer}{other}."
-    )
+        longer += ", or leave draws out, and chains go on until predictions have converged"
+    also = single(found, type(settings).__name__) if settings.target_ess is None else None
+    return f"{wrong}. Try {longer}{other}." + (f" {also[0].upper()}{also[1:]}." if also else "")
 
 
 def more(settings: Any, end: str | None, at_least: int = 0) -> str:

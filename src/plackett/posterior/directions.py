@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,27 +12,34 @@ from scipy.special import logsumexp
 
 from plackett.directions.gates import Gates, softmax
 from plackett.directions.summary import components
-from plackett.engines.base import RUN
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Quantities, RacePosterior, Setting, Table, Variables
+from plackett.posterior.base import (
+    NO_CHAINS,
+    Explanation,
+    Quantities,
+    RacePosterior,
+    Setting,
+    Table,
+    Variables,
+    refuse,
+)
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
-from plackett.posterior.weights import CHUNK, NO_CHAINS
+from plackett.posterior.stacked import Stacked
+from plackett.posterior.weights import CHUNK
 
 if TYPE_CHECKING:
     from plackett.directions.task import Task
 
-POOLED = 400  # draws that predictions are averaged over
 SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
-SHUT = -1e3  # ln λ̄ of a component that is not there
 NAMELESS = "the components of learned directions have no identity from draw to draw"
 INSTEAD = "plots.relevance draws how much each column matters, and summary() lists the components."
 
 
 @dataclass(frozen=True)
-class DirectionDraws(RacePosterior):
+class DirectionDraws(Stacked, RacePosterior):
     """Draws of a Markov chain.
 
     Attributes
@@ -62,29 +69,6 @@ class DirectionDraws(RacePosterior):
     mode_weight: float = 0.0
     power: float = 1.0
 
-    def with_mode(self, mode: DirectionPoint, weight: float, power: float) -> DirectionDraws:
-        """The same draws with a mode of that weight, and κ; components that the mode lacks are shut."""
-        (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
-        few = mode.directions.shape[2]
-        directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
-        directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
-        return replace(self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight, power=power)
-
-    def _pooled(self) -> tuple[Array, Array, Array]:
-        """Directions (S, M, d), ln λ̄ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
-        C, D = self.log_weights.shape[:2]
-        some = np.linspace(0, C * D - 1, min(POOLED, C * D)).round().astype(np.intp)
-        chain, draw = np.divmod(some, D)
-        directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
-        weights = np.full(len(some), (1 - self.mode_weight) / len(some))
-        if self.mode_directions is None or self.mode_log_weights is None:
-            return directions, log_weights, weights
-        return (
-            np.concatenate([directions, self.mode_directions[None]]),
-            np.concatenate([log_weights, self.mode_log_weights[None]]),
-            np.append(weights, self.mode_weight),
-        )
-
     def gates(self, task: Task) -> Gates:
         """The feature map of what predicts, for covariates as they came."""
         directions, log_weights, _ = self._pooled()
@@ -109,27 +93,43 @@ class DirectionDraws(RacePosterior):
         """Covariates and the gates that they are to go through."""
         return MappedRows(features, np.asarray(X, dtype=np.float64))
 
+    def _shares(self, rows: MappedRows) -> Iterator[Array]:
+        """Class probabilities (rows, S, K) of runs of rows under what predicts: some draws, then the mode."""
+        votes, gates = self.votes.transpose(0, 2, 1), rows.features.chunks(rows.X)
+        return (np.matmul(block.transpose(1, 0, 2), votes).transpose(1, 0, 2) for block in gates)
+
     def probabilities(self, rows: MappedRows) -> Iterator[Array]:
         """Class probabilities (rows, S, K) of runs of rows under the draws that predict; the mode is none of them."""
-        votes = self.votes.transpose(0, 2, 1)[: len(self._pooled()[2]) - (self.mode_directions is not None)]
-        gates = rows.features.chunks(rows.X)
-        return (np.matmul(block.transpose(1, 0, 2)[: len(votes)], votes).transpose(1, 0, 2) for block in gates)
+        return (block if self.mode_directions is None else block[:, :-1] for block in self._shares(rows))
 
     def predict(self, rows: MappedRows) -> Array:
         """Class probabilities (n, K): the average of draws and mode, to the power κ."""
         return sharpened(rows.features.mixed(rows.X, self.weights), self.power)
 
     def interval(self, rows: MappedRows, prob: float) -> tuple[Array, Array]:
-        """Around the prediction as well, which may lean on a mode that is no draw."""
-        (lower, upper), probability = super().interval(rows, prob), self.predict(rows)
+        """The shortest that hold so much of what draws and mode would predict, and the prediction as well.
+
+        Draws pile up at 0 and 1 where rows are few: an interval of equal tails would leave out the very places where
+        most of them are, and reach far to the other side for it.
+        """
+        refuse(self.no_interval)
+        lower, upper = shortest((self._stacked(block) for block in self._shares(rows)), prob)
+        probability = self.predict(rows)
         return np.minimum(lower, probability), np.maximum(upper, probability)
 
-    def log_predictive(self, rows: MappedRows) -> Iterator[Array]:
-        """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s ∝ mode·draw_s/average: a draw instead of the average.
+    def _stacked(self, shares: Array) -> Array:
+        """Draws (rows, S, K) of what the stacking believes: a part w of them as the mode has them, to the power κ."""
+        if self.mode_directions is None:
+            return sharpened(shares, self.power)
+        draws, mode = shares[:, :-1], shares[:, -1]
+        turns = np.diff(np.floor(self.mode_weight * np.arange(draws.shape[1] + 1))) > 0  # evenly spaced
+        return sharpened(np.where(turns[:, None], varied(mode, draws), draws), self.power)
 
-        The mode has seen every row and has no draws of its own; so its log-odds are taken to vary as those of the draws
-        do about their average. Were it left as it is, leaving a row out would not touch it: leave-one-out would come
-        out near the loss on rows seen.
+    def log_predictive(self, rows: MappedRows) -> Iterator[Array]:
+        """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s as in `varied`: a draw instead of the average.
+
+        Were the mode left as it is, leaving a row out would not touch it: leave-one-out would come out near the loss on
+        rows seen.
         """
         Z, (C, D, K, M) = rows.features.standardised(rows.X), self.log_weights.shape
         step = max(1, CHUNK // (C * D * M))
@@ -137,9 +137,8 @@ class DirectionDraws(RacePosterior):
             probability = probabilities(self, some).reshape(C * D, -1, K).transpose(1, 0, 2)
             if self.mode_directions is not None and self.mode_log_weights is not None:
                 mode = DirectionDraws(self.mode_directions[None, None], self.mode_log_weights[None, None], np.empty(0))
-                ratio = np.maximum(probability, SMALLEST) / np.maximum(probability.mean(axis=1), SMALLEST)[:, None]
-                varied = sharpened(probabilities(mode, some)[0, 0][:, None] * ratio, 1.0)
-                probability = self.mode_weight * varied + (1 - self.mode_weight) * probability
+                its = varied(probabilities(mode, some)[0, 0], probability)
+                probability = self.mode_weight * its + (1 - self.mode_weight) * probability
             yield log_sharpened(probability, self.power)
 
     def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
@@ -209,8 +208,10 @@ class DirectionDraws(RacePosterior):
         return Variables(values, dims, {"class": model.classes_, "component": np.arange(M), "column": columns})
 
     def quantities(self, model: Any) -> Quantities:
-        """The log-posterior alone: nothing else has an identity."""
-        return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
+        """The probability that mixes worst and the log-posterior: nothing else has an identity."""
+        found = getattr(model, "diagnostics_", None)
+        scalars = {} if found is None else found.scalars(model.classes_)
+        return Quantities(scalars | {"log-likelihood": ("log-posterior", model.trace_)})
 
 
 def sharpened(probability: Array, power: float) -> Array:
@@ -223,6 +224,28 @@ def log_sharpened(probability: Array, power: float) -> Array:
     log = power * np.log(np.maximum(probability, SMALLEST))
     result: Array = log - logsumexp(log, axis=-1, keepdims=True)
     return result
+
+
+def varied(mode: Array, draws: Array) -> Array:
+    """mode_s ∝ mode·draw_s/average, (rows, S, K), from a mode's probabilities (rows, K) and those of draws.
+
+    A mode has no draws of its own; so its log-odds are taken to vary as those of the draws do about their average.
+    """
+    average = draws.mean(axis=1, keepdims=True)
+    return sharpened(mode[:, None] * np.maximum(draws, SMALLEST) / np.maximum(average, SMALLEST), 1.0)
+
+
+def shortest(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
+    """The shortest intervals, two arrays (n, K), that hold this part of the draws of blocks (rows, S, K)."""
+    ends = []
+    for block in blocks:
+        ordered = np.sort(block, axis=1)
+        held = int(np.ceil(prob * block.shape[1]))
+        lower, upper = ordered[:, : block.shape[1] - held + 1], ordered[:, held - 1 :]
+        best = np.argmin(upper - lower, axis=1, keepdims=True)
+        ends.append([np.take_along_axis(end, best, axis=1)[:, 0] for end in (lower, upper)])
+    lower, upper = np.concatenate(ends, axis=1)
+    return lower, upper
 
 
 class DirectionPoint(DirectionDraws):
@@ -243,14 +266,3 @@ def probabilities(draws: DirectionDraws, Z: Array) -> Array:
     gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
     votes = np.exp(draws.log_weights - totals[:, :, None])
     return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)
-
-
-def mean_probabilities(draws: DirectionDraws, Z: Array, engine: str = "auto") -> Array:
-    """Their averages over all draws, (row, K), of many rows: a run of them at a time, or on the GPU."""
-    if engine == "cupy":
-        from plackett.engines.cupy_directions import mean_votes_on_gpu
-
-        (M, d), K = draws.directions.shape[2:], draws.log_weights.shape[2]
-        return mean_votes_on_gpu(Z, draws.directions.reshape(-1, M, d), draws.log_weights.reshape(-1, K, M))
-    runs = (Z[start : start + RUN] for start in range(0, len(Z), RUN))
-    return np.concatenate([probabilities(draws, some).mean(axis=(0, 1)) for some in runs])

@@ -15,13 +15,23 @@ from plackett.engines import Features
 from plackett.features.mapped import transform
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
-from plackett.posterior.base import Codes, Estimates, Explanation, Quantities, RacePosterior, Table, Variables, averaged
+from plackett.posterior.base import (
+    NO_CHAINS,
+    Codes,
+    Estimates,
+    Explanation,
+    Quantities,
+    RacePosterior,
+    Table,
+    Variables,
+    averaged,
+)
 from plackett.posterior.diagnostics import agreement
+from plackett.posterior.weight_rates import WeightRates
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
 ACTIVE = 0.1  # of the mean weight 1/(Kp): what is above it matters
-NO_CHAINS = "only a sampler leaves draws of a Markov chain; fit with inference='gibbs'."
 READING = """\
 A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. exp(x) is \
 large where the standardised column x is high, exp(-x) where it is low, and 1 is the same in every row. Active is the \
@@ -30,8 +40,11 @@ CHUNK = 1 << 18  # probabilities held at a time
 MANY = 1 << 24  # probabilities from which compiled code averages them
 
 
-class WeightPosterior(RacePosterior):
-    """Normalised weights λ̄ of fixed features, as draws that stand for the distribution."""
+class WeightPosterior(WeightRates, RacePosterior):
+    """Normalised weights λ̄ of fixed features, as draws that stand for the distribution.
+
+    `log_mass` has ln Λ of the same draws where ties tell of it.
+    """
 
     no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
 
@@ -71,9 +84,8 @@ class WeightPosterior(RacePosterior):
         return np.arange(draws.shape[2]), rates / rates.sum(axis=(1, 2), keepdims=True)
 
     def size(self, model: Any) -> str:
-        """Classes, features and prior."""
-        K, p = self.shape_of_estimate
-        return f"{K} classes × {p} features, {model._prior_in_words()}"
+        """Classes or items, features and prior."""
+        return f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}"
 
     def estimates(self, model: Any) -> Estimates:
         """Medians of the weights and how probably each matters."""
@@ -110,9 +122,10 @@ def _estimates(
 
 @dataclass(frozen=True)
 class Point(WeightPosterior):
-    """A single λ̄: the maximum a posteriori."""
+    """A single λ̄: the maximum a posteriori; and ln Λ () where the rows know it."""
 
     weights: Array
+    log_mass: Array | None = None
     no_chains = NO_CHAINS
     no_interval = (
         "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
@@ -172,6 +185,7 @@ class Gammas(Approximation):
     shape: Array
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
+    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, where the rows know it
 
 
 @dataclass(frozen=True)
@@ -182,14 +196,16 @@ class GIGs(Approximation):
     tail: float
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
+    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, where the rows know it
 
 
-def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator) -> Gammas | GIGs:
-    """What the variational scheme found, and draws from it."""
-    log_weights = normalised(q.draw(rng, (n_draws, *q.shape.shape)))
+def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator, absolute: bool = False) -> Gammas | GIGs:
+    """What the variational scheme found, and draws from it; if absolute, of ln Λ as well."""
+    log_weights = q.draw(rng, (n_draws, *q.shape.shape))
+    log_mass = logsumexp(log_weights, axis=(-2, -1)) if absolute else None
     if isinstance(q, GIG):
-        return GIGs(q.shape, q.tail, q.rate, log_weights)
-    return Gammas(q.shape, q.rate, log_weights)
+        return GIGs(q.shape, q.tail, q.rate, normalised(log_weights), log_mass)
+    return Gammas(q.shape, q.rate, normalised(log_weights), log_mass)
 
 
 @dataclass(frozen=True)
@@ -202,10 +218,13 @@ class Draws(SampledWeights):
         ln λ̄, normalised so that logsumexp over class and feature is 0.
     shape : (chain, draw) array
         The shape a.
+    log_mass : (chain, draw) array or None
+        ln Λ, where the rows know the scale of the weights.
     """
 
     log_weights: Array = field(repr=False)
     shape: Array = field(repr=False)
+    log_mass: Array | None = field(default=None, repr=False)
 
     @property
     def median(self) -> Array:
@@ -213,23 +232,27 @@ class Draws(SampledWeights):
         return np.median(self.flat_draws(), axis=0)
 
     def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree."""
+        """Whether the chains agree on predictions."""
         return agreement(model.diagnostics_)
 
     def variables(self, model: Any, raw: bool) -> Variables:
         """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
         values = {"weight": np.exp(self.log_weights)} | ({"log_weight": self.log_weights} if raw else {})
-        dims = {name: ["class", "feature"] for name in values}
+        of, labels = model._labels()
+        dims = {name: [of, "feature"] for name in values}
         if np.ptp(self.shape) > 0:
             values["shape"] = self.shape
-        return Variables(values, dims, {"class": model.classes_, "feature": model._feature_names()})
+        if self.log_mass is not None:
+            values["log_mass"] = self.log_mass
+        return Variables(values, dims, {of: labels, "feature": model._feature_names()})
 
     def quantities(self, model: Any) -> Quantities:
-        """The shape, the log-likelihood and every weight."""
+        """The shape, the log-likelihood, the probability that mixes worst and every weight."""
         scalars = {"shape": ("ln a", np.log(self.shape)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
         if found is None:
             return Quantities(scalars, *table)
+        scalars |= found.scalars(getattr(model, "classes_", model._labels()[1]))
         return Quantities(scalars, *table, np.minimum(found.ess_bulk, found.ess_tail), found.shape_ess_bulk)
 
 

@@ -16,6 +16,7 @@ from plackett.explain import explain
 from plackett.model.race import Array
 from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
+from plackett.posterior.diagnostics import STANDARD
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table
@@ -56,7 +57,6 @@ def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = Non
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
-    rows = [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))]
     used = set(X.columns) if known is None else {column.name for column in known.columns}
     unused = [name for name in X.columns if name not in used]
     left = f" Not used by the model: {listed(map(repr, unused))}." if unused else ""
@@ -66,19 +66,24 @@ def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = Non
         numbers[0] = ("Rows, all held out", f"{len(X):,}")
     elif held_out:
         numbers.insert(1, ("Rows held out", f"{held_out:,}"))
-    columns = [
+    body = [
+        facts(numbers),
+        table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
+        paragraph(f"Columns as they came, in these {len(X):,} rows.{left}"),
+        columns(X),
+    ]
+    return Section("data", "Data", "\n".join(body))
+
+
+def columns(X: Any) -> str:
+    """What the columns of a data frame hold."""
+    heads = [
         Column("Column"),
         Column("Type"),
         *(Column(c, True) for c in ("Missing", "Values", "Lowest", "Mean", "Highest")),
         Column("Most frequent"),
     ]
-    body = [
-        facts(numbers),
-        table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
-        paragraph(f"Columns as they came, in these {len(X):,} rows.{left}"),
-        table("Columns of the table", columns, rows),
-    ]
-    return Section("data", "Data", "\n".join(body))
+    return table("Columns of the table", heads, [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))])
 
 
 def _describe(X: Any, j: int) -> list[Any]:
@@ -99,14 +104,16 @@ def model(classifier: Classifier) -> Section:
     kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
     body = [paragraph(words.model(classifier)), paragraph(why, kind)]
     if classifier.trace_.ndim == 2:
-        shown = "what mixes worst" if classifier.posterior_.no_estimates is None else "the log-posterior"
-        body.append(paragraph(f"Chains that agree overlap and have even ranks. Drawn is {shown}."))
-        alt = f"of one quantity in {len(classifier.trace_)} chains. {why}"
+        judged = "probability" in classifier.posterior_.quantities(classifier).scalars  # not in early model files
+        what = "probability" if judged else "log-likelihood"
+        body.append(paragraph(STANDARD))
+        body.append(paragraph(words.drawn(judged)))
+        alt = f"of one {what} in {len(classifier.trace_)} chains. {why}"
         trace = figure(
-            "trace", lambda ax: plots.trace(classifier, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
+            "trace", lambda ax: plots.trace(classifier, what, ax=ax), f"Trace {alt}", "Values along the chains.", 2.8
         )
         rank = figure(
-            "rank", lambda ax: plots.rank(classifier, ax=ax), f"Ranks {alt}", "Ranks of each chain's draws.", 2.8
+            "rank", lambda ax: plots.rank(classifier, what, ax=ax), f"Ranks {alt}", "Ranks of each chain's draws.", 2.8
         )
         body.append(f'<div class="figures">{trace}{rank}</div>')
     return Section("model", "Model and diagnostics", "\n".join(body))
@@ -118,10 +125,10 @@ def weights(classifier: Classifier) -> Section:
     if posterior.no_estimates is not None:
         return _relevance(classifier)
     what, (_, found) = posterior.estimates(classifier), posterior.largest(classifier, WEIGHTS)
-    kind, total = what.kind, len(what.order)
-    numbers = [name for name in found if name not in ("class", "feature")]
-    columns = [Column("Feature"), Column("Class"), *(Column(HEADS.get(name, name), True) for name in numbers)]
-    rows = [list(row) for row in zip(*(found[name] for name in ("feature", "class", *numbers)), strict=True)]
+    kind, total, of = what.kind, len(what.order), classifier._labels()[0]
+    numbers = [name for name in found if name not in (of, "feature")]
+    columns = [Column("Feature"), Column(of.capitalize()), *(Column(HEADS.get(name, name), True) for name in numbers)]
+    rows = [list(row) for row in zip(*(found[name] for name in ("feature", of, *numbers)), strict=True)]
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
     caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
     falling = 2 if np.all(np.diff(found[what.statistic]) <= 0) else None
@@ -178,11 +185,11 @@ def predictions(classifier: Classifier, judged: Judged, fitted: Any) -> Section:
         measured.append(("Errors of always saying the most frequent class", f"{alone.error:.1%}"))
         if known.all():
             measured.append(("Log-loss of the classes' shares in the fit", f"{alone.log_loss:.3f}"))
-    body = [_seen(judged.held_out), facts(measured)]
+    body = [seen(judged.held_out), facts(measured)]
     if not known.all():
         strange = f"{(~known).sum():,} rows have a class that the model does not know. They count as errors and are "
         body.append(paragraph(f"{strange}left out of log-loss, ROC and calibration.", "verdict bad"))
-    body.append(_confusion(y, predicted, classes))
+    body.append(confusion(y, predicted, classes))
     if np.isin(labels, classes).sum() >= 2:
         X, y = judged.X[known], y[known]
         roc = figure(
@@ -213,27 +220,30 @@ def _counts(classifier: Classifier, fitted: Any) -> list[float] | None:
     return None if fitted is None else [float(np.sum(np.asarray(fitted) == label)) for label in classifier.classes_]
 
 
-def _seen(held_out: bool) -> str:
+def seen(held_out: bool, rows: str = "rows") -> str:
+    """Whether the fit had seen what the model is judged on."""
     if held_out:
-        return paragraph("These rows were held out: the model was fitted without them.", "verdict good")
+        return paragraph(f"These {rows} were held out: the model was fitted without them.", "verdict good")
     return paragraph(
-        "These are the rows the model was fitted to. It errs less on them than on new ones: judge it by held-out rows.",
+        f"These are the {rows} the model was fitted to. It errs less on them than on new ones: judge it by held-out "
+        f"{rows}.",
         "verdict bad",
     )
 
 
-def _confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any]) -> str:
+def confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any], what: str = "class") -> str:
+    """How often each class, or alternative, was taken for which."""
     labels, counts = np.unique(np.concatenate([y, predicted]), return_counts=True)
     shown = labels if len(labels) <= CLASSES else np.sort(labels[np.argsort(-counts, kind="stable")[:CLASSES]])
     matrix = confusion_matrix(y, predicted, labels=shown)
-    caption = "Confusion matrix: a row for each true class, a column for each predicted one"
+    caption = f"Confusion matrix: a row for each true {what}, a column for each predicted one"
     if len(shown) < len(labels):
-        caption += f" ({len(shown)} of {len(labels)} classes)"
+        caption += f" ({len(shown)} of {len(labels)})"
     said = [label for label in shown if label in classes]
     place = {label: k for k, label in enumerate(shown)}
     rows = [[f"{label} (true)", *(int(matrix[k, place[other]]) for other in said)] for k, label in enumerate(shown)]
     own = [(place[label], 1 + j) for j, label in enumerate(said)]
-    return table(caption, [Column("True class"), *(Column(str(label), True) for label in said)], rows, marked=own)
+    return table(caption, [Column(f"True {what}"), *(Column(str(label), True) for label in said)], rows, marked=own)
 
 
 def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
@@ -279,8 +289,10 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
             3,
         )
     ]
+    said, reasons = classifier.classes_[two[0][0]], ""
     if classifier.posterior_.no_race is None:
-        why = explain(classifier, row).head(4)
+        why = explain(classifier, row)
+        reasons, why = words.race(why, said), why.head(4)
         best = "; ".join(f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.itertuples(index=False, name=None))
         pictures.append(
             figure(
@@ -294,7 +306,7 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
         )
     elif classifier.posterior_.no_contributions is None:
         why = explain(classifier, row, PROB)
-        said = why.attrs["class"]
+        reasons = words.contributions(why)
         best = "; ".join(f"{w.feature} = {w.value}: {w.contribution:+.2f}" for w in why.head(4).itertuples())
         pictures.append(
             figure(
@@ -309,7 +321,8 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
     body = [
         paragraph("The rows with the most even probabilities (largest entropy) among those above."),
         table("The most uncertain rows", columns, rows),
-        f"<h3>Why: {text(title)}</h3>",
+        f"<h3>Why {text(said)}? {text(title)}</h3>",
+        *([paragraph(reasons)] if reasons else []),
         f'<div class="figures">{"".join(pictures)}</div>',
     ]
     return Section("uncertain", "Most uncertain rows", "\n".join(body))

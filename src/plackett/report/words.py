@@ -12,6 +12,8 @@ import plackett
 from plackett.output.summary import how
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from plackett.estimator import Classifier
 
 
@@ -39,12 +41,93 @@ def model(classifier: Classifier) -> str:
 def trust(classifier: Classifier) -> tuple[bool | None, str]:
     """Whether the fit may be trusted (None: it cannot be told), and why."""
     good, why = classifier.posterior_.verdict(classifier)
-    found = getattr(classifier, "diagnostics_", None)
-    if good is False and found is not None:
-        numbers = f"R-hat {found.worst_rhat:.2f}, smallest effective sample size {found.smallest_ess:,.0f}"
-        return good, f"The fit is not good enough: {why}. Weights and intervals may be off. In full: {numbers}."
     instead = "" if classifier.posterior_.no_chains is None else " Fit with inference='gibbs' for exact intervals."
     return good, f"{why[0].upper()}{why[1:]}.{instead}"
+
+
+def drawn(judged: bool) -> str:
+    """What the pictures of chains show."""
+    if not judged:
+        return "Drawn is the log-likelihood, along the chains and by ranks."
+    return (
+        "Drawn is the probability that mixes worst among them. Chains that agree overlap, and their ranks are "
+        "even: as high as the dashed lines."
+    )
+
+
+def effects(certain: bool) -> str:
+    """How to read the table of effects."""
+    numbers = (
+        "The effect of a column of numbers is the change of a class probability per unit of it, averaged over rows; of "
+        "0 and 1, or of levels, it is the difference. Effects are of what the model predicts, with the other columns "
+        "as they are, and need not be causes."
+    )
+    if certain:
+        return numbers
+    return f"{numbers} Intervals hold 90 %; the last column is the probability that the effect is above 0."
+
+
+def choice_effects(certain: bool) -> str:
+    """How to read effects and elasticities of choices."""
+    numbers = (
+        "An elasticity says by how many per cent an alternative is chosen more often if an attribute of one rises by "
+        "one per cent everywhere. An effect is the change of a probability per unit of a column, averaged over "
+        "situations; of 0 and 1 it is the difference. Both are of what the model predicts, and need not be causes."
+    )
+    if certain:
+        return numbers
+    return f"{numbers} Intervals hold 90 %; the last column is the probability that the number is above 0."
+
+
+def why_choices(strangers: bool) -> str:
+    """What the section of situations shows."""
+    told = "Situations of those above, with what was predicted for each alternative, and what speaks for it."
+    return f"{told} All are predicted for someone who is not known." if strangers else told
+
+
+def unranked(meaning: str) -> str:
+    """What it means not to be ranked."""
+    if meaning == "last":
+        return "Items that a ranking does not name came behind those that it names."
+    return "Of items that a ranking does not name it says nothing."
+
+
+def worths(certain: bool, averaged: bool) -> str:
+    """How to read the table of worths."""
+    told = (
+        "The worth of an item is its probability of being the first of all. Differences of two log-worths are log-odds "
+        "of who comes before whom."
+    )
+    if not certain:
+        told += (
+            " Intervals of log-worths hold 90 %. First is the probability that no other item has a larger worth, and "
+            "mean place that among the worths, both as far as the data tell."
+        )
+    return f"{told} Worths are averages over the rows of the covariates." if averaged else told
+
+
+def contributions(why: pd.DataFrame) -> str:
+    """The columns that speak most for the predicted class of a row, and against it."""
+    parts = []
+    for side, sign in (("for", 1), ("against", -1)):
+        most = why[sign * why["contribution"] > 0].head(3)
+        if len(most):
+            named = (f"{w.feature} = {_held(w.value)} ({w.contribution:+.2f})" for w in most.itertuples())
+            parts.append(f"{side} it {'speak' if len(most) > 1 else 'speaks'} {', '.join(named)}")
+    if not parts:
+        return "No column moves this prediction."
+    return f"Predicted is {why.attrs['class']}; {'; '.join(parts)}. Numbers in brackets add up to log-odds."
+
+
+def _held(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def race(why: pd.DataFrame, said: Any) -> str:
+    """The competitors that win most for the predicted class of a row."""
+    own = why[why["class"] == said]
+    named = (f"{w.feature} ({w.probability:.2f})" for w in own.head(3).itertuples())
+    return f"For {said}, of probability {own['probability'].sum():.2f}, win {', '.join(named)}."
 
 
 def settings(classifier: Classifier) -> list[tuple[str, str]]:

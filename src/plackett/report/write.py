@@ -11,44 +11,50 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.data.columns import as_frame
 from plackett.data.entry import taken
 from plackett.output.files import check_folder, whole_file
-from plackett.report import sections, words
-from plackett.report.markup import page, paragraph
+from plackett.report import choices, rankings, sections, words
+from plackett.report.effects import effects
+from plackett.report.markup import Section, page, paragraph
 
 if TYPE_CHECKING:
-    from plackett.estimator import Classifier
+    from plackett.estimator import Classifier, Model
 
 
 def write_report(
-    classifier: Classifier,
+    classifier: Model,
     X: Any,
     y: Any,
     out_path: str | os.PathLike[str],
     *,
     title: str | None = None,
-    test: tuple[Any, Any] | None = None,
+    test: tuple[Any, ...] | None = None,
+    groups: Any = None,
 ) -> None:
     """Write a report on a fitted model: one HTML file that needs nothing else, offline or on line.
 
-    It holds the data in numbers, the model with its diagnostics in words, a table of weights that can be sorted, the
-    confusion matrix, ROC and calibration, the most uncertain rows, how to cite, settings, versions and seed. A file
-    that exists is replaced once the new one is whole.
+    It holds the data in numbers, the model with its diagnostics in words, tables of weights and of average marginal
+    effects that can be sorted, the confusion matrix, ROC and calibration, the most uncertain rows and why the first is
+    predicted as it is, how to cite, settings, versions and seed. Of choices it holds elasticities, log-likelihoods
+    beside those of constants alone, and a few situations taken apart; of rankings the worths of the items with their
+    places. A file that exists is replaced once the new one is whole.
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier or SparseLogitClassifier
+    classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
         A fitted model.
-    X : DataFrame
-        The rows the model was fitted to; or others, which are then passed as `test` too. Of a model that ``plackett
-        fit`` made, the table as it came.
-    y : Series
-        Their labels.
+    X : DataFrame, ChoiceSets or None
+        The rows the model was fitted to; or others, which are then passed as `test` too. Of a classifier that
+        ``plackett fit`` made, the table as it came. None: rankings without covariates.
+    y : Series, array or Rankings
+        Their labels, choices or rankings.
     out_path : path
         The file to write.
     title : str, optional
         Heading of the report; by default what is predicted from how many columns and rows.
-    test : (DataFrame, Series), optional
+    test : (X, y), optional
         Rows and labels that were held out of the fit. Predictions are judged on them; without them, on the rows of the
-        fit, and the report says so.
+        fit, and the report says so. Where there are `groups`, (X, y, groups).
+    groups : (n,) array, optional
+        Of a chooser with ``weights="person"``, who chooses.
 
     Examples
     --------
@@ -63,11 +69,29 @@ def write_report(
     ...     path = Path(folder, "iris.html")
     ...     write_report(clf, X[::2], y[::2], path, title="Iris", test=(X[1::2], y[1::2]))
     ...     path.read_text(encoding="utf-8").count("<figure")
-    5
+    9
     """
     check_is_fitted(classifier)
     check_folder(out_path)
-    all_new = test is not None and test[0] is X
+    all_new = test is not None and (test[1] is y if X is None else test[0] is X)
+    if groups is not None and not hasattr(classifier, "alternatives_"):
+        raise ValueError("groups would be ignored: they are who chooses, and this is no model of choices.")
+    if hasattr(classifier, "items_"):
+        name, lead, parts = rankings.pages(classifier, X, y, test, all_new)
+    elif hasattr(classifier, "alternatives_"):
+        fit = choices.Situations.of(classifier, X, y, groups)
+        tested = fit if all_new else None if test is None else choices.Situations.of(classifier, *test)
+        name, lead, parts = choices.pages(classifier, fit, tested)
+    else:
+        name, lead, parts = _classes(classifier, X, y, test, all_new)
+    with whole_file(out_path) as stream:
+        stream.write(page(title or name, paragraph(lead, "quiet"), parts).encode())
+
+
+def _classes(
+    classifier: Classifier, X: Any, y: Any, test: tuple[Any, ...] | None, all_new: bool
+) -> tuple[str, str, list[Section]]:
+    """Heading, lead and sections of a classifier."""
     X, y = _table(X, y)
     rows, labels = (X, y) if test is None else _table(*test)
     if not np.isin(np.asarray(labels), classifier.classes_).any():
@@ -79,16 +103,15 @@ def write_report(
         sections.data(X, y, 0 if test is None else len(rows), all_new, getattr(classifier, "table_", None)),
         sections.model(classifier),
         sections.weights(classifier),
+        effects(classifier, X),
         sections.predictions(classifier, judged, None if all_new else y),
         sections.uncertain(classifier, judged),
         sections.colophon(classifier),
     ]
-    name = title or words.title(classifier, X, y)
     errors = np.mean(judged.predicted(classifier.classes_) != judged.y)
     which = "held-out rows" if judged.held_out else "rows of the fit itself"
-    lead = paragraph(f"{errors:.1%} errors on {len(rows):,} {which}, {len(classifier.classes_)} classes.", "quiet")
-    with whole_file(out_path) as stream:
-        stream.write(page(name, lead, parts).encode())
+    lead = f"{errors:.1%} errors on {len(rows):,} {which}, {len(classifier.classes_)} classes."
+    return words.title(classifier, X, y), lead, parts
 
 
 def _table(X: Any, y: Any) -> tuple[Any, Any]:

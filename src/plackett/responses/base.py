@@ -86,6 +86,22 @@ def checked(outcomes: Outcomes) -> Outcomes:
     return outcomes
 
 
+def places_of(outcomes: Outcomes) -> Whole:
+    """The number of the bucket of each entry, rising through all situations; what is left is a bucket too."""
+    new = np.zeros(outcomes.start[-1] + 1, dtype=np.int64)
+    before = np.append(0, np.cumsum(outcomes.sizes))
+    situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.bucket_start))
+    first = outcomes.start[situation] + before[:-1] - before[outcomes.bucket_start[situation]]
+    new[outcomes.start] = new[first] = new[first + outcomes.sizes] = 1
+    return np.cumsum(new[:-1])
+
+
+def in_order(of: Whole, start: Whole) -> Whole:
+    """The places from start[t] to start[t + 1] for each t of `of`, one after the other."""
+    length = np.diff(start)[of]
+    return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
+
+
 class Response(Protocol):
     """Rates and outcome in; V, arrivals and time at risk out.
 

@@ -16,6 +16,8 @@ from plackett.engines.draws import begin, gamma
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
 
+SMALL = 1e-100  # below it, logarithms are taken
+
 
 @jit
 def running_left(rates, low, high, left):
@@ -38,17 +40,25 @@ def _stages(rates, low, high, placed, drawn, count, stream, arrivals, at_risk):
     """V, arrivals and times of one situation; times are drawn for all copies, or expected for one."""
     running_left(rates, low, high, at_risk)
     stages = min(placed, high - low - 1)
-    value, time = 0.0, 0.0
+    value, product, time = 0.0, 1.0, 0.0  # ln of a product of stages: a logarithm costs more than they do
     for e in range(low, low + stages):
         if rates[e] == 0.0:
             forget(low, high, arrivals, at_risk)
             return -np.inf
-        value += math.log(rates[e]) - math.log(at_risk[e])
-        time += (gamma(count, stream) if drawn else 1.0) / at_risk[e]
+        ends = 1.0 / at_risk[e]
+        share = rates[e] * ends
+        if share < SMALL:
+            value += math.log(rates[e]) - math.log(at_risk[e])
+        else:
+            product *= share
+            if product < SMALL:
+                value += math.log(product)
+                product = 1.0
+        time += (gamma(count, stream) if drawn else 1.0) * ends
         arrivals[e], at_risk[e] = count, time
     for e in range(low + stages, high):
         arrivals[e], at_risk[e] = 0.0, time
-    return value
+    return value + math.log(product)
 
 
 @jit

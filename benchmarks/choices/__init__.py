@@ -1,0 +1,1 @@
+"""Choices and rankings of unseen persons: log-loss of our chooser and ranker beside penalised logit."""

@@ -1,0 +1,71 @@
+"""Ours and the rivals: each is given the training half and predicts the outcomes of the other, as ln Pr."""
+
+import numpy as np
+
+from benchmarks.choices import logit
+from benchmarks.choices.latent import latent_classes
+from plackett import PlackettLuceChooser, PlackettLuceRanker, Rankings
+
+
+def ours(data, train, test, seed):
+    """The defaults, with persons' rows held out together."""
+    kind = PlackettLuceRanker if isinstance(data.y, Rankings) else PlackettLuceChooser
+    X = data.X.iloc[train] if isinstance(data.y, Rankings) else data.X[train]
+    new = data.X.iloc[test] if isinstance(data.y, Rankings) else data.X[test]
+    fitted = kind(random_state=seed).fit(X, data.y[train], groups=data.person[train])
+    return fitted.log_likelihood(new, data.y[test])
+
+
+def conditional_logit(data, train, test, seed):
+    """Constants, attributes and interactions of constants and persons; the penalty by held-out persons."""
+    columns, start, placed, free = entries(data, train)
+    padded = logit.Padded(columns, start, placed)
+    theta, _ = logit.tuned(padded.rows(train), data.person[train], free)
+    return padded.rows(test).values(theta)[0]
+
+
+def constants_alone(data, train, test, seed):
+    """What shares of the alternatives say."""
+    columns, start, placed, free = entries(data, train)
+    padded = logit.Padded(columns[:, :free], start, placed)
+    return padded.rows(test).values(logit.fit(padded.rows(train), 0.0, free))[0]
+
+
+def entries(data, train):
+    """Columns of every entry, those of an outcome in its order: constants, attributes, interactions, standardised."""
+    if isinstance(data.y, Rankings):
+        R = data.y
+        start, item, situation = R.outcomes.start, R.item, R.situation
+        placed = np.diff(R.outcomes.bucket_start)
+        attributes, person = np.empty((len(item), 0)), data.X.to_numpy(dtype=float)
+    else:
+        X = data.X
+        situation, order = X.situation, np.arange(len(X.alternative))
+        order[X.chosen(data.y)] = -1
+        order = np.lexsort((order, situation))
+        start, item, placed = X.start, X.alternative[order], np.ones(len(X), dtype=int)
+        attributes, person = X.values[order], X.context
+    constants = np.eye(item.max() + 1)[item][:, 1:]
+    seen = np.isin(situation, train)
+    person = standard(person, person[train])[situation]
+    interactions = (constants[:, :, None] * person[:, None, :]).reshape(len(item), -1)
+    return (
+        np.column_stack([constants, standard(attributes, attributes[seen]), interactions]),
+        start,
+        placed,
+        constants.shape[1],
+    )
+
+
+def standard(values, seen):
+    """Mean 0 and deviation 1 over the training half."""
+    return (values - seen.mean(axis=0)) / np.where(seen.std(axis=0) > 0, seen.std(axis=0), 1.0)
+
+
+METHODS = {
+    "plackett": ours,
+    "logit": conditional_logit,
+    "constants": constants_alone,
+    "latent-classes": latent_classes,
+}
+CHOICES_ALONE = {"latent-classes"}  # methods that have no rankings

@@ -1,0 +1,64 @@
+"""What was seen of choice sets: a chosen alternative, or a ranking of those available, as outcomes of their entries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.data.validation import plain
+from plackett.model.race import Array
+from plackett.responses.base import Outcomes
+
+if TYPE_CHECKING:
+    from plackett.data.choices import ChoiceSets
+    from plackett.data.rankings import Rankings
+
+Codes = npt.NDArray[np.intp]
+
+
+class Chosen(NamedTuple):
+    """Outcomes, the entry of the choice sets that each of theirs is, and the response that they are of."""
+
+    outcomes: Outcomes
+    entry: Codes
+    response: str
+
+    @property
+    def first(self) -> Codes:
+        """The entry of each situation that was chosen, or ranked first."""
+        return self.entry[self.outcomes.start[:-1]]
+
+
+def chosen(X: ChoiceSets, y: Any, weight: Array | None = None) -> Chosen:
+    """Outcomes of one label a situation, or of `Rankings` of alternatives; weights multiply counts."""
+    from plackett.data.rankings import Rankings
+
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if isinstance(y, Rankings):
+        return _ranked(X, y, weight)
+    others = np.arange(len(X.alternative)) != X.chosen(y)[X.situation]
+    return Chosen(Outcomes.choices(np.diff(X.start), weight), np.lexsort((others, X.situation)), "choice")
+
+
+def _ranked(X: ChoiceSets, rankings: Rankings, weight: Array | None) -> Chosen:
+    """Rankings entry by entry; alternatives that came last and are not available are left out."""
+    if len(rankings) != len(X):
+        raise ValueError(f"there must be one ranking for each of {len(X)} situations, got {len(rankings)}.")
+    rankings = rankings.with_items(X.alternatives.tolist())
+    (start, bucket_start, sizes, counts), t = rankings.outcomes, rankings.situation
+    place = np.full((len(X), len(X.alternatives)), -1, dtype=np.intp)
+    place[X.situation, X.alternative] = np.arange(len(X.alternative))
+    entry = place[t, rankings.item]
+    ranked = np.diff(np.append(0, np.cumsum(sizes))[bucket_start])  # entries of each situation that have a place
+    missing, left = entry < 0, np.arange(len(entry)) - start[t] >= ranked[t]
+    if (missing & ~left).any():
+        e = int(np.argmax(missing & ~left))
+        label, situation = plain(X.alternatives[rankings.item[e]]), plain(X.situations[t[e]])
+        raise ValueError(f"{label} is ranked in situation {situation}, where it is not available.")
+    kept = np.bincount(t[~missing], minlength=len(counts))
+    counts = counts if weight is None else counts * weight
+    outcomes = Outcomes(np.append(0, np.cumsum(kept)), bucket_start, sizes, counts)
+    return Chosen(outcomes, entry[~missing], "unknown-order" if rankings.tied else "ranking")

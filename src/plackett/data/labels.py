@@ -1,0 +1,137 @@
+"""Labels of items and alternatives, their codes, and rows by number. Knows neither rankings nor choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.data.columns import listed
+from plackett.data.validation import plain
+from plackett.model.race import Array
+
+Labels = npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
+
+
+def label_array(labels: Iterable[Any]) -> Labels:
+    """Labels as an array: of texts or whole numbers where all are, else of objects.
+
+    Examples
+    --------
+    >>> label_array(["b", "a"]).dtype.kind, label_array([2, 1.0]).dtype.kind, label_array(["b", 1]).dtype.kind
+    ('U', 'i', 'O')
+    """
+    held = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    if any(isinstance(label, float) for label in held) and all(
+        isinstance(label, (int, float)) and float(label).is_integer() for label in held
+    ):
+        held = [int(label) for label in held]  # as columns of whole numbers with missing ones are stored
+    if len({type(label) for label in held}) == 1 and isinstance(held[0], (str, int)):
+        return np.array(held)
+    found = np.empty(len(held), dtype=object)
+    found[:] = held
+    return found
+
+
+def distinct(labels: Iterable[Any], what: str) -> Labels:
+    """Each label once: in order where they can be ordered, else as they come. Missing labels and sets are refused."""
+    try:
+        found = list(dict.fromkeys(labels))
+    except TypeError:
+        raise ValueError(f"the label of {what} must be a text or a number, got a list or the like.") from None
+    wrong = [label for label in found if is_missing(label) or isinstance(label, (tuple, frozenset))]
+    if wrong:
+        raise ValueError(f"the label of {what} must be a text or a number, got {plain(wrong[0])} instead.")
+    try:
+        return label_array(sorted(found))
+    except TypeError:
+        return label_array(found)
+
+
+def given(labels: Iterable[Any], name: str, what: str) -> Labels:
+    """The labels that were named, in that order, each of them once."""
+    if isinstance(labels, (str, bytes)):
+        raise ValueError(f"{name} must be a list of labels, got {labels!r} instead.")
+    named = label_array(labels)
+    if len(distinct(named.tolist(), what)) < len(named):
+        held = named.tolist()
+        raise ValueError(f"{name} names {plain(next(label for label in held if held.count(label) > 1))} twice.")
+    return named
+
+
+def codes_of(labels: Sequence[Any], known: Labels, what: str) -> Codes:
+    """The place of each label among those known."""
+    place = {label: code for code, label in enumerate(known.tolist())}
+    try:
+        return np.fromiter((place[label] for label in labels), dtype=np.int64, count=len(labels))
+    except KeyError as error:
+        label = error.args[0]
+    raise ValueError(f"there is no {what} {plain(label)}; there are {listed(map(plain, known.tolist()))}.")
+
+
+def is_missing(label: Any) -> bool:
+    """Whether nothing is there: None, NaN, or what data frames write for it."""
+    return (
+        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
+    )
+
+
+def listed_rows(table: Any) -> list[Any]:
+    """The rows of a data frame or an array as lists; anything else as it is."""
+    if hasattr(table, "columns"):
+        columns = [table[name].to_list() for name in table.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
+    return table.tolist() if isinstance(table, np.ndarray) else list(table)
+
+
+def numbers_of(column: Any, name: Any) -> Array:
+    """A column of numbers, however it is stored, with NaN where one is missing."""
+    try:
+        if hasattr(column, "isna"):
+            return np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.asarray(column).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {plain(name)} must hold numbers: {error}.") from None
+
+
+def counted(counts: Any, n: int) -> Array:
+    """How often each of n rows was seen; once where nothing is said."""
+    if counts is None:
+        return np.ones(n)
+    found = np.array(counts, dtype=np.float64)
+    if found.shape != (n,):
+        raise ValueError(f"counts must have one number for each of the {n} rows, got shape {found.shape}.")
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        t = int(np.argmax(wrong))
+        raise ValueError(f"counts must be finite and not negative, got {found[t]} in row {t}.")
+    return found
+
+
+def row_numbers(key: Any, n: int) -> Codes:
+    """The rows that an index means: a number, a slice, numbers, or one truth value a row, as NumPy reads them.
+
+    Examples
+    --------
+    >>> row_numbers(slice(1, None), 3), row_numbers(-1, 3), row_numbers([True, False, True], 3)
+    (array([1, 2]), array([2]), array([0, 2]))
+    """
+    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # as scikit-learn indexes what has a shape
+        key = key[0]
+    if isinstance(key, tuple):
+        raise IndexError(f"rows are indexed by one number, slice or list, got {len(key)} of them.")
+    if hasattr(key, "to_numpy"):
+        key = key.to_numpy()
+    rows = np.atleast_1d(np.arange(n)[key])
+    if rows.ndim > 1:
+        raise IndexError(f"rows are indexed by one dimension, got {rows.ndim}.")
+    return rows
+
+
+def locked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same array, which can no longer be written to."""
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,436 @@
+"""Rankings as flat arrays: complete, partial, tied, counted. Knows no model; what an outcome means is a response's."""
+
+from __future__ import annotations
+
+import graphlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from plackett.data.labels import (
+    Codes,
+    Labels,
+    codes_of,
+    counted,
+    distinct,
+    given,
+    is_missing,
+    listed_rows,
+    locked,
+    numbers_of,
+    row_numbers,
+)
+from plackett.data.validation import plain
+from plackett.model.race import Array
+from plackett.responses.base import Outcomes, checked, in_order, places_of
+
+__all__ = ["Rankings"]
+
+UNRANKED = ("absent", "last")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rankings:
+    """Rankings of some items, one a row, made by `from_orders`, `from_ranks`, `from_pairs` or `read_preflib`.
+
+    A row says which items were there, and places them in buckets, the best first: a bucket is one item, or several
+    that are tied. Items that were there and not placed are *left*: they come after all buckets, in no order.
+
+    An item that a row does not rank was either ``"absent"``, so that the row says nothing of it, or it came ``"last"``,
+    behind all that were ranked (a ballot that names the best few). The same file means different things, so
+    `unranked` must be said; only where every row ranks every item it may be left out.
+
+    One form for one meaning: an item alone in the last place, with nothing left, is stored as what is left. Items tied
+    in the last place stay a bucket. Where ties mean an unknown order it carries no information, in a race with ties it
+    does.
+
+    Rows are indexed by numbers, slices, lists and masks, and keep the items, so that splitters and cross-validation of
+    scikit-learn take rankings as `y`. Nothing can be changed in place.
+
+    Attributes
+    ----------
+    items : (K,) array
+        Labels of the items: sorted, where nothing else was said.
+    item : (entries,) array
+        The code of each entry, row by row: its buckets in order, then what is left.
+    outcomes : Outcomes
+        Where rows and buckets begin, and `counts`: how often each row was seen.
+    unranked : {"absent", "last"}
+        What it means not to be ranked.
+
+    Examples
+    --------
+    >>> from plackett import Rankings
+    >>> R = Rankings.from_orders([["b", "a", "c"], [{"a", "c"}, "b"], ["c", "b"]], unranked="absent", counts=[2, 1, 1])
+    >>> R
+    Rankings(3 rows, 4 rankings, 3 items, ties, unranked='absent')
+    >>> R[1:].to_orders() == [[{"a", "c"}, "b"], ["c", "b"]]
+    True
+    >>> R.components()
+    [['a', 'b', 'c']]
+    """
+
+    items: Labels
+    item: Codes
+    outcomes: Outcomes
+    unranked: str
+
+    def __post_init__(self) -> None:
+        checked(self.outcomes)
+        for array in (self.items, self.item, *self.outcomes):
+            locked(array)
+
+    @classmethod
+    def from_orders(
+        cls,
+        orders: Any,
+        *,
+        unranked: str | None = None,
+        items: Iterable[Any] | None = None,
+        counts: npt.ArrayLike | None = None,
+    ) -> Rankings:
+        """Rankings from lists of items, the best first, where a set is a bucket of tied items.
+
+        Parameters
+        ----------
+        orders : sequence of sequences, data frame or 2-D array
+            One order a row. Missing values at the end of a row are nothing: rows of a table may differ in length.
+        unranked : {"absent", "last"}
+            What an item is that a row does not name; may be left out only if every row names all of them.
+        items : sequence, optional
+            All items, in this order; else those that occur, sorted.
+        counts : sequence of numbers, optional
+            How often each row was seen.
+
+        Examples
+        --------
+        >>> R = Rankings.from_orders([["b"], ["c", "b", "a"]], unranked="last")
+        >>> R.outcomes.sizes, R.items[R.item]
+        (array([1, 1, 1]), array(['b', 'a', 'c', 'c', 'b', 'a'], dtype='<U1'))
+        """
+        labels, sizes, length = _flat(listed_rows(orders))
+        known = distinct(labels, "an item") if items is None else given(items, "items", "an item")
+        return _ranked(known, codes_of(labels, known, "item"), sizes, length, counts, unranked)
+
+    @classmethod
+    def from_ranks(
+        cls,
+        ranks: Any,
+        *,
+        unranked: str | None = None,
+        items: Iterable[Any] | None = None,
+        counts: npt.ArrayLike | None = None,
+    ) -> Rankings:
+        """Rankings from a table with one row a ranking and one column an item.
+
+        Parameters
+        ----------
+        ranks : data frame or (n, items) array
+            The lowest number is the best; equal numbers are a bucket; 0 or NaN is unranked. Only the order of the
+            numbers counts: 1, 1, 3 and 1, 1, 2 are the same.
+        unranked : {"absent", "last"}
+            What an item is that a row does not rank; may be left out only if every row ranks all of them.
+        items : sequence, optional
+            Of an array, the labels of its columns (else 0, 1, …). A data frame names its items itself; then all items,
+            in this order.
+        counts : sequence of numbers, optional
+            How often each row was seen.
+
+        Examples
+        --------
+        >>> Rankings.from_ranks([[2, 1, 3], [1, 2, 1]], items=["a", "b", "c"]).to_orders() == [
+        ...     ["b", "a", "c"],
+        ...     [{"a", "c"}, "b"],
+        ... ]
+        True
+        """
+        named = hasattr(ranks, "columns")
+        table = _rank_table(ranks)
+        columns = given(ranks.columns if named else range(table.shape[1]), "the table", "an item")
+        known = columns if items is None else given(items, "items", "an item")
+        if not named and len(known) != len(columns):
+            raise ValueError(f"items must name the {len(columns)} columns of the array, got {len(known)} labels.")
+        code = codes_of(columns.tolist(), known, "item") if named else np.arange(len(known))
+        row, column = np.nonzero(table > 0)
+        length = np.bincount(row, minlength=len(table))
+        if not length.all():
+            raise ValueError(f"row {int(np.argmin(length))} is an empty ranking: it ranks no item.")
+        order = np.lexsort((column, table[row, column], row))
+        row, column = row[order], column[order]
+        rank = table[row, column]
+        new = np.append(True, (np.diff(row) > 0) | (np.diff(rank) > 0))
+        sizes = np.diff(np.append(np.flatnonzero(new), len(row)))
+        return _ranked(known, code[column], sizes, np.bincount(row[new]), counts, unranked)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        winners: Iterable[Any],
+        losers: Iterable[Any],
+        ties: npt.ArrayLike | None = None,
+        counts: npt.ArrayLike | None = None,
+        items: Iterable[Any] | None = None,
+    ) -> Rankings:
+        """Rankings of two items each.
+
+        Parameters
+        ----------
+        winners, losers : sequences of labels
+            The two items of each pair.
+        ties : sequence of bool, optional
+            True where neither of the two won.
+        counts : sequence of numbers, optional
+            How often each row was seen.
+        items : sequence, optional
+            All items, in this order; else those that occur, sorted.
+
+        Examples
+        --------
+        >>> R = Rankings.from_pairs(["a", "a", "b"], ["b", "b", "a"], ties=[False, True, False], counts=[19, 16, 22])
+        >>> R.to_orders() == [["a", "b"], [{"a", "b"}], ["b", "a"]]
+        True
+        """
+        first, second = list(winners), list(losers)
+        tied = np.zeros(len(first), dtype=bool) if ties is None else np.asarray(ties)
+        if not len(first) == len(second) == len(tied):
+            raise ValueError(
+                f"winners, losers and ties must be equally long, got {len(first)}, {len(second)} and {len(tied)}."
+            )
+        if tied.dtype != bool:
+            raise ValueError(f"ties must be true or false for each pair, got {plain(tied.ravel()[0])} instead.")
+        if not first:
+            raise ValueError("there are no rankings.")
+        labels = [label for pair in zip(first, second, strict=True) for label in pair]
+        known = distinct(labels, "an item") if items is None else given(items, "items", "an item")
+        length = np.where(tied, 1, 2)
+        sizes = np.repeat(3 - length, length)
+        return _ranked(known, codes_of(labels, known, "item"), sizes, length, counts, "absent")
+
+    @classmethod
+    def read_preflib(cls, path: str | os.PathLike[str], *, unranked: str | None = None) -> Rankings:
+        """Rankings from a file of PrefLib: soc, soi, toc or toi, with its older or its newer kind of head.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        unranked : {"absent", "last"}
+            What an item is that an order does not name; may be left out only for soc and toc, which name all.
+        """
+        from plackett.data.preflib import read
+
+        found = read(path)
+        return _ranked(found.items, found.code, found.sizes, found.length, found.counts, unranked)
+
+    @property
+    def counts(self) -> Array:
+        """(n,) How often each row was seen."""
+        return self.outcomes.counts
+
+    @property
+    def situation(self) -> Codes:
+        """(entries,) The row of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.outcomes.start))
+
+    @property
+    def tied(self) -> bool:
+        """Whether any bucket holds more than one item."""
+        return bool((self.outcomes.sizes > 1).any())
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(n,), as scikit-learn asks for it."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return len(self.outcomes.counts)
+
+    def __getitem__(self, key: Any) -> Rankings:
+        rows = row_numbers(key, len(self))
+        start, bucket_start, sizes, counts = self.outcomes
+        outcomes = Outcomes(
+            np.append(0, np.cumsum(np.diff(start)[rows])),
+            np.append(0, np.cumsum(np.diff(bucket_start)[rows])),
+            sizes[in_order(rows, bucket_start)],
+            counts[rows],
+        )
+        return Rankings(self.items, self.item[in_order(rows, start)], outcomes, self.unranked)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same of the same items."""
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        mine, others = (self.items, self.item, *self.outcomes), (other.items, other.item, *other.outcomes)
+        return all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rankings, (self.items, self.item, self.outcomes, self.unranked)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("rankings are no array: take .item and .outcomes, or .to_orders().")
+
+    def __repr__(self) -> str:
+        n, total = len(self), self.counts.sum()
+        seen = "" if (self.counts == 1).all() else f"{total:.12g} rankings, "
+        ties = "ties, " if self.tied else ""
+        return f"Rankings({n} rows, {seen}{len(self.items)} items, {ties}unranked={self.unranked!r})"
+
+    def to_orders(self) -> list[list[Any]]:
+        """One list of items a row, the best first, with a set for a bucket of tied items.
+
+        Several items that are left are not named, being unranked; one is, in the last place. So
+        ``Rankings.from_orders(R.to_orders(), unranked=R.unranked, items=R.items, counts=R.counts) == R``.
+        """
+        start, bucket_start, sizes = (part.tolist() for part in self.outcomes[:3])
+        labels = self.items[self.item].tolist()
+        orders = []
+        for t in range(len(self)):
+            order, place = [], start[t]
+            for size in sizes[bucket_start[t] : bucket_start[t + 1]]:
+                order.append(labels[place] if size == 1 else set(labels[place : place + size]))
+                place += size
+            if start[t + 1] - place == 1:
+                order.append(labels[place])
+            orders.append(order)
+        return orders
+
+    def with_items(self, items: Iterable[Any]) -> Rankings:
+        """The same rankings in the codes of other items, such as those that a model knows.
+
+        What was there in a row stays the same: items that are new here are absent from all rows.
+
+        Examples
+        --------
+        >>> Rankings.from_pairs(["b"], ["c"]).with_items(["a", "b", "c"]).item
+        array([1, 2])
+        """
+        known = given(items, "items", "an item")
+        used, place = np.unique(self.item, return_inverse=True)
+        code = codes_of(self.items[used].tolist(), known, "item")[place]
+        order = np.lexsort((code, places_of(self.outcomes)))
+        return Rankings(known, code[order], self.outcomes, self.unranked)
+
+    def components(self) -> list[list[Any]]:
+        """The strongly connected parts of the network in which i leads to j where i was placed above j.
+
+        A maximum of the likelihood exists only if there is one part. Between two there are results in one direction at
+        most; a part whose items were placed above those of another comes first.
+
+        Examples
+        --------
+        >>> Rankings.from_orders([["a", "b", "z"], ["b", "a"]], unranked="absent").components()
+        [['a', 'b'], ['z']]
+        """
+        above = self._above()
+        n, part = connected_components(above, connection="strong")
+        first = np.full(n, len(self.items))
+        np.minimum.at(first, part, np.arange(len(self.items)))
+        sources: dict[int, set[int]] = {int(c): set() for c in np.argsort(first)}
+        upper, lower = above.nonzero()
+        for i, j in np.unique(np.column_stack([part[upper], part[lower]]), axis=0).tolist():
+            if i != j:
+                sources[j].add(i)
+        labels = self.items.tolist()
+        ordered = graphlib.TopologicalSorter(sources).static_order()
+        return [[labels[k] for k in np.flatnonzero(part == c)] for c in ordered]
+
+    def _above(self) -> sparse.csr_array:
+        """(K, K) How many rows place item i in the bucket right above that of item j; paths tell of all others."""
+        seen = self[self.counts > 0]
+        place, row = places_of(seen.outcomes), seen.situation
+        begins = np.append(True, np.diff(row) > 0)[: len(row)]
+        highest = place == np.repeat(place[begins], np.diff(seen.outcomes.start))
+        shape = (int(place[-1]) + 2 if len(place) else 1, len(self.items))
+        ones = np.ones(len(place))
+        upper = sparse.csr_array((ones, (place + 1, seen.item)), shape=shape)
+        lower = sparse.csr_array((ones[~highest], (place[~highest], seen.item[~highest])), shape=shape)
+        return sparse.csr_array(upper.T @ lower)
+
+
+def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:
+    """All labels in turn, the sizes of the buckets, and how many buckets each row has."""
+    labels: list[Any] = []
+    sizes: list[int] = []
+    length = []
+    for t, order in enumerate(orders):
+        if isinstance(order, (str, bytes, set, frozenset, dict)) or not hasattr(order, "__iter__"):
+            raise ValueError(f"an order is a list of items, the best first, got {plain(order)} in row {t} instead.")
+        places = list(order)
+        while places and is_missing(places[-1]):
+            places.pop()
+        if not places:
+            raise ValueError(f"row {t} is an empty ranking: it names no item.")
+        for number, place in enumerate(places):
+            tied = isinstance(place, (set, frozenset))
+            if not (place if tied else not isinstance(place, (list, tuple, np.ndarray)) and not is_missing(place)):
+                raise ValueError(
+                    f"place {number + 1} of row {t} must be an item, or a set of tied items, got {plain(place)}."
+                )
+            labels.extend(place if tied else (place,))
+            sizes.append(len(place) if tied else 1)
+        length.append(len(places))
+    if not length:
+        raise ValueError("there are no rankings.")
+    return labels, np.array(sizes), np.array(length)
+
+
+def _rank_table(ranks: Any) -> Array:
+    """Ranks as numbers (n, items), 0 where there is none."""
+    if hasattr(ranks, "columns"):
+        table = np.column_stack([numbers_of(ranks[name], name) for name in ranks.columns])
+    else:
+        table = np.array(ranks, dtype=np.float64)
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"ranks must be a table of rankings and items, got shape {table.shape} instead.")
+    wrong = (table < 0) | np.isinf(table)
+    if wrong.any():
+        t, k = np.argwhere(wrong)[0]
+        raise ValueError(f"a rank must be positive and finite, or 0 or NaN for none, got {table[t, k]:g} in row {t}.")
+    return np.where(np.isnan(table), 0.0, table)
+
+
+def _ranked(items: Labels, code: Codes, sizes: Codes, length: Codes, counts: Any, unranked: str | None) -> Rankings:
+    """Rankings from buckets one after the other: entries' codes, buckets' sizes, and rows' numbers of buckets."""
+    if unranked is not None and unranked not in UNRANKED:
+        raise ValueError(f"unranked must be one of {list(UNRANKED)}, got {plain(unranked)} instead.")
+    n, K = len(length), len(items)
+    if K < 2:
+        raise ValueError(f"rankings need two items or more, got {plain(items.tolist())}.")
+    bucket = np.repeat(np.arange(len(sizes)), sizes)
+    row = np.repeat(np.arange(n), length)[bucket]
+    code = code[np.lexsort((code, bucket))]
+    entry = np.sort(row * K + code)
+    twice = entry[1:][np.diff(entry) == 0]
+    if len(twice):
+        raise ValueError(f"row {twice[0] // K} ranks item {plain(items[twice[0] % K])} twice.")
+    placed = np.bincount(row, minlength=n)
+    if unranked is None and (placed < K).any():
+        t = int(np.argmax(placed < K))
+        raise ValueError(
+            f"row {t} ranks {placed[t]} of {K} items: say unranked='absent' if the others were not there, or "
+            "unranked='last' if they came behind those that are ranked."
+        )
+    entries = placed
+    if unranked == "last":
+        present = np.zeros((n, K), dtype=bool)
+        present[row, code] = True
+        other_row, other = np.nonzero(~present)
+        code = np.append(code, other)[np.argsort(np.append(row, other_row), kind="stable")]
+        entries = np.full(n, K)
+    last = np.cumsum(length) - 1
+    known = (entries == placed) & (sizes[last] == 1)  # the last place, once all others are known
+    outcomes = Outcomes(
+        np.append(0, np.cumsum(entries)),
+        np.append(0, np.cumsum(length - known)),
+        np.delete(sizes, last[known]),
+        counted(counts, n),
+    )
+    return Rankings(items, code, outcomes, unranked or "absent")

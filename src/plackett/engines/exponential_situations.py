@@ -1,0 +1,402 @@
+"""The block exp(x·β) for situations: features made as a pass goes, for any response, and the gradient.
+
+Rows have gates e_ij ∝ e^{x_i·β_j} Λ_j, Λ_j = Σ_k λ_kj, relative to their largest, made once however many entries share
+the row. With the votes θ_kj = λ_kj/Λ_j an entry has the rate r_e ∝ D_e = Σ_j e_ij θ_gj. The response makes the slopes
+n_e − r_e s_e of the log-likelihood in ln r_e, and with C_e = (n_e − r_e s_e)/D_e its gradient is
+
+    Σ_i x_i e_ij Σ_{e of i} C_e θ_gj   in β_j,        θ_gj Σ_{e of g} C_e e_ij   in ln λ_gj.
+
+Where most groups have an entry in most rows (items that all persons rank) D and C are tables (row, group), and all sums
+are products of small matrices; else they are taken entry by entry. Rows go in tiles, some situations and the rows that
+these alone use, which stay in cache; sums of tiles are added up in fixed blocks, which threads may share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, TRUTH, WHOLE, WHOLES, apart, inner, record
+from plackett.compute.pieces import cores
+from plackett.compute.vectors import (
+    WIDTH,
+    exp,
+    larger,
+    load,
+    multiply_add,
+    smaller,
+    smallest,
+    spread,
+    spread_at,
+    store,
+    total,
+)
+from plackett.model.race import Array, Slopes
+from plackett.responses import choice, race_ties, ranking, unknown_order
+from plackett.responses.base import Outcomes, Response, Whole
+
+TILE = 64  # rows, or a few more
+BLOCK = 1 << 13  # rows whose sums are taken together
+LARGE = 1 << 22  # products of a score, over all rows, from which the cores share the rows of one chain
+LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row
+RAREST = -300.0  # ln of the smallest vote, relative to the largest of its component
+FARTHEST = -300.0  # ln of the largest gate of a row, relative to those of its situation where rates are relative
+KINDS: list[Callable[..., Any]] = [  # responses that a compiled pass knows, by their number
+    choice.expect_block, ranking.expect_block, unknown_order.expect_block, race_ties.expect_block
+]  # fmt: skip
+
+
+class Covariates(NamedTuple):
+    """The situations as a pass reads them."""
+
+    values: Array  # (rows · columns,): columns padded to a multiple of four, and four rows of zeros at the end
+    outcomes: Outcomes
+    group: Whole  # (entries,)
+    row: Whole  # (entries,)
+    tile_situation: Whole  # (tiles + 1,): where tiles begin
+    tile_row: Whole  # (tiles + 1,)
+    blocks: Whole  # tiles where blocks begin, and the end
+    kind: int  # of the response
+    absolute: bool
+    dense: bool  # D and C as tables
+
+
+class Scratch(NamedTuple):
+    """What a pass works with, and where it leaves the gradient; tables are flat, their rows padded to vectors."""
+
+    beta: Array  # (column, component)
+    log_total: Array  # (component,): ln Λ
+    votes: Array  # (group, component): θ
+    by_group: Array  # (component, group): θ
+    gates: Array  # (row of a tile, component)
+    pull: Array  # (row of a tile, component)
+    peak: Array  # (row of a tile,): ln of what gates are relative to
+    table: Array  # (row of a tile, group): D, then C
+    rates: Array  # (entry of a tile,): r
+    relative: Array  # D, then C
+    arrivals: Array  # n
+    at_risk: Array  # s
+    values: Array  # (situation,)
+    product: Array  # (column, component): of a block
+    moved: Array  # (group, component): Σ C e of a block
+    directions: Array  # (M, d): the gradient in β
+    log_weights: Array  # (K, M): the gradient in ln λ
+
+
+OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
+COVARIATES = record(
+    Covariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH, TRUTH
+)  # fmt: skip
+SCRATCH = record(Scratch, *[REALS] * 15, TABLE, TABLE)
+
+
+def padded(n: int, width: int = WIDTH) -> int:
+    """The next multiple."""
+    return -(-n // width) * width
+
+
+def tiles_of(start: Whole, row: Whole) -> tuple[Whole, Whole]:
+    """Situations and rows at which tiles begin, and the ends: no row is used by two tiles.
+
+    Rows are numbered in the order of their first use.
+    """
+    used = np.append(0, np.maximum.accumulate(np.maximum.reduceat(row, start[:-1])) + 1)  # before each situation
+    later = np.minimum.accumulate(np.minimum.reduceat(row, start[:-1])[::-1])[::-1]  # the first row used from there on
+    cuts = [0]
+    for t in np.flatnonzero(later >= used[:-1])[1:]:
+        if used[t] - used[cuts[-1]] >= TILE:
+            cuts.append(int(t))
+    ends = np.array([*cuts, len(start) - 1], dtype=np.int64)
+    return ends, used[ends].astype(np.int64)
+
+
+def pack(
+    X: Array, outcomes: Outcomes, group: Whole, row: Whole, n_groups: int, response: Response
+) -> Covariates | None:
+    """The situations for the compiled pass; None where it does not know the response."""
+    if response.expect_block not in KINDS:
+        return None
+    n, d = X.shape
+    values = np.zeros((n + 4, padded(d, 4)))
+    values[:n, :d] = X
+    situation, rows = tiles_of(outcomes.start, row)
+    starts = np.flatnonzero(np.diff(rows[:-1] // BLOCK, prepend=-1))
+    return Covariates(
+        values.ravel(),
+        outcomes,
+        group.astype(np.int64),
+        row.astype(np.int64),
+        situation,
+        rows,
+        np.append(starts, len(situation) - 1).astype(np.int64),
+        KINDS.index(response.expect_block),
+        response.absolute,
+        n_groups >= WIDTH // 2 and 2 * len(row) >= n * n_groups,
+    )
+
+
+def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups: int) -> Scratch:
+    """Scratch for one chain."""
+    M, K, d = padded(n_components), padded(n_groups), padded(n_columns, 4)
+    rows = int(np.diff(packed.tile_row).max()) + 4
+    entries = padded(int(np.diff(packed.outcomes.start[packed.tile_situation]).max()))
+    table = rows * K if packed.dense else 0
+    sizes = (d * M, M, K * M, M * K, rows * M, rows * M, rows, table, entries, entries, entries, entries)
+    arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, K * M)]
+    arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
+    return Scratch(*arrays)
+
+
+@inner
+def add_products(A, a, a_row, a_step, B, b, b_step, n, C, c, c_row):
+    """Four vectors C_p += Σ_q A_pq B_q: A_pq at a + p·a_row + q·a_step, B_q at b + q·b_step, C_p at c + p·c_row."""
+    c0, c1 = load(C, c), load(C, c + c_row)
+    c2, c3 = load(C, c + 2 * c_row), load(C, c + 3 * c_row)
+    for q in range(n):
+        v, at = load(B, b + q * b_step), a + q * a_step
+        c0 = multiply_add(spread_at(A, at), v, c0)
+        c1 = multiply_add(spread_at(A, at + a_row), v, c1)
+        c2 = multiply_add(spread_at(A, at + 2 * a_row), v, c2)
+        c3 = multiply_add(spread_at(A, at + 3 * a_row), v, c3)
+    store(C, c, c0)
+    store(C, c + c_row, c1)
+    store(C, c + 2 * c_row, c2)
+    store(C, c + 3 * c_row, c3)
+
+
+@inner
+def begin_pass(beta, log_weights, scratch):
+    """Take in β, θ and ln Λ, and begin the gradient at 0."""
+    (K, M), d = log_weights.shape, beta.shape[1]
+    width, groups = len(scratch.log_total), len(scratch.by_group) // len(scratch.log_total)
+    for j in range(M):
+        peak = -np.inf
+        for k in range(K):
+            peak = max(peak, log_weights[k, j])
+        whole = 0.0
+        for k in range(K):
+            vote = math.exp(max(log_weights[k, j] - peak, RAREST))
+            scratch.votes[k * width + j] = vote
+            whole += vote
+        for k in range(K):
+            scratch.votes[k * width + j] /= whole
+            scratch.by_group[j * groups + k] = scratch.votes[k * width + j]
+            scratch.log_weights[k, j] = 0.0
+        scratch.log_total[j] = peak + math.log(whole)
+        for f in range(d):
+            scratch.beta[f * width + j] = beta[j, f]
+            scratch.directions[j, f] = 0.0
+    for j in range(M, width):
+        scratch.log_total[j] = -1e300
+
+
+@inner
+def make_gates(values, columns, first, n, scratch):
+    """Gates of n rows from `first` on, relative to the largest of each."""
+    width = len(scratch.log_total)
+    d = len(scratch.beta) // width
+    for i in range(0, n, 4):
+        for j in range(0, width, WIDTH):
+            for p in range(4):
+                store(scratch.gates, (i + p) * width + j, load(scratch.log_total, j))
+            at = (first + i) * columns
+            add_products(values, at, columns, 1, scratch.beta, j, width, d, scratch.gates, i * width + j, width)
+    for i in range(n):
+        top = spread(-np.inf)
+        for j in range(i * width, (i + 1) * width, WIDTH):
+            top = larger(top, load(scratch.gates, j))
+        peak = -smallest(spread(0.0) - top)
+        scratch.peak[i] = peak
+        for j in range(i * width, (i + 1) * width, WIDTH):
+            store(scratch.gates, j, exp(larger(load(scratch.gates, j) - spread(peak), spread(LOWEST))))
+
+
+@inner
+def make_tables(n, scratch):
+    """D of n rows and all groups."""
+    width, M = len(scratch.log_total), len(scratch.directions)
+    groups = len(scratch.by_group) // width
+    for i in range(0, n, 4):
+        for k in range(0, groups, WIDTH):
+            at = i * groups + k
+            for p in range(4):
+                store(scratch.table, at + p * groups, spread(0.0))
+            add_products(scratch.gates, i * width, width, 1, scratch.by_group, k, groups, M, scratch.table, at, groups)
+
+
+@inner
+def rate_of(packed, e, i, scratch):
+    """D_e of an entry whose row is the i-th of its tile."""
+    width, g = len(scratch.log_total), packed.group[e]
+    if packed.dense:
+        return scratch.table[i * (len(scratch.by_group) // width) + g]
+    sums = spread(0.0)
+    for j in range(0, width, WIDTH):
+        sums = multiply_add(load(scratch.gates, i * width + j), load(scratch.votes, g * width + j), sums)
+    return total(sums)
+
+
+@inner
+def make_rates(packed, first, last, first_row, scratch):
+    """D and r of the entries of a tile, r up to a factor of the situation unless rates are absolute."""
+    start = packed.outcomes.start
+    base = start[first]
+    for t in range(first, last):
+        top = 0.0 if packed.absolute else -np.inf
+        if not packed.absolute:
+            for e in range(start[t], start[t + 1]):
+                top = max(top, scratch.peak[packed.row[e] - first_row])
+        for e in range(start[t], start[t + 1]):
+            i = packed.row[e] - first_row
+            scratch.relative[e - base] = rate_of(packed, e, i, scratch)
+            scratch.rates[e - base] = scratch.peak[i] - top
+    for e in range(0, start[last] - base, WIDTH):
+        away = smaller(larger(load(scratch.rates, e), spread(FARTHEST)), spread(-FARTHEST))
+        store(scratch.rates, e, exp(away) * load(scratch.relative, e))
+
+
+@inner
+def make_slopes(packed, first, last, scratch):
+    """C_e of the entries of a tile in place of D_e."""
+    start = packed.outcomes.start
+    base = start[first]
+    for t in range(first, last):
+        count = packed.outcomes.counts[t]
+        for e in range(start[t] - base, start[t + 1] - base):
+            slope = scratch.arrivals[e] - scratch.rates[e] * scratch.at_risk[e]
+            scratch.relative[e] = count * slope / scratch.relative[e]
+
+
+@inner
+def pull_by_tables(packed, low, high, first_row, n, scratch):
+    """Σ C θ of n rows, and Σ C e of all groups, from the table of C."""
+    width, K = len(scratch.log_total), len(scratch.log_weights)
+    groups = len(scratch.by_group) // width
+    for at in range(0, (n + 3) // 4 * 4 * groups, WIDTH):
+        store(scratch.table, at, spread(0.0))
+    for e in range(low, high):
+        scratch.table[(packed.row[e] - first_row) * groups + packed.group[e]] += scratch.relative[e - low]
+    for i in range(0, n, 4):
+        for j in range(0, width, WIDTH):
+            at = i * width + j
+            for p in range(4):
+                store(scratch.pull, at + p * width, spread(0.0))
+            add_products(scratch.table, i * groups, groups, 1, scratch.votes, j, width, K, scratch.pull, at, width)
+    for k in range(0, K, 4):
+        for j in range(0, width, WIDTH):
+            at = k * width + j
+            add_products(scratch.table, k, 1, groups, scratch.gates, j, width, n, scratch.moved, at, width)
+
+
+@inner
+def pull_by_entries(packed, low, high, first_row, n, scratch):
+    """The same, entry by entry."""
+    width = len(scratch.log_total)
+    for at in range(0, n * width, WIDTH):
+        store(scratch.pull, at, spread(0.0))
+    for e in range(low, high):
+        at, own = (packed.row[e] - first_row) * width, packed.group[e] * width
+        slope = spread(scratch.relative[e - low])
+        for j in range(0, width, WIDTH):
+            store(scratch.pull, at + j, multiply_add(slope, load(scratch.votes, own + j), load(scratch.pull, at + j)))
+            store(
+                scratch.moved, own + j, multiply_add(slope, load(scratch.gates, at + j), load(scratch.moved, own + j))
+            )
+
+
+@apart(NOTHING, WHOLE, OUTCOMES, WHOLE, WHOLE, REALS, REALS, REALS, REALS, allocates=True)
+def expect(kind, outcomes, first, last, rates, arrivals, at_risk, values):
+    """`expect_block` of the response of that number."""
+    if kind == 0:
+        choice.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
+    elif kind == 1:
+        ranking.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
+    elif kind == 2:
+        unknown_order.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
+    else:
+        race_ties.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
+
+
+@inner
+def add_tile(packed, tile, scratch):
+    """The log-likelihood of a tile; its part of the gradient is added to the sums of the block."""
+    first, last = packed.tile_situation[tile], packed.tile_situation[tile + 1]
+    first_row, n = packed.tile_row[tile], packed.tile_row[tile + 1] - packed.tile_row[tile]
+    low, high = packed.outcomes.start[first], packed.outcomes.start[last]
+    width, columns = len(scratch.log_total), len(scratch.beta) // len(scratch.log_total)
+    make_gates(packed.values, columns, first_row, n, scratch)
+    if packed.dense:
+        make_tables(n, scratch)
+    make_rates(packed, first, last, first_row, scratch)
+    expect(packed.kind, packed.outcomes, first, last, scratch.rates, scratch.arrivals, scratch.at_risk, scratch.values)
+    make_slopes(packed, first, last, scratch)
+    if packed.dense:
+        pull_by_tables(packed, low, high, first_row, n, scratch)
+    else:
+        pull_by_entries(packed, low, high, first_row, n, scratch)
+    for at in range(0, n * width, WIDTH):
+        store(scratch.pull, at, load(scratch.pull, at) * load(scratch.gates, at))
+    for f in range(0, columns, 4):
+        for j in range(0, width, WIDTH):
+            x, at = first_row * columns + f, f * width + j
+            add_products(packed.values, x, 1, columns, scratch.pull, j, width, n, scratch.product, at, width)
+    value = 0.0
+    for t in range(first, last):
+        if packed.outcomes.counts[t] > 0.0:
+            value += packed.outcomes.counts[t] * scratch.values[t]
+    return value
+
+
+@inner
+def add_block(packed, first, last, scratch):
+    """The log-likelihood of the tiles first ≤ tile < last; their gradient is added to what the scratch has."""
+    (K, M), d, width = scratch.log_weights.shape, scratch.directions.shape[1], len(scratch.log_total)
+    for at in range(0, len(scratch.product), WIDTH):
+        store(scratch.product, at, spread(0.0))
+    for at in range(0, len(scratch.moved), WIDTH):
+        store(scratch.moved, at, spread(0.0))
+    value = 0.0
+    for tile in range(first, last):
+        value += add_tile(packed, tile, scratch)
+    for j in range(M):
+        for k in range(K):
+            scratch.log_weights[k, j] += scratch.moved[k * width + j] * scratch.votes[k * width + j]
+        for f in range(d):
+            scratch.directions[j, f] += scratch.product[f * width + j]
+    return value
+
+
+@apart(REAL, COVARIATES, WHOLE, WHOLE, TABLE, TABLE, SCRATCH)
+def log_likelihood(packed, first, last, beta, log_weights, scratch):
+    """ln p(Y|β, λ) of the blocks first ≤ b < last; its gradient is left in the scratch."""
+    begin_pass(beta, log_weights, scratch)
+    value = 0.0
+    for b in range(first, last):
+        value += add_block(packed, packed.blocks[b], packed.blocks[b + 1], scratch)
+    return value
+
+
+def is_large(packed: Covariates, n_components: int) -> bool:
+    """Whether a pass is worth sharing out to threads."""
+    return len(packed.blocks) > 2 and len(packed.values) * n_components >= LARGE
+
+
+def gradient(packed: Covariates, beta: Array, log_weights: Array) -> Slopes:
+    """ln p(Y|β, λ) and its gradient; the blocks of large data are shared out to threads, with the same results."""
+    (K, M), d = log_weights.shape, beta.shape[1]
+    beta, log_weights = np.ascontiguousarray(beta), np.ascontiguousarray(log_weights)
+
+    def of_block(b: int) -> Slopes:
+        scratch = make_scratch(packed, M, d, K)
+        value = log_likelihood(packed, b, b + 1, beta, log_weights, scratch)
+        return Slopes(value, scratch.directions, scratch.log_weights)
+
+    blocks = range(len(packed.blocks) - 1)
+    if not is_large(packed, M):
+        return sum(map(of_block, blocks), Slopes.none(M, d, K))
+    with ThreadPoolExecutor(cores()) as pool:
+        return sum(pool.map(of_block, blocks), Slopes.none(M, d, K))

@@ -1,0 +1,191 @@
+"""Alternatives as rows of numbers: constants, attributes with a bend or none, the person, and the two together.
+
+Entry e of situation t, alternative a with attributes x_ta and a person's columns h_t, becomes the row
+
+    z_e = (1{a = k} for all k but one,   B(x_ta),   h_t,   h_t·1{a = k} for all k but one),
+
+standardised. With one component and one set of weights for all, h_t cancels and what is left is conditional logit with
+alternative-specific constants and interactions. Where alternatives have weights of their own, these do the work of the
+constants, and z_e = (B(x_ta), h_t). Knows neither outcomes nor weights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from plackett.data.validation import plain
+from plackett.features.normal_scores import knots_of, normal_scores
+from plackett.features.standardise import mean_and_scale, standardise
+from plackett.model.race import Array
+from plackett.responses.base import in_order
+
+if TYPE_CHECKING:
+    from plackett.data.choices import ChoiceSets
+
+BENDS = ("none", "hinges", "scores")
+FEW = 5  # values of an attribute below which it has no bend
+Codes = npt.NDArray[np.intp]
+
+
+class EntryTable(NamedTuple):
+    """Attributes of entries and persons' columns of situations, as `ChoiceSets` has them."""
+
+    start: Codes  # (T + 1,) the first entry of each situation
+    alternative: Codes  # (entries,)
+    values: Array  # (entries, attributes)
+    context: Array  # (T, persons' columns)
+
+    @classmethod
+    def of(cls, X: Any) -> EntryTable:
+        """The numbers of choice sets."""
+        return cls(X.start, X.alternative, X.values, X.context)
+
+    @property
+    def situation(self) -> Codes:
+        """The situation of each entry."""
+        return np.repeat(np.arange(len(self.context)), np.diff(self.start))
+
+    def take(self, some: Codes) -> EntryTable:
+        """These situations."""
+        entries, start = in_order(some, self.start), np.append(0, np.cumsum(np.diff(self.start)[some]))
+        return EntryTable(start, self.alternative[entries], self.values[entries], self.context[some])
+
+    def with_attribute(self, f: int, x: Array) -> EntryTable:
+        """The same with another attribute f of all entries."""
+        values = self.values.copy()
+        values[:, f] = x
+        return self._replace(values=values)
+
+    def with_person(self, h: int, x: Array) -> EntryTable:
+        """The same with another person's column h of all situations."""
+        context = self.context.copy()
+        context[:, h] = x
+        return self._replace(context=context)
+
+
+class ChoiceDesign(BaseEstimator):
+    """Columns of numbers for the entries of choice sets.
+
+    Parameters
+    ----------
+    constants : bool
+        Whether alternatives have constants, and persons' columns interactions with them. The most frequent alternative
+        is the one that others are compared with. An alternative that occurs in one situation alone has none.
+    bend : {"none", "hinges", "scores"}
+        B(x): x itself; x and max(x − q, 0) for its three quartiles q; or its normal score. Attributes of fewer than
+        five values have no bend.
+
+    Attributes
+    ----------
+    names_ : (d,) array
+        The columns.
+    source_ : (d,) array
+        The attribute or person's column that each was made of; "constant" for constants.
+    base_ : int
+        The code of the alternative without a constant; −1 where none has one.
+    centre_, spread_ : arrays
+        Of persons' columns, before they are multiplied with constants.
+    mean_, scale_ : (d,) arrays
+        Of all columns.
+    unit_ : (d,) array
+        What a slope along a standardised column is divided by to be one per unit of what it was made of.
+    typical_ : (alternatives, attributes) array
+        Averages of the attributes of each alternative; of all entries where it did not occur.
+    shares_ : (alternatives,) array
+        How much of all entries each alternative has.
+    """
+
+    def __init__(self, constants: bool = True, bend: str = "none"):
+        self.constants = constants
+        self.bend = bend
+
+    def fit(self, X: ChoiceSets, weight: Array | None = None) -> ChoiceDesign:
+        """Learn names, scales and bends; weights are of the situations."""
+        if self.bend not in BENDS:
+            raise ValueError(f"bend must be one of {list(BENDS)}, got {plain(self.bend)} instead.")
+        of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
+        K = len(X.alternatives)
+        total = np.bincount(X.alternative, of_entries, K)
+        sums = np.zeros((K, X.values.shape[1]))
+        np.add.at(sums, X.alternative, X.values * of_entries[:, None])
+        everywhere = sums.sum(axis=0) / total.sum()
+        self.typical_ = np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], everywhere)
+        self.shares_ = total / total.sum()
+        seen = np.bincount(X.alternative, minlength=K)
+        self.base_ = int(np.argmax(seen)) if self.constants and (seen > 1).any() else -1
+        self.with_constant_ = np.flatnonzero((seen > 1) & (np.arange(K) != self.base_)) if self.base_ >= 0 else _none()
+        bent = np.array([len(np.unique(x)) >= FEW for x in X.values.T], dtype=bool)
+        self.bent_ = np.flatnonzero(bent) if self.bend != "none" else _none()
+        self.quartiles_ = np.quantile(X.values[:, self.bent_], [0.25, 0.5, 0.75], axis=0)
+        self.knots_ = (
+            knots_of(X.values[:, self.bent_], of_entries) if self.bend == "scores" and len(self.bent_) else None
+        )
+        self.centre_, self.spread_ = mean_and_scale(X.context, np.ones(len(X)) if weight is None else weight)
+        self._name(X)
+        self.mean_, self.scale_ = mean_and_scale(self.columns(EntryTable.of(X)), of_entries)
+        together = np.tile(self.spread_, len(self.with_constant_))
+        self.unit_ = self.scale_ * np.append(np.ones(len(self.scale_) - len(together)), together)
+        return self
+
+    def columns(self, table: EntryTable) -> Array:
+        """The columns of all entries (entries, d), in the units of attributes and persons' columns."""
+        check_is_fitted(self)
+        persons = table.context[table.situation]
+        apart = standardise(persons, self.centre_, self.spread_)
+        marks = (table.alternative[:, None] == self.with_constant_).astype(np.float64)
+        together = (marks[:, :, None] * apart[:, None, :]).reshape(len(marks), marks.shape[1] * apart.shape[1])
+        return np.column_stack([marks, self._bent(table.values), persons, together])
+
+    def transform(self, table: EntryTable) -> Array:
+        """The same standardised, for learned directions; a column that never varied is zero."""
+        return standardise(self.columns(table), self.mean_, self.scale_)
+
+    def average(self) -> EntryTable:
+        """One situation with all alternatives, each with its average attributes, for an average person."""
+        K = len(self.typical_)
+        return EntryTable(np.array([0, K]), np.arange(K), self.typical_, self.centre_[None])
+
+    def _bent(self, values: Array) -> Array:
+        """B(x) of all attributes."""
+        if self.bend == "scores" and self.knots_ is not None:
+            values = values.copy()
+            values[:, self.bent_] = normal_scores(values[:, self.bent_], self.knots_)
+        if self.bend == "hinges":
+            past = np.maximum(values[:, self.bent_, None] - self.quartiles_.T, 0.0)
+            values = np.column_stack([values, past.reshape(len(values), 3 * len(self.bent_))])
+        return values
+
+    def _name(self, X: ChoiceSets) -> None:
+        attributes, persons = list(map(str, X.attributes)), list(map(str, X.person))
+        marked = [str(X.alternatives[k]) for k in self.with_constant_]
+        scored = {attributes[f] for f in self.bent_} if self.bend == "scores" else set[str]()
+        hinged = [attributes[f] for f in self.bent_] if self.bend == "hinges" else []
+        self.names_ = np.array(
+            [
+                *(f"constant: {k}" for k in marked),
+                *(f"score of {name}" if name in scored else name for name in attributes),
+                *(f"{name} past {q:.4g}" for name, each in zip(hinged, self.quartiles_.T, strict=False) for q in each),
+                *persons,
+                *(f"{name}: {k}" for k in marked for name in persons),
+            ],
+            dtype=object,
+        )
+        self.source_ = np.array(
+            [
+                *("constant" for _ in marked),
+                *attributes,
+                *(name for name in hinged for _ in range(3)),
+                *persons,
+                *(name for _ in marked for name in persons),
+            ],
+            dtype=object,
+        )
+
+
+def _none() -> Codes:
+    return np.empty(0, dtype=np.intp)

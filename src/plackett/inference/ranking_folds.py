@@ -1,0 +1,52 @@
+"""The shape a of EM on rankings, chosen by the log-likelihood of held-out ones along a warm-started path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import check_cv
+
+from plackett.engines.base import SituationRows
+from plackett.engines.draws import mixed
+from plackett.inference.em import EM
+from plackett.inference.folds import Folds
+from plackett.model.race import Array, Weights
+from plackett.output.progress import tracked
+
+Make = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], tuple[SituationRows, SituationRows]]
+
+
+def folds_of(cv: Any, order: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None) -> Folds:
+    """Rankings to train on and to test on; `order` is canonical, so that their own does not matter.
+
+    Those of one group are held out together.
+    """
+    n = len(order)
+    if not isinstance(cv, (int, np.integer)):
+        return list(check_cv(cv).split(np.zeros(n), groups=groups))
+    unit = np.empty(n, dtype=np.intp)
+    unit[order] = np.arange(n)
+    if groups is not None:
+        turn = np.argsort(np.argsort(mixed(np.arange(groups.max() + 1, dtype=np.uint64))))
+        unit = turn[groups]
+    if min(int(cv), unit.max() + 1) < 2:
+        raise ValueError(
+            f"shape='learn' with EM cross-validates, and needs two folds or more: EM(cv={cv}), {unit.max() + 1} to "
+            "deal out. Give a number, for example shape=1."
+        )
+    fold = unit % int(cv)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
+
+
+def held_out_losses(em: EM, shapes: Array, folds: Folds, make: Make, rate: float, progress: bool) -> Array:
+    """−ln Pr of a held-out ranking, on average, of each shape; `make` gives rows to train on and rows to test on."""
+    loss, seen = np.zeros(len(shapes)), 0.0
+    for train, test in tracked(folds, progress, "EM, cross-validation"):
+        rows, others = make(train, test)
+        for s, climb in enumerate(em.path(rows, shapes.tolist(), rate=rate)):
+            loss[s] -= others.value(Weights.point(climb.log_weights))
+        seen += others.n_seen
+    return loss / seen

@@ -1,0 +1,137 @@
+"""Items of rankings: their worths, who is better than whom, and who comes in which place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from plackett.plots.style import REST, axes, colour, label, of, wrapped
+
+if TYPE_CHECKING:
+    from plackett.ranking import RankingModel
+
+MOST = 30  # items of a table whose numbers can be read
+
+
+def worth(ranker: RankingModel, X: Any = None, *, prob: float = 0.9, n: int = 40, ax: Any = None) -> Any:
+    """Log-worths of the items with credible intervals, the best first; grey marks the average item.
+
+    Parameters
+    ----------
+    ranker : PlackettLuceRanker
+        A fitted model.
+    X : array or data frame (n, d), optional
+        Of a model with covariates, rows to average over.
+    prob : float
+        Probability of the intervals; EM has none.
+    n : int
+        Items drawn at the most: the best.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(ranker)
+    table = ranker.worth(prob, X)
+    drawn, ax, band = table.iloc[:n], axes(ax), ""
+    places = np.arange(len(drawn))
+    if ranker.posterior_.no_interval is None:
+        ax.hlines(places, drawn["lower"], drawn["upper"], color=colour(0), linewidth=2)
+        band = f", {100 * prob:g} % intervals"
+    ax.plot(drawn["log_worth"], places, "o", color=colour(0))
+    ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
+    ax.set_yticks(places, [label(item) for item in drawn.index])
+    ax.invert_yaxis()
+    ax.set(xlabel=wrapped(f"log-worth{band}"), title=of("items", len(drawn), len(table)))
+    return ax
+
+
+def rank_distribution(
+    ranker: RankingModel, row: Any = None, *, of: str = "worth", n: int = MOST, ax: Any = None
+) -> Any:
+    """The probability of every place of each item as a table of shades, the best item first.
+
+    Parameters
+    ----------
+    ranker : PlackettLuceRanker
+        A fitted model.
+    row : array or data frame of one row, optional
+        Of a model with covariates, the row that is meant.
+    of : {"worth", "ranking"}
+        As of `PlackettLuceRanker.rank_distribution`.
+    n : int
+        Items drawn at the most: the best.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    table = ranker.rank_distribution(row, of=of)
+    what = "place by worth" if of == "worth" else "place in a new ranking"
+    return _shades(ranker, row, table, n, table.columns, what, "probability", ax)
+
+
+def prob_better(ranker: RankingModel, row: Any = None, *, of: str = "worth", n: int = MOST, ax: Any = None) -> Any:
+    """The probability that an item (row) is better than another (column) as a table of shades, the best first.
+
+    Parameters
+    ----------
+    ranker : PlackettLuceRanker
+        A fitted model.
+    row : array or data frame of one row, optional
+        Of a model with covariates, the row that is meant.
+    of : {"worth", "ranking"}
+        As of `PlackettLuceRanker.prob_better`.
+    n : int
+        Items drawn at the most: the best.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    table = ranker.prob_better(row, of=of)
+    what = "has the larger worth than" if of == "worth" else "comes before"
+    ax = _shades(ranker, row, table, n, _best(ranker, row), what, "probability", ax)
+    ax.tick_params(axis="x", rotation=90)
+    return ax
+
+
+def _best(ranker: RankingModel, row: Any) -> Any:
+    """Items, the best first."""
+    order = ranker.predict(row)
+    return order if row is None else order[0]
+
+
+def _shades(ranker: RankingModel, row: Any, table: Any, n: int, columns: Any, what: str, meaning: str, ax: Any) -> Any:
+    """Numbers between 0 and 1 by item and column, the darker the larger, written where there is room."""
+    check_is_fitted(ranker)
+    best = _best(ranker, row)
+    if row is not None:
+        if len(table) != len(best):
+            raise ValueError("one row is drawn at a time: give one row of X.")
+        table = table.droplevel("row")
+    from matplotlib.colors import to_rgb
+
+    columns = columns[:n]
+    values = table.loc[best[:n], columns].to_numpy()
+    ax = axes(ax)
+    image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    image.set_cmap(image.cmap.with_extremes(bad=(*to_rgb(REST), 0.2)))
+    if len(columns) <= MOST // 2:
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value) and value >= 0.005:
+                ink = "white" if value > 0.6 else "black"
+                ax.text(j, i, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize="small", color=ink)
+    ax.set_yticks(range(len(values)), [label(item) for item in best[:n]])
+    ax.set_xticks(range(len(columns)), [label(column, 20) for column in columns])
+    ax.set(xlabel=what, title=of("items", len(values), len(table)))
+    ax.figure.colorbar(image, ax=ax, label=meaning)
+    return ax

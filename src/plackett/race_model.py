@@ -1,0 +1,116 @@
+"""What all models of the race share besides `Model`: their parts, the words for them, and what a fit leaves on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from plackett.directions import LearnedDirections
+from plackett.directions.learning import LENGTH
+from plackett.estimator import Model
+from plackett.features import ExpFeatures
+from plackett.features.mapped import feature_names
+from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.base import Fit
+from plackett.inference.gibbs import USUAL
+from plackett.model.race import Array
+from plackett.priors import GIG
+
+INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
+NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
+FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
+STALE = ("diagnostics_", "cv_log_loss_", "features_", "gate_shares_", "mean_relevance_", "readable_draw_", "table_")
+
+
+class RaceModel(Model):
+    """A model with the settings inference, shape, features and prior."""
+
+    inference: Any
+    shape: Any
+    features: Any
+    prior: Any
+    inference_: EM | Variational | Gibbs
+    features_: Any
+    weights_: Array
+    shape_: float
+
+    def _keep(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
+        """What the fit found, and nothing of one before."""
+        for stale in STALE:
+            self.__dict__.pop(stale, None)
+        self.inference_ = inference
+        self.posterior_ = fit.posterior
+        self.shape_ = fit.shape
+        self.trace_ = fit.trace
+        self.n_iter_ = fit.n_iter
+        for name, value in fit.extra.items():
+            setattr(self, name, value)
+
+    def _counted(self, K: int, p: int) -> str:
+        """How many weights there are, in words."""
+        return f"{K} classes × {p} features"
+
+    def _feature_names(self) -> npt.NDArray[np.object_]:
+        names = feature_names(self.features_)
+        if names is None:
+            names = [f"feature{j}" for j in range(self.weights_.shape[1])]
+        return np.asarray(names, dtype=object)
+
+    def _prior_in_words(self) -> str:
+        if isinstance(self.prior, GIG):
+            return f"prior {self.prior!r}"
+        return f"shape a = {self.shape_:.3g}{' (learned)' if self.shape == 'learn' else ''}"
+
+    def _inference_in_words(self) -> tuple[str, int]:
+        inference = self._used_inference()
+        return NAMES[type(inference)], getattr(inference, "tune", 0)
+
+    def _settings(self) -> dict[str, Any]:
+        used = self._used_inference().get_params()
+        return super()._settings() | {f"inference__{name}": value for name, value in used.items()}
+
+    def _used_inference(self) -> EM | Variational | Gibbs:
+        """`inference_`, which model files of version 1 do not have."""
+        if hasattr(self, "inference_"):
+            return self.inference_
+        inference = self._make_inference()
+        return (
+            inference.completed(**(LENGTH if self._learned() else USUAL)) if isinstance(inference, Gibbs) else inference
+        )
+
+    def _make_inference(self) -> EM | Variational | Gibbs:
+        if isinstance(self.inference, str) and self.inference in INFERENCES:
+            return INFERENCES[self.inference]()
+        if isinstance(self.inference, (EM, Variational, Gibbs)):
+            return self.inference
+        raise ValueError(
+            f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
+            f"got {self.inference!r} instead."
+        )
+
+    def _tailed(self) -> GIG | None:
+        """The prior, where it is not the Gamma."""
+        if isinstance(self.prior, GIG):
+            return self.prior.checked()
+        if self.prior != "gamma":
+            raise ValueError(f"prior must be 'gamma' or a plackett.priors.GIG, got {self.prior!r} instead.")
+        return None
+
+    def _learned(self) -> bool:
+        return isinstance(self.features, LearnedDirections) or (
+            isinstance(self.features, str) and self.features == "learned"
+        )
+
+    def _make_features(self) -> Any:
+        if isinstance(self.features, str):
+            if self.features not in FEATURES:
+                raise ValueError(
+                    f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
+                )
+            return FEATURES[self.features]()
+        if not self._learned() and not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
+            raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
+        return clone(self.features)

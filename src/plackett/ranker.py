@@ -1,0 +1,332 @@
+"""The face for rankings: validate once, choose the parts, and answer what is asked of items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from plackett.compute.blas import one_blas_thread
+from plackett.data.rankings import Rankings
+from plackett.data.validation import number_or_learn, plain, positive
+from plackett.directions import LearnedDirections
+from plackett.directions.learning import SHAPE
+from plackett.directions.situations import learn, make_situation_task
+from plackett.engines import Features, make_engine
+from plackett.engines.base import SituationRows, check_counts
+from plackett.engines.left_sets import ONE, prepare_plain
+from plackett.engines.situations import Situations, prepare_situations
+from plackett.features.columns import designs
+from plackett.features.mapped import fit_features, transform
+from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.base import Fit, Problem, SeenSituations
+from plackett.inference.folds import path_of
+from plackett.inference.ranking_folds import folds_of, held_out_losses
+from plackett.model.race import Array, Weights
+from plackett.priors import GIG
+from plackett.ranking import RankingModel, rankings_of
+from plackett.responses import Response
+from plackett.settings import check_all_read_of_rankings
+
+if TYPE_CHECKING:
+    pass
+
+TIES = ("unknown-order", "race", "error")
+LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
+LARGE = 1 << 22  # numbers of a pass from which the cores share the rankings of one chain instead of the chains
+SHAPE_STEPS = 10  # of a, between two passes: few worths say little of it, and a step is cheap
+NAMED = 8  # items of a component that an error names
+
+
+class PlackettLuceRanker(RankingModel):
+    """Bayesian Plackett–Luce model of rankings, without covariates or with those of whoever ranks.
+
+    Items arrive in a race: item k has the rate W(x)·λ_k, and without covariates λ_k alone, its worth. Who arrives first
+    is ranked first, and so on among those that are left.
+
+    Parameters
+    ----------
+    inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
+        How the weights are found: draws from the posterior, a fast approximation of it, or its mode. ``"em"`` with
+        ``shape=1`` is maximum likelihood, whatever the rate.
+    shape : float or "learn"
+        The shape a of the prior λ ~ Gam(a, rate) of worths and weights; the smaller, the more may worths differ.
+        "learn": sampled (Gibbs), type-II maximum likelihood (variational), held-out rankings (EM).
+    rate : float
+        The rate of the prior. It matters only with ``ties="race"``, where the scale of the weights says how often ties
+        are.
+    features : "learned", "exp" or transformer
+        The feature map W of the covariates, as for `PlackettLuceClassifier`. Without covariates it stays as it is.
+    prior : "gamma" or GIG
+        The prior of worths, or of the weights of fixed features.
+    ties : {"unknown-order", "race", "error"}
+        What it means that items share a place: that they came in some order, of which nothing is known; that the race
+        is seen in slots of time, and they arrived in the same one; or that something is wrong.
+    engine : {"auto", "numba", "numpy"}
+        Where the passes over the rankings run.
+    random_state : int, RandomState or None
+        Seed of everything random; results do not depend on the number of threads or the order of the rankings.
+    progress : bool
+        Show a progress bar; in a terminal one comes by itself after five seconds.
+
+    Attributes
+    ----------
+    items_ : (K,) array
+        Labels of the items, in the order of all outputs but `worth`.
+    weights_ : (K, p) array
+        Without covariates or with fixed features: normalised worths or weights, the mode (EM) or the posterior mean.
+    shape_ : float
+        The a that was used, or its estimate.
+    features_ : transformer
+        The fitted feature map, with covariates.
+    inference_, posterior_, trace_, n_iter_, diagnostics_, cv_log_loss_
+        As of `PlackettLuceClassifier`.
+
+    Examples
+    --------
+    >>> from plackett import PlackettLuceRanker, Rankings
+    >>> R = Rankings.from_orders([["b", "a", "c"], ["b", "c", "a"], ["a", "b", "c"]], counts=[5, 2, 3])
+    >>> m = PlackettLuceRanker(random_state=0).fit(None, R)
+    >>> m.worth().index.tolist()
+    ['b', 'a', 'c']
+    >>> m.predict()
+    array(['b', 'a', 'c'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        inference: str | EM | Variational | Gibbs = "gibbs",
+        shape: float | str = "learn",
+        rate: float = 1.0,
+        features: Any = "learned",
+        prior: str | GIG = "gamma",
+        ties: str = "unknown-order",
+        engine: str = "auto",
+        random_state: Any = None,
+        progress: bool = False,
+    ):
+        self.inference = inference
+        self.shape = shape
+        self.rate = rate
+        self.features = features
+        self.prior = prior
+        self.ties = ties
+        self.engine = engine
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, R: Rankings, sample_weight: Any = None, groups: Any = None) -> PlackettLuceRanker:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d), or None
+            Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none.
+        R : Rankings
+            What was seen.
+        sample_weight : (n,) array, optional
+            Weights of the rankings, by which their counts are multiplied. Gibbs takes whole numbers alone, but for
+            learned directions.
+        groups : (n,) array, optional
+            Rankings with the same label, those of one rater say, are held out together where rankings are held out.
+
+        Returns
+        -------
+        self
+        """
+        R, X, groups = self._checked_data(X, R, groups)
+        features, inference, shape = self._checked_parts(X is None, groups)
+        response = self._response(R)
+        R = _weighted(R, sample_weight)
+        if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
+            check_counts(R.counts, "counts", "rankings")
+        seen = np.flatnonzero(R.counts)
+        if not len(seen):
+            raise ValueError("all rankings have weight 0.")
+        if len(seen) < len(R):
+            R, X = R[seen], None if X is None else _safe_indexing(X, seen)
+            groups = None if groups is None else groups[seen]
+        with one_blas_thread():
+            if X is not None and self._learned():
+                fit = self._learn_directions(features, inference, X, R, response, shape, groups)
+            else:
+                fit = self._learn_weights(features, inference, X, R, response, shape, groups)
+        self.items_ = R.items
+        self._keep(inference, fit)
+        self.__dict__.pop("weights_", None)
+        if hasattr(fit.posterior, "weights"):
+            self.weights_ = fit.posterior.weights
+        return self
+
+    def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
+        """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
+        R = rankings_of(R)
+        if X is not None and _num_samples(X) != len(R):
+            raise ValueError(f"X has {_num_samples(X)} rows and R has {len(R)} rankings; each needs its own.")
+        if groups is not None:
+            groups = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+            if len(groups) != len(R):
+                raise ValueError(f"groups must have one label for each of the {len(R)} rankings, got {len(groups)}.")
+        if X is None or np.shape(X)[1:] == (0,):
+            self.n_features_in_ = 0
+            self.__dict__.pop("feature_names_in_", None)
+            return R, None, groups
+        return R, self._checked_rows(X, reset=True), groups
+
+    def _checked_parts(
+        self, without: bool, groups: npt.NDArray[np.intp] | None
+    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
+        """Feature map, inference and the shape, None to learn it; settings that nobody would read are refused."""
+        if self.ties not in TIES:
+            raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
+        features, inference = self._make_features(), self._make_inference()
+        shape = number_or_learn("shape", self.shape)
+        positive("rate", self.rate)
+        tailed = self._tailed()
+        make_engine(self.engine)
+        check_all_read_of_rankings(self, features, inference, shape, without, groups is not None)
+        if isinstance(inference, Gibbs) and without:
+            inference = inference.completed(**LENGTH)
+        return features, inference, shape if tailed is None else float(tailed.shape)
+
+    def _learn_weights(
+        self,
+        features: Any,
+        inference: EM | Variational | Gibbs,
+        X: Any,
+        R: Rankings,
+        response: Response,
+        shape: float | None,
+        groups: npt.NDArray[np.intp] | None,
+    ) -> Fit:
+        """Worths, or weights of a feature map that does not know the rankings."""
+        found: dict[str, Any] = {}
+        if X is None:
+            rows = self._rows_of(ONE, R, response)
+        else:
+            found["features_"] = fit_features(features, X, None, R.counts)
+            rows = self._rows_of(_dense(transform(found["features_"], X)), R, response)
+        if isinstance(inference, EM):
+            if shape is None:
+                shape, found["cv_log_loss_"] = self._held_out_shape(inference, X, R, response, rows, groups)
+            elif shape <= 1 and not isinstance(self.prior, GIG):
+                _check_maximum(R, rows, shape)
+        beside = isinstance(inference, Gibbs) and self.engine != "numpy" and rows.work < LARGE
+        if beside:
+            rows.set_threads(1)
+        shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
+        problem = Problem(rows, SeenSituations(rows), *shared)
+        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
+        return replace(fit, extra=fit.extra | found)
+
+    def _rows_of(self, W: Features, R: Rankings, response: Response) -> SituationRows:
+        """The rankings as the engine holds them, with W of each, or without anything."""
+        if W is ONE:
+            return prepare_plain(R.outcomes, R.item, response, len(R.items), self.engine)
+        situations = Situations(R.outcomes, R.item, R.situation)
+        return prepare_situations(W, situations, response, len(R.items), self.engine)
+
+    def _held_out_shape(
+        self,
+        em: EM,
+        X: Any,
+        R: Rankings,
+        response: Response,
+        rows: SituationRows,
+        groups: npt.NDArray[np.intp] | None,
+    ) -> tuple[float, dict[float, float]]:
+        """The shape that predicts held-out rankings best, and the loss of each; none at which no maximum exists."""
+        shapes = path_of(em)
+        if shapes.min() <= 1 and _without_maximum(R, rows) is not None:
+            if shapes.max() <= 1:
+                _check_maximum(R, rows, float(shapes.max()))
+            shapes = shapes[shapes > 1]
+
+        def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[SituationRows, SituationRows]:
+            W_train: Features = ONE
+            W_test: Features = ONE
+            if X is not None:
+                some = _safe_indexing(X, train)
+                fitted = fit_features(clone(self._make_features()), some, None, R.counts[train])
+                W_train, W_test = transform(fitted, some), transform(fitted, X, test, empty=True)
+            return self._rows_of(W_train, R[train], response), self._rows_of(W_test, R[test], response)
+
+        folds = folds_of(em.cv, rows.order, groups)
+        losses = held_out_losses(em, shapes, folds, make, float(self.rate), bool(self.progress))
+        return float(shapes[np.argmin(losses)]), dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+
+    def _learn_directions(
+        self,
+        features: LearnedDirections,
+        inference: EM | Variational | Gibbs,
+        X: Array,
+        R: Rankings,
+        response: Response,
+        shape: float | None,
+        groups: npt.NDArray[np.intp] | None,
+    ) -> Fit:
+        """Weights and directions together; held-out rankings say how covariates are best taken."""
+        candidates = designs(X, R.counts)
+        seed, progress, seeded = self._run_settings()
+        situations = Situations(R.outcomes, R.item, R.situation)
+        Zs, run = [each.of(X) for each in candidates], (groups, progress, seeded, self.engine)
+        task = make_situation_task(Zs, situations, response, len(R.items), seed, True, *run)
+        fit = learn(inference, task, features, SHAPE if shape is None else shape)
+        found = {name: value for name, value in fit.extra.items() if name != "design_"}
+        return replace(fit, extra=found | {"features_": candidates[fit.extra["design_"]]})
+
+
+def _dense(W: Features) -> Features:
+    """Refuse what is sparse."""
+    if sparse.issparse(W):
+        raise ValueError(
+            "the feature map gives sparse features, which rankings do not take: use a map with dense output, such as "
+            "OneHotEncoder(sparse_output=False)."
+        )
+    return W
+
+
+def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
+    """The rankings with their counts multiplied."""
+    if sample_weight is None:
+        return R
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (len(R),) or not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(f"sample_weight must have a number that is not negative for each of the {len(R)} rankings.")
+    return replace(R, outcomes=R.outcomes._replace(counts=R.counts * weight))
+
+
+def _without_maximum(R: Rankings, rows: SituationRows) -> str | None:
+    """Why no maximum of the likelihood exists, if none does."""
+    if rows.absolute:
+        arrived = rows.expect(Weights.point(np.zeros((rows.n_classes, rows.n_features)))).wins.sum(axis=1)
+        never = R.items[arrived == 0].tolist()
+        return f"nobody placed {_named(never)} above another item" if never else None
+    parts = R.components()
+    if len(parts) == 1:
+        return None
+    told = "; ".join(_named(part) for part in parts[:NAMED]) + ("; …" if len(parts) > NAMED else "")
+    return (
+        f"the items fall into {len(parts)} components, of which no later one was ever placed above an earlier: {told}"
+    )
+
+
+def _named(items: list[Any]) -> str:
+    more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
+    return ", ".join(map(plain, items[:NAMED])) + more
+
+
+def _check_maximum(R: Rankings, rows: SituationRows, shape: float) -> None:
+    """Refuse EM where worths would run away."""
+    why = _without_maximum(R, rows)
+    if why is not None:
+        raise ValueError(
+            f"with shape={shape:g} there is no maximum: {why}. Use inference='gibbs', whose posterior exists in any "
+            "case, or a shape above 1, or leave such items out."
+        )

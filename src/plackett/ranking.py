@@ -1,0 +1,326 @@
+"""What is asked of a fitted model of rankings: worths, who is better, places, probabilities, new rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.rankings import Rankings
+from plackett.data.validation import check_prob, plain
+from plackett.directions import LearnedDirections
+from plackett.engines.left_sets import ONE
+from plackett.estimator import pandas_for
+from plackett.features import ExpFeatures
+from plackett.inference.base import check_count
+from plackett.model.race import Array
+from plackett.posterior.base import Table, refuse
+from plackett.posterior.situations import Entries
+from plackett.posterior.weight_rates import all_entries, runs
+from plackett.posterior.worths import (
+    OF,
+    Rates,
+    better,
+    first_intervals,
+    first_places,
+    order_of,
+    place_shares,
+    simulated_places,
+    worth_table,
+)
+from plackett.race_model import RaceModel
+from plackett.responses import Response, make_response
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RankingModel(RaceModel):
+    """A fitted model of rankings. X is None, and must be, where it was fitted without covariates."""
+
+    ties: str
+    items_: npt.NDArray[Any]
+    posterior_: Any  # with log_rates, log_scores and so on, as `posterior.weight_rates` and `posterior.situations` do
+
+    def worth(self, prob: float = 0.9, X: Any = None) -> pd.DataFrame:
+        """The items by their worth, the best first.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+        X : array or data frame (n, d), optional
+            Of a model with covariates, rows to average over: those of the fit, or of some persons.
+
+        Returns
+        -------
+        DataFrame
+            By item:
+
+            - ``worth``: the probability of being the first of all items, the mean of r_k/Σ r; they sum to 1;
+            - ``log_worth``: the mean of ln r_k, with mean 0 over the items, and ``lower`` and ``upper`` of its interval
+              (NaN after EM). Differences of two are log-odds of who comes before whom;
+            - ``first``: the probability that no other item has a larger worth, as far as the data tell;
+            - ``rank``: the mean of its place among the worths.
+        """
+        rates = self._all_rates(X)
+        order, columns = worth_table(rates, check_prob(prob), self.posterior_.no_interval is not None)
+        index = pandas_for("worth").Index(self.items_[order], name="item")
+        return pandas_for("worth").DataFrame(columns, index=index)
+
+    def prob_better(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
+        """The probability that an item (row) is better than another (column).
+
+        Parameters
+        ----------
+        X : array or data frame (n, d), optional
+            Of a model with covariates, the rows that are meant.
+        of : {"worth", "ranking"}
+            "worth": that its worth is the larger one, given all that was seen; after EM 0 or 1. "ranking": that it
+            comes before the other in a new ranking; with ``ties="race"`` in an earlier slot, so that what is missing to
+            1 is the probability of a tie.
+
+        Returns
+        -------
+        DataFrame
+            Items × items, NaN on the diagonal; with X, row × item as index.
+        """
+        return self._square("prob_better", X, _known(of), lambda rates: better(rates, of), self.items_, "than")
+
+    def rank_distribution(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
+        """The probability of every place of each item.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d), optional
+            Of a model with covariates, the rows that are meant.
+        of : {"worth", "ranking"}
+            "worth": of places among the worths, given all that was seen; after EM 0 or 1. "ranking": of places in a new
+            ranking of all items, simulated: ``attrs["error"]`` is the largest standard error. Items that tie have the
+            place of the first of them.
+
+        Returns
+        -------
+        DataFrame
+            Items × places, from 1 on; with X, row × item as index.
+        """
+        errors, rng = [], np.random.default_rng(self._run_settings()[0])
+
+        def shares(rates: Rates) -> Array:
+            found, error = place_shares(rates, of, rng)
+            errors.append(error)
+            return found
+
+        places = np.arange(1, len(self.items_) + 1)
+        frame = self._square("rank_distribution", X, _known(of), shares, places, "place")
+        frame.attrs["error"] = max(errors, default=0.0)
+        return frame
+
+    def predict(self, X: Any = None) -> npt.NDArray[Any]:
+        """The items in the order of their mean log-worths, the best first: (n, K) labels, without covariates (K,).
+
+        Under any one draw this is the most probable ranking of all items.
+        """
+        found = np.concatenate([order_of(rates) for rates in self._rates(X)])
+        return self.items_[found if X is not None else found[0]]
+
+    def predict_proba(self, X: Any = None) -> Array:
+        """The probability of each item to be the first of all, (n, K), without covariates (K,); rows sum to 1.
+
+        With ``ties="race"`` a tie for the first place is shared out as the race itself would decide it.
+        """
+        found = np.concatenate([first_places(rates) for rates in self._rates(X)])
+        return found if X is not None else found[0]
+
+    def predict_interval(self, X: Any = None, prob: float = 0.9) -> tuple[Array, Array]:
+        """Equal-tailed credible intervals of what `predict_proba` gives, two arrays."""
+        check_is_fitted(self)
+        refuse(self.posterior_.no_interval)
+        found = [first_intervals(rates, check_prob(prob)) for rates in self._rates(X)]
+        lower, upper = (np.concatenate(each) for each in zip(*found, strict=True))
+        return (lower, upper) if X is not None else (lower[0], upper[0])
+
+    def log_likelihood(self, X: Any, R: Rankings) -> Array:
+        """ln of the predicted probability of each ranking, (n,), averaged over the posterior; counts do not enter."""
+        found: Array = self.posterior_.log_scores(*self._situations(X, R))
+        return found
+
+    def score(self, X: Any, R: Rankings, sample_weight: Any = None) -> float:
+        """The mean of `log_likelihood` over the rankings, each as often as it was seen; the larger, the better."""
+        weight = R.counts if sample_weight is None else R.counts * np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(self.log_likelihood(X, R), weights=weight))
+
+    def sample(self, X: Any = None, n: int = 1, random_state: Any = None) -> Rankings:
+        """New rankings of all items: n of each row of X in turn, or n in all; ties as `ties` has them.
+
+        `random_state` is that of the draws; None is the model's own.
+        """
+        check_count("n", n)
+        seed = self._run_settings()[0] if random_state is None else check_random_state(random_state).randint(2**31)
+        rng = np.random.default_rng(seed)
+        places = [simulated_places(rates, i, n, rng) for rates in self._rates(X) for i in range(rates.logs.shape[1])]
+        return Rankings.from_ranks(np.concatenate(places) + 1, items=self.items_)
+
+    def to_arviz(self, X: Any = None, R: Any = None, raw: bool = False) -> Any:
+        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x), chain by chain.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d), optional
+            Rows whose log-worths are listed, 20 of them evenly spread, or all where there are no more.
+        R : Rankings, optional
+            Rankings of these rows, or of a model without covariates, for their log-likelihood: ``az.loo`` then leaves
+            out one ranking at a time. One that was seen c times comes c times.
+        raw : bool
+            Export also draws that are not identified one by one, as `PlackettLuceClassifier` does.
+
+        Returns
+        -------
+        InferenceData or DataTree
+            - ``posterior``: without covariates ``log_worth``, with mean 0 over the items, else ``weight`` of fixed
+              features, and with X ``log_worth`` of some of its rows; ``shape`` where it is learned; ``log_mass``, the
+              logarithm of the sum of all weights, with ``ties="race"``;
+            - ``sample_stats``: ``lp``, which is `trace_`;
+            - ``log_likelihood``, with R: of ``ranking``.
+        """
+        from plackett.output.arviz import rankings_to_arviz
+
+        check_is_fitted(self)
+        return rankings_to_arviz(self, X, R, raw)
+
+    def summary(self, prob: float = 0.9) -> pd.DataFrame:
+        """What there is to read: without covariates `worth` with ESS and R-hat, with fixed features each weight."""
+        check_is_fitted(self)
+        return pandas_for("summary").DataFrame(self._table(check_prob(prob)))
+
+    def _table(self, prob: float) -> Table:
+        if not self._plain:
+            return dict(self.posterior_.table(self, prob))
+        order, columns = worth_table(self._all_rates(None), prob, self.posterior_.no_interval is not None)
+        found = getattr(self, "diagnostics_", None)
+        rounded: Table = {"item": self.items_[order]} | {name: column.round(4) for name, column in columns.items()}
+        if found is not None:
+            ess, rhat = np.minimum(found.ess_bulk, found.ess_tail)[order, 0], found.rhat[order, 0]
+            rounded |= {"ess": ess.round().astype(int), "rhat": rhat.round(2)}
+        return rounded
+
+    def _largest(self, n: int) -> tuple[str, Table]:
+        if not self._plain:
+            return super()._largest(n)
+        return "worths", {name: column[:n] for name, column in self._table(0.9).items()}
+
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        return "item", self.items_
+
+    def _counted(self, K: int, p: int) -> str:
+        return f"{K} items" if self._plain else f"{K} items × {p} features"
+
+    @property
+    def _plain(self) -> bool:
+        """Whether there are no covariates."""
+        return self.n_features_in_ == 0
+
+    def _feature_names(self) -> npt.NDArray[np.object_]:
+        return np.array(["worth"], dtype=object) if self._plain else super()._feature_names()
+
+    def _rows(self, X: Any) -> Any:
+        """Rows of W, or of what the posterior takes in its place; one row of ones without covariates."""
+        check_is_fitted(self)
+        if not self._plain:
+            if X is None:
+                raise ValueError(f"the model knows {self.n_features_in_} covariates; give X, rows that have them.")
+            return np.asarray(self._features_of(self._checked_rows(X, reset=False))[:])
+        if X is None:
+            return ONE
+        if np.shape(X)[1:] != (0,):
+            raise ValueError("the model was fitted without covariates; leave X out, X=None.")
+        return np.ones((len(X), 1))
+
+    def _features_of(self, X: Any) -> Any:
+        if self._learned():
+            return self.features_.of(X)
+        return self.posterior_.rows(self.features_, X)
+
+    def _situations(self, X: Any, R: Any) -> tuple[Entries, Any, Response]:
+        """New rankings as the posterior takes them: entries, outcomes and what these mean."""
+        Z, R = self._rows(X), rankings_of(R).with_items(self.items_)
+        if X is not None and len(Z) != len(R):
+            raise ValueError(f"X has {len(Z)} rows and R has {len(R)} rankings; each needs its own.")
+        row = R.situation if X is not None else np.zeros_like(R.item)
+        return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
+
+    def _rates(self, X: Any) -> Iterator[Rates]:
+        """Log-rates of all items, of runs of rows."""
+        Z, posterior, K = self._rows(X), self.posterior_, len(self.items_)
+        weights: Array = posterior.draw_weights
+        for run in runs(len(Z), K * len(weights)):
+            logs = posterior.log_rates(all_entries(Z[run], K))
+            yield Rates(logs.reshape(len(weights), -1, K), weights, posterior.n_draws, self.ties == "race")
+
+    def _all_rates(self, X: Any) -> Rates:
+        """The same of all rows at once."""
+        found = list(self._rates(X))
+        return found[0]._replace(logs=np.concatenate([rates.logs for rates in found], axis=1))
+
+    def _chain_log_worths(self, X: Any) -> Array:
+        """ln r with mean 0 over the items, (chain, draw, row, K), of draws of a chain."""
+        logs = self.posterior_.chain_log_rates(all_entries(self._rows(X), len(self.items_)))
+        logs = logs.reshape(*logs.shape[:2], -1, len(self.items_))
+        centred: Array = logs - logs.mean(axis=3, keepdims=True)
+        return centred
+
+    def _square(
+        self, what: str, X: Any, of: str, answer: Callable[[Rates], Array], columns: npt.NDArray[Any], name: str
+    ) -> pd.DataFrame:
+        """Tables (n, K, K) of runs of rows, one below the other."""
+        pandas = pandas_for(what)
+        found = np.concatenate([answer(rates) for rates in self._rates(X)])
+        index = pandas.Index(self.items_, name="item")
+        if X is not None:
+            index = pandas.MultiIndex.from_product([range(len(found)), self.items_], names=["row", "item"])
+        return pandas.DataFrame(found.reshape(-1, len(columns)), index, pandas.Index(columns, name=name))
+
+    def _checked_rows(self, X: Any, reset: bool) -> Any:
+        """Covariates as the feature map takes them."""
+        if not isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        check_dense(X)
+        if reset:
+            check_numbers(X)
+        else:
+            X = taken(self, X)
+        checked = validate_data(self, X, dtype=np.float64, reset=reset)
+        return X if hasattr(X, "columns") and not self._learned() else checked
+
+    def _response(self, R: Rankings) -> Response:
+        """What a place means; where nothing is tied there is nothing to be said of ties, but in a race."""
+        if R.tied and self.ties == "error":
+            t = int(np.searchsorted(R.outcomes.bucket_start, np.argmax(R.outcomes.sizes > 1), side="right")) - 1
+            raise ValueError(
+                f"items share a place in row {t}, and ties='error'. Say what a tie means: ties='unknown-order' or "
+                "ties='race'."
+            )
+        if self.ties == "race":
+            return make_response("race")
+        return make_response("unknown-order" if R.tied else "ranking")
+
+
+def _known(of: Any) -> str:
+    if of not in OF:
+        raise ValueError(f"of must be one of {list(OF)}, got {plain(of)} instead.")
+    return str(of)
+
+
+def rankings_of(R: Any) -> Rankings:
+    """R itself, if it is what it should be."""
+    if not isinstance(R, Rankings):
+        raise ValueError(
+            f"R must be plackett.Rankings, made with Rankings.from_orders or the like, got {type(R).__name__} instead."
+        )
+    return R

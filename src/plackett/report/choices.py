@@ -1,0 +1,273 @@
+"""The sections of a report on choices: the data, effects and elasticities, how well it predicts, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett import plots
+from plackett.data.chosen import chosen
+from plackett.explain import explain
+from plackett.model.race import Array
+from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants
+from plackett.output.html import text
+from plackett.plots.style import REST, colour, label
+from plackett.report import sections, words
+from plackett.report.figures import figure
+from plackett.report.markup import Column, Section, facts, paragraph, table
+
+if TYPE_CHECKING:
+    from plackett.chooser import PlackettLuceChooser
+    from plackett.data.choices import ChoiceSets
+
+PROB = 0.9  # of intervals
+FEW = 12  # alternatives up to which effects of one on all others are listed
+LISTED = 300  # rows of a table
+WHY = 12  # lines of an explanation
+
+
+@dataclass(frozen=True)
+class Situations:
+    """Situations, what was seen in each, and who chooses, where that matters."""
+
+    X: ChoiceSets
+    y: Any
+    groups: Any = None
+
+    @classmethod
+    def of(cls, model: PlackettLuceChooser, X: Any, y: Any, groups: Any = None) -> Situations:
+        """As the model knows its alternatives and columns."""
+        from plackett.chooser import choice_sets
+
+        X = choice_sets(X).with_schema(model.schema_)
+        if not len(X) or len(X) != len(y):
+            raise ValueError(f"a report needs situations and as many choices, got {len(X)} and {len(y)} instead.")
+        return cls(X, y, groups)
+
+    @property
+    def first(self) -> npt.NDArray[np.intp]:
+        """The code of what was chosen, or ranked first, in each."""
+        return self.X.alternative[chosen(self.X, self.y).first]
+
+
+def pages(model: PlackettLuceChooser, fit: Situations, test: Situations | None) -> tuple[str, str, list[Section]]:
+    """Heading, lead and sections."""
+    judged = fit if test is None else test
+    own = quality_of_choices(model, judged.X, judged.y, judged.groups)
+    which = "held-out situations" if test is not None else "situations of the fit itself"
+    lead = f"{own.right:.1%} of {len(judged.X):,} {which} predicted right, {len(model.alternatives_)} alternatives."
+    parts = [
+        data(fit, test),
+        sections.model(model),
+        coefficients(model),
+        effects(model, fit),
+        predictions(model, fit, test),
+        why(model, judged),
+        sections.colophon(model),
+    ]
+    several = f"{len(model.alternatives_)} alternatives, {len(fit.X):,} situations"
+    return f"Choices between {several}", lead, [part for part in parts if part is not None]
+
+
+def data(fit: Situations, test: Situations | None) -> Section:
+    """Situations, alternatives and columns."""
+    X, first = fit.X, fit.first
+    there, times = X.available.sum(axis=0), np.bincount(first, minlength=len(X.alternatives))
+    numbers = [("Situations", f"{len(X):,}"), ("Alternatives", f"{len(X.alternatives):,}")]
+    if test is not None and test.X is X:
+        numbers[0] = ("Situations, all held out", f"{len(X):,}")
+    elif test is not None:
+        numbers.insert(1, ("Situations held out", f"{len(test.X):,}"))
+    numbers += [("Attributes", f"{len(X.attributes):,}"), ("Columns of the person", f"{len(X.person):,}")]
+    rows = [
+        [name, int(there[a]), int(times[a]), 100 * times[a] / there[a] if there[a] else np.nan]
+        for a, name in enumerate(X.alternatives.tolist())
+    ]
+    heads = [Column("Alternative"), *(Column(name, True) for name in ("Available", "Chosen", "% where available"))]
+    body = [facts(numbers), table("Alternatives", heads, rows, sortable=True)]
+    span = [Column("Column"), Column("Of"), *(Column(name, True) for name in ("Lowest", "Mean", "Highest"))]
+    columns = [*_spans(X.attributes, X.values, "alternatives"), *_spans(X.person, X.context, "the person")]
+    if columns:
+        body.append(table("Columns", span, columns))
+    return Section("data", "Data", "\n".join(body))
+
+
+def _spans(names: tuple[str, ...], block: Array, of: str) -> list[list[Any]]:
+    return [[name, of, *map(float, (x.min(), x.mean(), x.max()))] for name, x in zip(names, block.T, strict=True)]
+
+
+def coefficients(model: PlackettLuceChooser) -> Section:
+    """Marginal utilities of learned directions, or weights of fixed features."""
+    title, found = model.posterior_.largest(model, LISTED)
+    names = [name for name in found if found[name].dtype.kind in "OU"]
+    heads = [Column(name.capitalize(), name not in names) for name in found]
+    rows = [list(row) for row in zip(*found.values(), strict=True)]
+    if "coefficient" in found:
+        told = (
+            "By how much the log-rate of an alternative rises per unit of a column, at average alternatives and for an "
+            "average person. With one direction these are the coefficients of conditional logit; constants are against "
+            "the alternative that has none."
+        )
+    else:
+        told = "Each weight says how fast a feature is: the larger, the more it speaks for an alternative that has it."
+    return Section(
+        "weights", title.capitalize(), paragraph(told) + table(title.capitalize(), heads, rows, sortable=True)
+    )
+
+
+def effects(model: PlackettLuceChooser, fit: Situations) -> Section | None:
+    """Elasticities drawn and listed, and average marginal effects; cross effects of a few alternatives alone."""
+    if len(model.alternatives_) > FEW or not (model.attributes_ or model.person_):
+        return None
+    certain = model.posterior_.no_interval is not None
+    body = [paragraph(words.choice_effects(certain))]
+    quantities = [name for f, name in enumerate(model.attributes_) if _is_quantity(fit.X.values[:, f])]
+    found = {name: model.elasticities(fit.X, name, PROB, fit.groups) for name in quantities}
+    drawn = [_elasticities(k, name, frame, certain) for k, (name, frame) in enumerate(found.items()) if k < 4]
+    if drawn:
+        body.append(f'<div class="figures">{"".join(drawn)}</div>')
+    numbers = ["lower", "upper", "positive"][: 0 if certain else 3]
+    ends = [Column({"lower": "5%", "upper": "95%", "positive": "Above 0"}[name], True) for name in numbers]
+    if found:
+        heads = [Column("Attribute"), Column("Of"), Column("Probability of"), Column("Elasticity", True), *ends]
+        rows = [
+            [name, *row]
+            for name, frame in found.items()
+            for row in frame[["of", "alternative", "elasticity", *numbers]].itertuples(index=False, name=None)
+        ]
+        body.append(_listed("Elasticities", heads, rows))
+    frame = model.effects(fit.X, PROB, fit.groups)
+    heads = [Column("Column"), Column("Of"), Column("Probability of"), Column("Effect", True), *ends]
+    shown = frame[["attribute", "of", "alternative", "effect", *numbers]]
+    body.append(_listed("Average marginal effects", heads, list(map(list, shown.itertuples(index=False, name=None)))))
+    return Section("effects", "Effects and elasticities" if found else "Effects", "\n".join(body))
+
+
+def _is_quantity(x: Array) -> bool:
+    """Whether per cents of it mean something: above 0, and more than an indicator."""
+    return bool((x >= 0).all() and not np.isin(x, (0.0, 1.0)).all())
+
+
+def _listed(caption: str, heads: list[Column], rows: list[list[Any]]) -> str:
+    more = f", {LISTED} of {len(rows)}" if len(rows) > LISTED else ""
+    return table(caption + more, heads, rows[:LISTED], sortable=True)
+
+
+def _elasticities(k: int, name: str, frame: Any, certain: bool) -> str:
+    """Own elasticities of one attribute."""
+    own = frame[(frame["of"] == frame["alternative"]) & frame["elasticity"].notna()]
+    places = np.arange(len(own))
+
+    def draw(ax: Any) -> None:
+        if not certain:
+            ax.hlines(places, own["lower"], own["upper"], color=colour(0), linewidth=2)
+        ax.plot(own["elasticity"], places, "o", color=colour(0))
+        ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
+        ax.set_yticks(places, [label(each, 22) for each in own["of"]])
+        ax.set_ylim(len(own) - 0.5, -0.5)
+        ax.set_xlabel("own elasticity" + ("" if certain else f", {100 * PROB:g} % intervals"))
+        ax.set_title(label(name), fontsize="medium")
+
+    told = "; ".join(f"{of} {value:.2f}" for of, value in zip(own["of"], own["elasticity"], strict=True))
+    caption = f"{name}: by how many per cent an alternative is chosen more if its own {name} rises by one."
+    return figure(f"elasticity{k}", draw, f"Own elasticities of {name}: {told}.", caption, 1.2 + 0.3 * len(own))
+
+
+def predictions(model: PlackettLuceChooser, fit: Situations, test: Situations | None) -> Section:
+    """Log-likelihood and share right, beside constants alone and equal chances, and what was taken for what."""
+    judged, A = fit if test is None else test, len(model.alternatives_)
+    own = quality_of_choices(model, judged.X, judged.y, judged.groups)
+    equal = quality_of_constants(np.zeros(A), judged.X, judged.y)
+    rows = [["This model", own.log_likelihood, 100 * own.right]]
+    constants = _constants(model, fit, test)
+    if constants is not None:
+        alone = quality_of_constants(constants, judged.X, judged.y)
+        rows.append(["Constants alone", alone.log_likelihood, 100 * alone.right])
+    rows.append(["Equal chances", equal.log_likelihood, np.nan])
+    heads = [Column("Prediction"), Column("Log-likelihood a situation", True), Column("% right", True)]
+    measured = [
+        ("Situations", f"{len(judged.X):,}"),
+        ("Log-likelihood a situation", f"{own.log_likelihood:.3f}"),
+        ("Predicted right", f"{own.right:.1%}"),
+    ]
+    if constants is not None:
+        measured.append(("Log-likelihood of constants alone", f"{alone.log_likelihood:.3f}"))
+    predicted = model.alternatives_[model.predict_proba(judged.X, judged.groups).argmax(axis=1)]
+    body = [
+        sections.seen(test is not None, "situations"),
+        facts(measured),
+        table("How well choices are predicted", heads, rows),
+        sections.confusion(model.alternatives_[judged.first], predicted, model.alternatives_, "alternative"),
+    ]
+    return Section("predictions", "Predictions", "\n".join(body))
+
+
+def _constants(model: PlackettLuceChooser, fit: Situations, test: Situations | None) -> Array | None:
+    """Of the situations of the fit; None where these did not come."""
+    if hasattr(model, "table_"):
+        return np.asarray(model.table_.constants)
+    return None if test is not None and test.X is fit.X else choice_constants(fit.X, fit.y)
+
+
+def why(model: PlackettLuceChooser, judged: Situations) -> Section:
+    """A few situations taken apart: the least certain, the most certain, and the one that surprises most."""
+    X, first = judged.X, judged.first
+    p = model.predict_proba(X)
+    entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
+    picked = {
+        int(np.argmax(entropy)): "the least certain",
+        int(np.argmin(p[np.arange(len(X)), first])): "the most surprising",
+        int(np.argmin(entropy)): "the most certain",
+    }
+    body = [paragraph(words.why_choices(model.weights == "person"))]
+    for k, (t, kind) in enumerate(picked.items()):
+        body.append(_situation(model, X[t], model.alternatives_[first[t]], kind, k))
+    return Section("why", "Why? A few situations", "\n".join(body))
+
+
+def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: Any, kind: str, k: int) -> str:
+    """One situation: what there was, what was predicted, and what speaks for it."""
+    p, there = model.predict_proba(one)[0], one.alternative
+    said, name = model.alternatives_[int(p.argmax())], f"Situation {one.situations[0]}"
+    known = [*(p[there],), *_intervals(model, one, there)]
+    rows = [
+        [label, *(part[e] for part in known), *one.values[e], "chosen" if label == came else ""]
+        for e, label in enumerate(model.alternatives_[there].tolist())
+    ]
+    ends = ["5%", "95%"][: 2 * (len(known) - 1)]
+    heads = [Column("Alternative"), *(Column(head, True) for head in ("Probability", *ends, *one.attributes))]
+    person = "; ".join(f"{name} = {value:.4g}" for name, value in zip(one.person, one.context[0], strict=True))
+    body = [
+        f"<h3>{text(name)}, {text(kind)}: predicted is {text(said)}, chosen was {text(came)}</h3>",
+        table(f"{name}{f' ({person})' if person else ''}", [*heads, Column("")], rows),
+    ]
+    found = explain(model, one, PROB)
+    if "contribution" not in found:
+        columns = [Column(head.capitalize(), head in ("probability", "lower", "upper")) for head in found]
+        lines = [list(row) for row in found.head(WHY).itertuples(index=False, name=None)]
+        body.append(table(f"{name}: who arrives first, the most probable of {len(found)}", columns, lines))
+    elif len(found):
+        best = "; ".join(
+            f"{w.of} {w.feature} = {w.value:.4g}: {w.contribution:+.2f}" for w in found.head(4).itertuples()
+        )
+        body.append(
+            figure(
+                f"why{k}",
+                lambda ax: plots.contributions(model, one, prob=PROB, ax=ax),
+                f"What attributes contribute to the log-odds of {said} in {name}. {best}.",
+                f"{name}: from {found.attrs['reference_is']}, to the prediction. Each bar is what an attribute adds to "
+                f"the log-odds of {said}, or in grey takes from them.",
+                1.9 + 0.25 * min(11, len(found)),
+            )
+        )
+    return "\n".join(body)
+
+
+def _intervals(model: PlackettLuceChooser, one: ChoiceSets, there: Any) -> tuple[Array, ...]:
+    if model.posterior_.no_interval is not None:
+        return ()
+    lower, upper = model.predict_interval(one, PROB)
+    return lower[0, there], upper[0, there]

@@ -1,0 +1,79 @@
+"""The section of effects: average marginal effects, with curves of the columns that move predictions most."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plackett import plots
+from plackett.data.columns import TableWarning
+from plackett.output.effects import Rows
+from plackett.report import words
+from plackett.report.figures import figure
+from plackett.report.markup import Column, Section, paragraph, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plackett.estimator import Classifier
+
+PROB = 0.9  # of intervals
+MOST = 60  # columns whose effects are computed for a report
+LISTED = 300  # rows of the table
+CURVES, GRID = 4, 15  # columns whose effect is drawn, and values of each
+HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0"}
+
+
+def effects(classifier: Classifier, X: Any) -> Section:
+    """By how much class probabilities move with each column: curves of those that move them most, and a table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)  # said once, of the rows that are predicted
+        return _effects(classifier, X)
+
+
+def _effects(classifier: Classifier, X: Any) -> Section:
+    if X.shape[1] > MOST:
+        told = f"There are {X.shape[1]:,} columns, whose effects would take long; clf.effects(X) gives them."
+        return Section("effects", "Effects", paragraph(told))
+    try:
+        found = classifier.effects(X, PROB)
+    except ValueError as error:  # texts or another table without columns of numbers
+        return Section("effects", "Effects", paragraph(f"There are none: {error}"))
+    numbers = ("effect", "lower", "upper", "positive")
+    heads = [Column("Column"), Column("Class"), *(Column(HEADS[name], True) for name in numbers)]
+    rows = [list(row) for row in found[["feature", "class", *numbers]].itertuples(index=False, name=None)]
+    certain = classifier.posterior_.no_interval is not None
+    heads, rows = (heads[:3], [row[:3] for row in rows]) if certain else (heads, rows)
+    caption = "Average marginal effects" + (f", {LISTED} of {len(rows)}" if len(rows) > LISTED else "")
+    drawn = _most_moving(Rows.of(classifier, X), found)
+    curves = [_curve(classifier, X, j, name) for j, name in drawn]
+    body = [
+        paragraph(words.effects(certain)),
+        f'<div class="figures">{"".join(curves)}</div>',
+        paragraph("Press a heading to sort by it."),
+        table(caption, heads, rows[:LISTED], sortable=True),
+    ]
+    return Section("effects", "Effects", "\n".join(body))
+
+
+def _curve(classifier: Classifier, X: Any, place: int, name: str) -> str:
+    return figure(
+        f"effect{place}",
+        lambda ax: plots.effect(classifier, X, place, prob=PROB, grid=GRID, ax=ax),
+        f"Average class probabilities along {name}; the table below has their average slopes.",
+        f"{name}: average probability of each class if all rows had this value.",
+        3.2,
+    )
+
+
+def _most_moving(table_of: Rows, found: pd.DataFrame) -> list[tuple[int, str]]:
+    """Columns that move a class probability most, numbers by a standard deviation: their places and names."""
+    moved, largest = [], found["effect"].abs().groupby(found["feature"], sort=False).max()
+    for column in table_of.columns:
+        own = largest[[name == column.name or name.startswith(f"{column.name}: ") for name in largest.index]]
+        number = table_of.levels(column) is None
+        spread = float(table_of.frame.iloc[:, column.places[0]].astype(float).std(ddof=0)) if number else 1.0
+        moved.append(spread * own.max() if len(own) else 0.0)
+    return [(int(j), table_of.columns[j].name) for j in np.argsort(-np.array(moved), kind="stable")[:CURVES]]

@@ -1,0 +1,162 @@
+"""The sections of a report on rankings: the data, the worths of items, and how well rankings are predicted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plackett import plots
+from plackett.data.columns import as_frame
+from plackett.output.constants import quality_of_rankings, quality_of_worths, worths
+from plackett.plots.rankings import MOST
+from plackett.ranking import rankings_of
+from plackett.report import sections, words
+from plackett.report.figures import figure
+from plackett.report.markup import Column, Section, facts, number, paragraph, table
+from plackett.responses.base import places_of
+
+if TYPE_CHECKING:
+    from plackett.data.rankings import Rankings
+    from plackett.ranking import RankingModel
+
+PROB = 0.9  # of intervals
+LISTED = 500  # items in a table
+HEADS = {
+    "worth": "Worth",
+    "log_worth": "Log-worth",
+    "lower": "5%",
+    "upper": "95%",
+    "first": "First",
+    "rank": "Mean place",
+}
+
+
+def pages(
+    model: RankingModel, X: Any, R: Any, test: tuple[Any, Rankings] | None, all_new: bool
+) -> tuple[str, str, list[Section]]:
+    """Heading, lead and sections."""
+    R = rankings_of(R).with_items(model.items_)
+    if not len(R):
+        raise ValueError("a report needs rankings, got none.")
+    tested = None if test is None else (test[0], rankings_of(test[1]).with_items(model.items_))
+    judged = (X, R) if tested is None else tested
+    own = quality_of_rankings(model, *judged)
+    which = "held-out rankings" if tested is not None else "rankings of the fit itself"
+    total = f"{judged[1].counts.sum():,.12g}"
+    lead = f"Log-likelihood {own.log_likelihood:.3f} a ranking on {total} {which}, {len(model.items_)} items."
+    parts = [data(X, R, tested, all_new), sections.model(model), worth(model, X)]
+    if X is not None and model.posterior_.no_estimates is None:
+        parts.append(sections.weights(model))
+    parts += [predictions(model, (X, R), tested, all_new), sections.colophon(model)]
+    title = f"{len(model.items_)} items in {R.counts.sum():,.12g} rankings"
+    return title, lead, parts
+
+
+def data(X: Any, R: Rankings, test: tuple[Any, Rankings] | None, all_new: bool) -> Section:
+    """Rankings, items and how often each was there and came first."""
+    sizes, buckets, counts = np.diff(R.outcomes.start), np.diff(R.outcomes.bucket_start), R.counts
+    numbers = [("Rankings", f"{counts.sum():,.12g}"), ("Items", f"{len(R.items):,}")]
+    if all_new:
+        numbers[0] = ("Rankings, all held out", numbers[0][1])
+    elif test is not None:
+        numbers.insert(1, ("Rankings held out", f"{test[1].counts.sum():,.12g}"))
+    if len(R) != counts.sum():
+        numbers.append(("Different rows", f"{len(R):,}"))
+    numbers.append(("Places a ranking, on average", f"{np.average(buckets + (buckets < sizes), weights=counts):.3g}"))
+    place = places_of(R.outcomes) - places_of(R.outcomes)[R.outcomes.start[:-1]][R.situation]
+    times, K = counts[R.situation], len(R.items)
+    there, first, summed = (np.bincount(R.item, w, K) for w in (times, times * (place == 0), times * (place + 1)))
+    with np.errstate(invalid="ignore"):
+        share, mean = 100 * first / there, summed / there
+    rows = [[R.items[k], there[k], first[k], share[k], mean[k]] for k in np.argsort(-first, kind="stable")[:LISTED]]
+    heads = ("There", "In the first place", "% of those", "Mean place")
+    ties = " Items that share a place, and those that are left behind all places, count with that place."
+    body = [
+        facts(numbers),
+        paragraph(f"{words.unranked(R.unranked)}{' There are ties.' if R.tied else ''}{ties}"),
+        table(
+            "Items as they were ranked", [Column("Item"), *(Column(head, True) for head in heads)], rows, sortable=True
+        ),
+    ]
+    if X is not None:
+        frame = as_frame(X) if hasattr(X, "columns") else _frame(X)
+        body.append(sections.columns(frame))
+    return Section("data", "Data", "\n".join(body))
+
+
+def _frame(X: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(np.asarray(X))
+
+
+def worth(model: RankingModel, X: Any) -> Section:
+    """The picture of worths, the table, and without covariates places and who is better."""
+    found = model.worth(PROB, X)
+    certain = model.posterior_.no_interval is not None
+    names = [name for name in found if not (certain and name in ("lower", "upper", "first", "rank"))]
+    rows = [[item, *values] for item, values in zip(found.index, found[names].to_numpy().tolist(), strict=True)]
+    best = "; ".join(f"{row[0]} {number(row[1])}" for row in rows[:5])
+    drawn = min(40, len(rows))
+    pictures = [
+        figure(
+            "worth-figure",
+            lambda ax: plots.worth(model, X, prob=PROB, ax=ax),
+            f"Log-worths of the items, the best first: worths {best}.",
+            f"Log-worths{'' if certain else f' with {100 * PROB:g} % intervals'}, the best first; their average is 0.",
+            1.1 + 0.25 * drawn,
+        )
+    ]
+    if X is None and not certain and len(rows) <= MOST:
+        size = 1.6 + 0.25 * len(rows)
+        pictures.append(
+            figure(
+                "places",
+                lambda ax: plots.rank_distribution(model, ax=ax),
+                f"How probable each place by worth is for each item; the best is {rows[0][0]}.",
+                "The probability of every place of each item by its worth, given all that was seen.",
+                size,
+            )
+        )
+        pictures.append(
+            figure(
+                "better",
+                lambda ax: plots.prob_better(model, ax=ax),
+                f"How probably one item has a larger worth than another; the best is {rows[0][0]}.",
+                "The probability that an item (row) has a larger worth than another (column).",
+                size + 0.8,
+            )
+        )
+    more = f", the best {LISTED} of {len(rows)}" if len(rows) > LISTED else ""
+    columns = [Column("Item"), *(Column(HEADS[name], True) for name in names)]
+    body = [
+        paragraph(words.worths(certain, X is not None)),
+        f'<div class="figures">{"".join(pictures)}</div>',
+        table(f"Worths{more}", columns, rows[:LISTED], sortable=True),
+    ]
+    return Section("worth", "Worths", "\n".join(body))
+
+
+def predictions(
+    model: RankingModel, fit: tuple[Any, Rankings], test: tuple[Any, Rankings] | None, all_new: bool
+) -> Section:
+    """Log-likelihood a ranking and first places, beside one worth for each item and equal chances."""
+    X, R = fit if test is None else test
+    response, K = model._response(R), len(model.items_)
+    own = quality_of_rankings(model, X, R)
+    rows = [["This model", own.log_likelihood, 100 * own.right]]
+    if X is not None and not all_new:
+        plain = worths(fit[1].outcomes, fit[1].item, K, model._response(fit[1]))
+        alone = quality_of_worths(plain, R, response)
+        rows.append(["Worths alone, the same for everyone", alone.log_likelihood, 100 * alone.right])
+    if not response.absolute:
+        equal = quality_of_worths(np.zeros(K), R, response)
+        rows.append(["Equal chances", equal.log_likelihood, np.nan])
+    heads = [Column("Prediction"), Column("Log-likelihood a ranking", True), Column("% of first places right", True)]
+    body = [
+        sections.seen(test is not None, "rankings"),
+        table("How well rankings are predicted", heads, rows),
+        paragraph("A first place is right if the item there is the most probable of those that were ranked together."),
+    ]
+    return Section("predictions", "Predictions", "\n".join(body))

@@ -1,0 +1,150 @@
+"""Rankings on the command line: `plackett rank` with files of PrefLib and with tables, and models of rankings."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from plackett import PlackettLuceRanker, Rankings, load
+from plackett.cli.commands import app
+
+RUNNER = CliRunner()
+FAST = ("--inference", "em", "--shape", "1.5")
+NAMES = ["Ann", "Bob", "Cy", "Dee"]
+
+
+def orders(n=40, seed=0, length=4):
+    """Orders of items of worth 8, 4, 2, 1; the first few of each."""
+    rng = np.random.default_rng(seed)
+    times = rng.exponential(size=(n, 4)) / [8, 4, 2, 1]
+    return [[NAMES[k] for k in row[:length]] for row in times.argsort(axis=1)]
+
+
+def preflib(found, kind):
+    """The text of a file of PrefLib."""
+    head = [f"# DATA TYPE: {kind}", "# NUMBER ALTERNATIVES: 4"]
+    head += [f"# ALTERNATIVE NAME {k + 1}: {name}" for k, name in enumerate(NAMES)]
+    lines = [f"1: {','.join(str(NAMES.index(item) + 1) for item in order)}" for order in found]
+    return "\n".join(head + lines) + "\n"
+
+
+def plackett(*arguments, stdin=None):
+    return RUNNER.invoke(app, [str(a) for a in arguments], input=stdin, prog_name="plackett")
+
+
+def mistake(*arguments, stdin=None):
+    """The one line that a mistake gives."""
+    result = plackett(*arguments, stdin=stdin)
+    assert result.exit_code == 1, result.output
+    assert result.stdout == "" and "Traceback" not in result.stderr
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("plackett: ")
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rankings")
+    (folder / "all.soc").write_text(preflib(orders(), "soc"))
+    (folder / "top.soi").write_text(preflib(orders(length=2), "soi"))
+    result = plackett("rank", folder / "top.soi", "--unranked", "last", *FAST, "--out", folder / "m.plk")
+    assert result.exit_code == 0, result.output
+    (folder / "said.txt").write_text(result.stdout)
+    return folder
+
+
+def expected(unranked, length=2):
+    R = Rankings.from_orders(orders(length=length), unranked=unranked, items=NAMES)
+    return PlackettLuceRanker("em", shape=1.5, random_state=0).fit(None, R)
+
+
+def test_rank_prints_the_worths_of_the_library_and_saves_the_model(folder):
+    said, model = (folder / "said.txt").read_text(), load(folder / "m.plk")
+    assert said.startswith("40 rankings of 4 items; others last\n4 items")
+    rows = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in said.splitlines() if "│" in line]
+    table = expected("last").worth()
+    assert [row[0] for row in rows] == table.index.tolist()
+    np.testing.assert_allclose([float(row[1]) for row in rows], table["worth"], rtol=5e-3)
+    heads = next(line for line in said.splitlines() if "┃" in line)
+    assert all(name in heads for name in ("item", "worth", "lower", "upper", "first", "rank"))
+    np.testing.assert_allclose(model.worth()["worth"], table["worth"])
+    shown = plackett("show", folder / "m.plk").stdout
+    assert "40 rankings of 4 items; others last" in shown and "The 4 worths" in shown and "Dee" in shown
+    written = pd.read_csv(io.StringIO(plackett("show", folder / "m.plk", "--out", "-").stdout))
+    assert written["item"].tolist() == table.index.tolist()
+
+
+def test_draws_have_intervals(folder, tmp_path):
+    run = ("--draws", "50", "--tune", "20", "--chains", "2", "--seed", "3", "--out", tmp_path / "m")
+    result = plackett("rank", folder / "all.soc", *run)
+    assert result.exit_code == 0, result.output
+    model = load(tmp_path / "m")
+    assert model.trace_.shape == (2, 50) and model.random_state == 3 and model.table_.unranked is None
+    table = model.worth()
+    assert (table["lower"] < table["log_worth"]).all() and f"{table['lower'].iloc[0]:.3g}" in result.stdout
+
+
+def test_what_is_not_ranked_must_be_said_with_both_choices(folder):
+    line = mistake("rank", folder / "top.soi", *FAST)
+    assert "say --unranked absent if the others were not there, or --unranked last if they came behind" in line
+
+
+def test_the_two_meanings_differ(folder):
+    absent = plackett("rank", folder / "top.soi", "--unranked", "absent", *FAST).stdout
+    last = plackett("rank", folder / "top.soi", "--unranked", "last", *FAST).stdout
+    assert "others absent" in absent and absent.splitlines()[5:] != last.splitlines()[5:]
+
+
+@pytest.mark.parametrize("layout", ["ranks", "orders"])
+def test_tables_of_ranks_and_of_orders(folder, layout):
+    found = orders()
+    if layout == "orders":
+        frame = pd.DataFrame(found, columns=["first", "second", "third", "fourth"])
+    else:
+        frame = pd.DataFrame([{item: place + 1 for place, item in enumerate(order)} for order in found])[NAMES]
+    stdin = frame.assign(n=2, voter="x").to_csv(index=False)
+    options = ("--table", layout, "--counts", "n", "--drop", "voter", *FAST)
+    result = plackett("rank", "-", *options, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    doubled = "\n".join(preflib(found, "soc").splitlines()).replace("\n1: ", "\n2: ") + "\n"
+    (folder / "twice.soc").write_text(doubled)
+    assert result.stdout == plackett("rank", folder / "twice.soc", *FAST).stdout and "80 rankings" in result.stdout
+
+
+def test_ties_are_taken_as_they_are_said_to_be(tmp_path):
+    text = preflib(orders(), "toc").replace("1: 1,2,", "1: {1,2},")
+    assert "{" in text
+    (tmp_path / "t.toc").write_text(text)
+    for ties in ("unknown-order", "race"):
+        assert plackett("rank", tmp_path / "t.toc", *FAST, "--ties", ties, "--out", tmp_path / ties).exit_code == 0
+        assert load(tmp_path / ties).ties == ties
+    assert "ties" in mistake("rank", tmp_path / "t.toc", *FAST, "--ties", "error")
+
+
+def test_mistakes(folder, tmp_path):
+    (tmp_path / "r.csv").write_text("a,b\n1,2\n")
+    line = mistake("rank", tmp_path / "r.csv")
+    assert "say --table ranks for a table with a column an item, or --table orders" in line
+    assert "leave out --table ranks" in mistake("rank", folder / "all.soc", "--table", "ranks")
+    (tmp_path / "b.soc").write_text(preflib(orders(), "soc") + "1: 1,9\n")
+    assert "b.soc, line 47: alternatives have the numbers 1 to 4, got '9'" in mistake("rank", tmp_path / "b.soc")
+    assert "nothing to predict: see plackett show" in mistake("predict", folder / "m.plk", folder / "top.soi")
+    assert "exists; replace it with --force" in mistake("rank", folder / "all.soc", "--out", folder / "m.plk")
+    assert "No such file" in mistake("rank", tmp_path / "none.soc")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--counts", "n"], "--counts is for tables (--table)"),
+        (["--unranked", "first"], "'first' is not one of"),
+        (["--inference", "em", "--draws", "5"], "--draws belongs to --inference variational or gibbs, not em"),
+        (["--shape", "round"], "--shape must be a positive number"),
+    ],
+)
+def test_wrong_usage(folder, options, words):
+    result = plackett("rank", folder / "all.soc", *options)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert words in " ".join(result.stderr.replace("│", " ").split())

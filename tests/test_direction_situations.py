@@ -1,0 +1,241 @@
+"""Learned directions over situations: densities, modes and predictions against other routes to the same numbers."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from plackett import EM, Gibbs, Variational
+from plackett.directions import LearnedDirections
+from plackett.directions.density import density_of
+from plackett.directions.map import ascend
+from plackett.directions.prior import log_weights_of, parts, size
+from plackett.directions.situation_folds import best_weight, dealt, mean_and_error
+from plackett.directions.situations import learn, make_situation_task
+from plackett.directions.task import make_task
+from plackett.engines.situations import Situations, class_situations, part_of
+from plackett.output import modelfile
+from plackett.posterior.situations import Entries, SituationDraws, log_rates, outcome_values
+from plackett.responses import Outcomes, make_response
+
+SHORT = Gibbs(draws=20, tune=30, chains=2)
+
+
+def seed():
+    return np.random.SeedSequence(0)  # spawning changes it
+
+
+def choices(T=80, A=3, d=2, seed=0, sizes=None):
+    """Alternatives with attributes, chosen by conditional logit: Z, situations, and which was chosen."""
+    rng = np.random.default_rng(seed)
+    n = np.full(T, A) if sizes is None else sizes
+    start = np.append(0, np.cumsum(n))
+    Z = rng.normal(size=(start[-1], d))
+    utility = Z @ np.linspace(1, -1, d) + rng.gumbel(size=len(Z))
+    row = np.concatenate([low + np.argsort(-utility[low : low + m]) for low, m in zip(start[:-1], n, strict=True)])
+    return Z, Situations(Outcomes.choices(n), np.zeros(len(row), dtype=np.int64), row)
+
+
+def rankings(T=60, K=4, d=2, seed=0):
+    """Persons with covariates who rank all items: X and situations."""
+    rng = np.random.default_rng(seed)
+    X, B = rng.normal(size=(T, d)), rng.normal(size=(K, d))
+    order = np.argsort(-(X @ B.T + rng.gumbel(size=(T, K))), axis=1)
+    return X, Situations(Outcomes.of([K] * T, [[1] * K] * T), order.ravel(), np.repeat(np.arange(T), K))
+
+
+def task_of(kind, designs=None, **settings):
+    if kind == "choice":
+        Z, situations = choices()
+        return make_situation_task(
+            [Z, *(designs or [])], situations, make_response("choice"), 1, seed(), False, **settings
+        )
+    X, situations = rankings()
+    return make_situation_task([X, *(designs or [])], situations, make_response(kind), 4, seed(), True, **settings)
+
+
+def test_classes_have_the_density_of_the_classifier():
+    rng = np.random.default_rng(1)
+    X, codes, weight = rng.normal(size=(50, 3)), np.arange(50) % 3, rng.gamma(1, size=50)
+    classes = make_task(X, codes, weight, seed())
+    same = make_situation_task(
+        [classes.Z], class_situations(classes.codes, 3, classes.weight), make_response("choice"), 3, seed(), True
+    )
+    settings = LearnedDirections(components=2)
+    prior = same.prior(settings, 0.02)
+    q, found = rng.normal(size=size(prior, 3)), []
+    for task in (classes, same):
+        gradient = np.empty(len(q))
+        found.append((density_of(task.prepared(np.float64), prior, 3)(q, gradient), gradient))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-10)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_gradient_with_one_owner_by_finite_differences(groups):
+    Z, situations = choices(T=20)
+    rng = np.random.default_rng(2)
+    situations = situations._replace(group=rng.integers(groups, size=len(situations.row)))
+    task = make_situation_task([Z], situations, make_response("choice"), groups, seed(), False)
+    prior = task.prior(LearnedDirections(components=3), 0.02)
+    assert prior.shape.shape == (groups, 3) and size(prior, 2) == (1 + 3) * 2 + 3 * groups + 4
+    density, q = density_of(task.prepared(np.float64), prior, 2), rng.normal(size=size(prior, 2))
+    gradient, other = np.empty(len(q)), np.empty(len(q))
+    density(q, gradient)
+    for i in range(len(q)):
+        h = 1e-6 * (np.arange(len(q)) == i)
+        assert gradient[i] == pytest.approx((density(q + h, other) - density(q - h, other)) / 2e-6, rel=1e-4, abs=1e-4)
+
+
+def test_one_component_is_conditional_logit():
+    Z, situations = choices(T=100, d=3, sizes=np.random.default_rng(3).integers(2, 6, size=100))
+    task = make_situation_task([Z], situations, make_response("choice"), 1, seed(), False)
+    prior, scale = task.prior(LearnedDirections(), 0.02, 1), 0.7
+    density = density_of(task.prepared(np.float64), prior, 3)
+    q, _, converged = ascend(task, prior, density, task.start(prior, np.random.default_rng(0)), scale, 500, 1e-12)
+    u, v, *_ = parts(q, 1, 1, 3)
+    beta = scale * (u + v)[0]
+
+    def loss(b):  # β = σ(u + v) has the variance 2σ²
+        score, start = Z[situations.row] @ b, situations.outcomes.start
+        total = np.log(np.add.reduceat(np.exp(score), start[:-1]))
+        return (total - score[start[:-1]]).sum() + b @ b / (4 * scale**2)
+
+    assert converged
+    np.testing.assert_allclose(beta, minimize(loss, np.zeros(3), tol=1e-10).x, atol=1e-5)
+
+
+def test_one_component_an_item_is_exploded_logit():
+    X, situations = rankings(T=80, K=3)
+    task = make_situation_task([X], situations, make_response("ranking"), 3, seed(), True)
+    prior, scale = task.prior(LearnedDirections(), 0.02, 1), 0.5
+    density = density_of(task.prepared(np.float64), prior, 2)
+    q, _, converged = ascend(task, prior, density, task.start(prior, np.random.default_rng(0)), scale, 500, 1e-12)
+    draws = task.unpacked(q[None, None], prior)
+    order = situations.group.reshape(-1, 3)
+
+    def loss(x):  # in the coordinates t of the weights, of shape 0.05
+        b, t = x[:6].reshape(3, 2), x[6:]
+        log_worth, slope = log_weights_of(t, 0.05), 1 + 19 / (1 + np.exp(t))
+        score = np.take_along_axis(X @ b.T + log_worth, order, axis=1)
+        lost = logsumexp(score, axis=1) - score[:, 0] + logsumexp(score[:, 1:], axis=1) - score[:, 1]
+        return lost.sum() + (b**2).sum() / (4 * scale**2) - (0.05 * log_worth - np.exp(log_worth) + np.log(slope)).sum()
+
+    found = minimize(loss, np.zeros(9), tol=1e-10).x
+    scores = X @ found[:6].reshape(3, 2).T + log_weights_of(found[6:], 0.05)
+    expected = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+    entries = Entries(X, np.tile(np.arange(3), 80), np.repeat(np.arange(80), 3), np.arange(81) * 3)
+    assert converged
+    np.testing.assert_allclose(draws.predict(entries), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["choice", "ranking"])
+@pytest.mark.parametrize("inference", [EM(cv=2, max_iter=500), SHORT], ids=["em", "gibbs"])
+def test_nothing_depends_on_the_order_of_situations(kind, inference, quiet):
+    Z, situations = choices(T=30) if kind == "choice" else rankings(T=30)
+    K, found = (1, 3)[kind == "ranking"] + (kind == "ranking"), []
+    persons = np.arange(30) // 2
+    for order in (np.arange(30), np.random.default_rng(4).permutation(30)):
+        task = make_situation_task(
+            [Z, Z**3], part_of(situations, order), make_response(kind), K, seed(), kind == "ranking", persons[order]
+        )
+        found.append(learn(inference, task, LearnedDirections(components=1, leapfrogs=8), 0.02))
+    np.testing.assert_array_equal(found[0].posterior.directions, found[1].posterior.directions)
+    np.testing.assert_array_equal(found[0].posterior.log_weights, found[1].posterior.log_weights)
+    assert found[0].posterior.mode_weight == found[1].posterior.mode_weight
+
+
+def test_variational_says_what_to_use():
+    with pytest.raises(ValueError, match="inference='gibbs'"):
+        learn(Variational(), task_of("choice"), LearnedDirections(), 0.02)
+
+
+def test_persons_are_held_out_together_and_dealt_out_evenly():
+    persons = np.random.default_rng(5).integers(25, size=80)
+    task = task_of("choice", persons=persons)
+    fold = dealt(task, 5)
+    for person in range(25):
+        assert len(np.unique(fold[task.persons == person])) <= 1
+    assert np.bincount([fold[task.persons == p][0] for p in np.unique(task.persons)]).tolist() == [5] * 5
+
+
+def test_errors_of_a_gain_are_those_of_persons():
+    task = task_of("choice", persons=np.arange(80) // 8)
+    gain = np.repeat(np.random.default_rng(6).normal(size=10), 8)[np.argsort(np.argsort(task.persons, kind="stable"))]
+    mean, error = mean_and_error(gain, task)
+    by_person = [gain[task.persons == p].mean() for p in range(10)]
+    assert (mean, error) == (pytest.approx(np.mean(by_person)), pytest.approx(np.std(by_person) / np.sqrt(10)))
+
+
+def test_the_weight_of_a_mode_is_the_better_of_two():
+    rng = np.random.default_rng(7)
+    good, bad = np.exp(rng.normal(1, 0.1, size=300)), np.exp(rng.normal(-1, 0.1, size=300))
+    assert best_weight(good, bad, np.ones(300)) > 0.95
+    assert best_weight(bad, good, np.ones(300)) < 0.05
+    assert best_weight(good, good, np.ones(300)) == pytest.approx(0.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_log_rates_by_definition(shared):
+    rng = np.random.default_rng(8)
+    S, M, d, K, n = 5, 4, 3, 6, 12
+    beta, log_weights, Z = rng.normal(size=(S, M, d)), 3 * rng.normal(size=(S, K, M)), rng.normal(size=(n, d))
+    row = rng.integers(n, size=40) if shared else rng.permutation(n)
+    group = rng.integers(K, size=len(row))
+    found = log_rates(beta, log_weights, Entries(Z, group, row, np.array([0, len(row)])))
+    expected = logsumexp((beta @ Z.T)[:, :, row].transpose(0, 2, 1) + log_weights[:, group], axis=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["choice", "ranking", "unknown-order", "race"])
+def test_values_are_those_of_the_response(name):
+    rng, response = np.random.default_rng(9), make_response(name)
+    outcomes = Outcomes.of([3, 4, 2], [[1], [1], [1]] if name == "choice" else [[1, 1], [1], [1]])
+    log_r = rng.normal(size=(6, 9)) + (0 if response.absolute else 800)
+    for s, values in enumerate(outcome_values(log_r, outcomes, response)):
+        for t, (low, high) in enumerate(zip(outcomes.start[:-1], outcomes.start[1:], strict=True)):
+            sizes = outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]]
+            rates = np.exp(log_r[s, low:high] - (0 if response.absolute else 800))
+            assert values[t] == pytest.approx(response.expect(rates, sizes)[0], rel=1e-10)
+
+
+def test_predictions_are_mixtures_of_draws_and_mode(quiet):
+    Z, situations = choices(T=40, sizes=np.random.default_rng(10).integers(2, 5, size=40))
+    response, outcomes = make_response("choice"), situations.outcomes
+    task = make_situation_task([Z], situations, response, 1, seed(), False)
+    draws = learn(SHORT, task, LearnedDirections(leapfrogs=8), 0.02).posterior
+    entries = Entries(Z, situations.group, situations.row, outcomes.start)
+    assert draws.mode_directions is not None and draws.power != 1
+    p = draws.predict(entries)
+    lower, upper = draws.interval(entries, 0.9)
+    assert p.shape == (40, 4) and ((p == 0) == (np.arange(4) >= np.diff(outcomes.start)[:, None])).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert ((lower <= p) & (p <= upper)).all()
+    np.testing.assert_allclose(draws.log_scores(entries, outcomes, response), np.log(p[:, 0]))
+    values = draws.values(entries, outcomes, response)
+    average = draws.draw_weights @ np.exp(values)
+    plain = draws.with_mode(draws, draws.mode_weight, 1.0)  # any mode will do
+    np.testing.assert_allclose(
+        np.exp(plain.log_scores(entries, outcomes, response)),
+        plain.draw_weights @ np.exp(plain.values(entries, outcomes, response)),
+    )
+    assert values.shape == (41, 40) and np.isfinite(average).all()
+    chains = draws.chain_values(entries, outcomes, response)
+    np.testing.assert_allclose(chains.reshape(40, 40), values[:40])
+
+
+def test_a_model_file_holds_the_posterior(quiet):
+    draws = learn(SHORT, task_of("ranking"), LearnedDirections(components=1, leapfrogs=4), 0.02).posterior
+    writer, archive = modelfile._Writer(), io.BytesIO()
+    manifest = writer.encode(draws, "posterior")
+    modelfile._pack(archive, manifest, writer.arrays)
+    with zipfile.ZipFile(archive) as held:
+        same = modelfile._Reader(held).decode(json.loads(held.read("manifest.json")))
+    X, situations = rankings()
+    entries = Entries(X, situations.group, situations.row, situations.outcomes.start)
+    assert type(same) is SituationDraws
+    np.testing.assert_array_equal(same.predict(entries), draws.predict(entries))

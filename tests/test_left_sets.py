@@ -1,0 +1,99 @@
+"""Rankings by their distinct sets: the same passes as situation by situation, and the same law."""
+
+import numpy as np
+import pytest
+
+from plackett.engines.left_sets import CompiledLeftSets, LeftSets, Together, prepare_plain
+from plackett.engines.situations import Situations, prepare_situations
+from plackett.model.race import Weights
+from plackett.responses import Outcomes, make_response
+
+
+def rankings(n_items=6, T=50, tied=0.0, seed=0):
+    """Random partial rankings of unequal sets, some with ties, with counts."""
+    rng = np.random.default_rng(seed)
+    entries = rng.integers(2, n_items + 1, size=T)
+    item = np.concatenate([rng.permutation(n_items)[:n] for n in entries])
+    sizes = [[1] * rng.integers(1, n + 1) for n in entries]
+    for t in np.flatnonzero(rng.random(T) < tied):
+        sizes[t] = [2] + [1] * rng.integers(0, entries[t] - 1)
+    return Outcomes.of(entries, sizes, rng.integers(1, 4, size=T)), item
+
+
+def one_by_one(outcomes, item, response, n_items):
+    situations = Situations(outcomes, item, np.zeros_like(item))
+    return prepare_situations(np.ones((1, 1)), situations, make_response(response), n_items, "numpy")
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize(("n_items", "tied"), [(2, 0.0), (6, 0.0), (70, 0.0), (6, 0.5), (6, 1.0)])
+def test_expectations_equal_those_situation_by_situation(engine, n_items, tied):
+    outcomes, item = rankings(n_items, tied=tied)
+    response = "unknown-order" if tied else "ranking"
+    rows = prepare_plain(outcomes, item, make_response(response), n_items, engine)
+    reference, rng = one_by_one(outcomes, item, response, n_items), np.random.default_rng(1)
+    assert (rows.n_rows, rows.n_seen) == (reference.n_rows, outcomes.counts.sum())
+    for weights in (
+        Weights.point(rng.normal(size=(n_items, 1))),
+        Weights(*rng.normal(size=(2, n_items, 1))),
+        Weights.point(rng.normal(-300, 100, size=(n_items, 1))),
+    ):
+        found, want = rows.expect(weights), reference.expect(weights)
+        np.testing.assert_allclose(found.wins, want.wins, rtol=1e-12)
+        np.testing.assert_allclose(found.exposure, want.exposure, rtol=1e-11)
+        assert found.value == pytest.approx(want.value, rel=1e-12)
+        if weights.log_own is weights.log_rival:
+            assert rows.value(weights) == pytest.approx(want.value, rel=1e-12)
+
+
+def test_kinds_of_rows():
+    for tied, kind in ((0.0, CompiledLeftSets), (0.5, Together)):
+        assert type(prepare_plain(*rankings(tied=tied), make_response("unknown-order"), 6)) is kind
+    outcomes, item = rankings(tied=0.5)
+    assert prepare_plain(outcomes, item, make_response("race"), 6).absolute
+    assert type(prepare_plain(*rankings(), make_response("ranking"), 6, "numpy")) is LeftSets
+
+
+@pytest.mark.parametrize("tied", [0.0, 0.5])
+def test_compiled_draws_are_those_of_the_reference(tied):
+    outcomes, item = rankings(tied=tied)
+    theta = np.random.default_rng(1).normal(size=(6, 1))
+    first, second = (prepare_plain(outcomes, item, make_response("unknown-order"), 6, e) for e in ("numpy", "numba"))
+    for key in (0, 7, 2**61 + 3):
+        a, b = (rows.sample(Weights.point(theta), key) for rows in (first, second))
+        np.testing.assert_array_equal(a.wins, b.wins)
+        np.testing.assert_allclose(a.exposure, b.exposure, rtol=1e-11)
+
+
+def test_sampled_times_have_the_law_of_those_stage_by_stage():
+    """Means and covariances of the times agree with those of the situations' own draws."""
+    outcomes, item = rankings(4, T=12)
+    weights = Weights.point(np.array([[0.5], [-0.3], [0.0], [1.0]]))
+    rows = prepare_plain(outcomes, item, make_response("ranking"), 4)
+    reference = one_by_one(outcomes, item, "ranking", 4)
+    keys = np.random.default_rng(0).integers(2**62, size=4000).tolist()
+    times = [np.array([each.sample(weights, key).exposure.ravel() for key in keys]) for each in (rows, reference)]
+    terms = [np.hstack([x, *(x[:, [k]] * x for k in range(4))]) for x in times]
+    error = np.sqrt(sum(x.var(axis=0) for x in terms) / len(keys))
+    assert (np.abs(terms[0].mean(axis=0) - terms[1].mean(axis=0)) < 4.5 * error).all()
+
+
+def test_there_are_no_more_sets_than_subsets_and_any_order_gives_the_same_draws():
+    outcomes, item = rankings(5, T=600)
+    rows = prepare_plain(outcomes, item, make_response("ranking"), 5)
+    assert len(rows.sets.item) <= 2**5 < len(item)
+    order = np.random.default_rng(0).permutation(600)
+    entries = np.concatenate([np.arange(outcomes.start[t], outcomes.start[t + 1]) for t in order])
+    sizes = [outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]].tolist() for t in order]
+    shuffled = Outcomes.of(np.diff(outcomes.start)[order], sizes, outcomes.counts[order])
+    weights = Weights.point(np.random.default_rng(1).normal(size=(5, 1)))
+    same = prepare_plain(shuffled, item[entries], make_response("ranking"), 5)
+    np.testing.assert_array_equal(rows.sample(weights, 3).exposure, same.sample(weights, 3).exposure)
+
+
+def test_fractions_are_refused_in_samples():
+    outcomes, item = rankings()
+    rows = prepare_plain(outcomes._replace(counts=outcomes.counts + 0.5), item, make_response("ranking"), 6)
+    assert np.isfinite(rows.expect(Weights.point(np.zeros((6, 1)))).value)
+    with pytest.raises(ValueError, match="whole numbers"):
+        rows.sample(Weights.point(np.zeros((6, 1))), 0)
