@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-data browser lint format bench bench-prediction docs clean
+.PHONY: demo test test-slow test-data browser lint format bench bench-prediction test-gpu bench-gpu docs clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.cli.demo
@@ -18,6 +18,9 @@ test-data: $(READY)  # of the sets that do not come with the package: make test-
 	@test -d "$(PLACKETT_DATA)" || { echo "make test-data needs the folder that holds the data sets:" \
 	  "make test-data PLACKETT_DATA=folder, got '$(PLACKETT_DATA)' instead." >&2; exit 1; }
 	$(BIN)/python -m pytest -n 2 -m data
+
+test-gpu: $(READY)  # on a machine with an NVIDIA GPU: pip install 'plackett[cuda]' brings CuPy for CUDA 12
+	$(BIN)/python -m pytest -n 0 -m gpu tests/gpu
 
 AS_ROOT = $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
@@ -39,6 +42,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+bench-gpu: $(READY)  # on a machine with an NVIDIA GPU
+	$(BIN)/python -m benchmarks.gpu
 
 docs: $(READY)  # pages in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

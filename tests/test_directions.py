@@ -25,7 +25,7 @@ from plackett.directions.positions import unpacked
 from plackett.directions.prior import inverse_weights, log_weights_of, size
 from plackett.directions.stacking import best_mixture
 from plackett.directions.starts import start
-from plackett.directions.task import make_task, principal_axes
+from plackett.directions.task import distinct, make_task, principal_axes
 from plackett.directions.walk import HamiltonianSampler
 from plackett.engines import exponential
 from plackett.engines.exponential import ExponentialRows
@@ -603,3 +603,15 @@ def test_two_seeds_predict_alike(quiet):
     assert one.posterior_.power == two.posterior_.power and one.posterior_.mode_weight == two.posterior_.mode_weight
     difference = one.predict_proba(X[1::2]) - two.predict_proba(X[1::2])
     assert 0 < np.sqrt((difference**2).mean()) < 0.02
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 12])
+def test_distinct_rows_are_those_of_numpy(decimals):
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.integers(3, size=500), rng.normal(size=(500, 3)).round(decimals), np.zeros(500)])
+    table[:, 1:4] += 0.0  # no negative zeros
+    table[::7] = table[0]
+    rows, place = distinct(table)
+    want, want_place = np.unique(table, axis=0, return_inverse=True)
+    np.testing.assert_array_equal(rows, want)
+    np.testing.assert_array_equal(place, want_place.ravel())

@@ -70,8 +70,9 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     prior : "gamma" or GIG
         The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
         own, in which case ``shape`` and ``rate`` here stay as they are.
-    engine : {"auto", "numba", "numpy"}
-        Where the passes over the rows run: compiled on all cores, or in plain NumPy, the readable reference.
+    engine : {"auto", "numba", "numpy", "cupy"}
+        Where the passes over the rows run: compiled on all cores, in plain NumPy, the readable reference, or on an
+        NVIDIA GPU (``pip install 'plackett[cuda]'``), dense features only. "auto": compiled on all cores.
     class_weight : None, "balanced" or dict
         Weights of the classes, with which those of their rows are multiplied; a class that the dictionary lacks has 1.
         "balanced": in inverse proportion to the weight of the rows of each class, so that all classes count the same.

@@ -136,13 +136,16 @@ def _with_fixed(model: Any, inference: Any, shape: float | None) -> None:
     elif shape is not None:
         refuse(inference, names, f"it is for shape='learn', and shape={shape:g} is given. Leave one of the two out.")
     if isinstance(inference, Gibbs):
-        if model.engine == "numpy" and inference.moves == "exchange":
+        plain = model.engine in ("numpy", "cupy")
+        if plain and inference.moves == "exchange":
             raise ValueError(
-                "Gibbs(moves='exchange') is compiled and cannot be had with engine='numpy'. Use Gibbs(moves='none') or "
-                "engine='auto'."
+                f"Gibbs(moves='exchange') is compiled and cannot be had with engine={model.engine!r}. Use "
+                "Gibbs(moves='none') or engine='auto'."
             )
-        if model.engine == "numpy" or inference.moves == "none":
-            refuse(inference, ("move_budget",), "there are no moves with Gibbs(moves='none') or engine='numpy'.")
+        if plain or inference.moves == "none":
+            refuse(
+                inference, ("move_budget",), "there are no moves with Gibbs(moves='none'), engine='numpy' or 'cupy'."
+            )
 
 
 def check_all_read_of_sparse(inference: Any) -> None:

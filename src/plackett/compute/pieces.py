@@ -12,6 +12,7 @@ import numpy as np
 from plackett.compute.blas import one_blas_thread
 from plackett.model.race import Array
 
+MANY_ROWS = 10_000  # from which columns are worth sharing out
 ROWS, COLUMNS = 256, 256  # of a tile of a matrix product: half a megabyte
 
 
@@ -31,6 +32,14 @@ def over_rows(work: Callable[[Any], Array], blocks: Iterable[Any], many: bool) -
         for block in blocks:
             found += pool.map(work, pieces(block))
     return np.concatenate(found)
+
+
+def over_columns(work: Callable[..., Any], X: Array, *more: Iterable[Any]) -> list[Any]:
+    """The results of work for each column and what belongs to it, on all cores if there are many rows."""
+    if len(X) < MANY_ROWS:
+        return list(map(work, X.T, *more))
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(work, X.T, *more))
 
 
 def cores() -> int:

@@ -10,7 +10,7 @@ from plackett.directions.learning import lengths
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.task import DirectionTask, Task
-from plackett.directions.walk import MANY, HamiltonianSampler
+from plackett.directions.walk import MANY, make_sampler
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import Gibbs
@@ -32,7 +32,7 @@ class DirectionRun(Run):
         open_ended: bool = False,
     ):
         self.task, self.prior = task, prior
-        runner = HamiltonianSampler(task, prior, settings.tune, longest)
+        runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         chains = [Chain(runner.begin(task.start(prior, rng)), rng) for rng in generators]
         identity = (*task.identity, *prior, longest)

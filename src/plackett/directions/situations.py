@@ -118,6 +118,11 @@ class SituationTask:
         """The same with another design."""
         return replace(self, Z=self.designs[which])
 
+    @property
+    def flies(self) -> bool:
+        """No engine does that for situations."""
+        return False
+
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The situations as the engine holds them, ready for passes."""
         return self._rows

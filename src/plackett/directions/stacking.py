@@ -12,7 +12,7 @@ predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -25,14 +25,15 @@ from plackett.compute.pieces import cores
 from plackett.directions.map import best_choice, held_out_modes, path, point, scales_for
 from plackett.directions.prior import Prior, size
 from plackett.directions.task import DirectionTask, Task, with_scores
-from plackett.directions.walk import HamiltonianSampler, load_kernels
+from plackett.directions.walk import load_kernels, make_sampler
+from plackett.engines.device import gpu
 from plackett.inference.driver import Chain
 from plackett.inference.folds import grouped_folds
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import DirectionPoint, sharpened
+from plackett.posterior.directions import SMALLEST, DirectionPoint, sharpened
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
@@ -66,7 +67,7 @@ def held_out_averages(
 
     def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
         task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
-        runner = HamiltonianSampler(part, prior, tune, longest)
+        runner = make_sampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
         chain = Chain(runner.begin(part.start(prior, rng)), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):
@@ -114,15 +115,39 @@ def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Cloc
     return tasks[chosen], HeldOut(fold, found[chosen])
 
 
-def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array) -> tuple[float, float]:
-    """(w, κ) from held-out probabilities (n, K)."""
+def mixture_told(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array
+) -> Callable[[float, float], float]:
+    """The log-probability of all labels as a function of w and κ."""
     rows = np.arange(len(codes))
+    return lambda w, kappa: float(weight @ np.log(sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]))
+
+
+def mixture_on_gpu(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array, xp: Any = None
+) -> Callable[[float, float], float]:
+    """The same on the GPU."""
+    xp = gpu() if xp is None else xp
+    mode, average, codes, weight = map(xp.asarray, (mode, average, codes, weight))
+    rows = xp.arange(len(codes))
+
+    def told(w: float, kappa: float) -> float:
+        log = kappa * xp.log(xp.maximum(w * mode + (1 - w) * average, SMALLEST))
+        log -= log.max(axis=1, keepdims=True)
+        return float(weight @ (log[rows, codes] - xp.log(xp.exp(log).sum(axis=1))))
+
+    return told
+
+
+def best_mixture(
+    mode: Array, average: Array, codes: npt.NDArray[np.intp], weight: Array, on_gpu: bool = False
+) -> tuple[float, float]:
+    """(w, κ) from held-out probabilities (n, K)."""
+    told = (mixture_on_gpu if on_gpu else mixture_told)(mode, average, codes, weight)
 
     def loss(x: Array) -> float:
-        w, kappa = expit(x[0]), np.exp(x[1])
-        mixed = sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]
         prior = (CAUTION - 1) * (log_expit(x[0]) + log_expit(-x[0])) - 0.5 * (x[1] / SPREAD) ** 2
-        return -float(weight @ np.log(mixed) + prior)
+        return -float(told(expit(x[0]), np.exp(x[1])) + prior)
 
     x = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6}).x
     return float(expit(x[0])), float(np.exp(x[1]))
@@ -137,7 +162,7 @@ def stacked_mode(
     modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS, clock)
     (_, scale), _ = best_choice(modes, task)
     weight, power = best_mixture(
-        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight
+        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight, task.flies
     )
     single = settings.prior(task.n_classes, task.Z.shape[1], shape, 1)
     position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.Z.shape[1]).index(scale)][0]

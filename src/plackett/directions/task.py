@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.density import make_density
-from plackett.directions.positions import unpacked
+from plackett.directions.positions import directions_and_weights, unpacked
 from plackett.directions.prior import Prior
 from plackett.directions.starts import start
 from plackett.directions.walk import walk_on
 from plackett.engines import make_engine
 from plackett.engines.base import DirectionRows
+from plackett.engines.cupy_directions import mean_votes_on_gpu
 from plackett.engines.exponential import ExponentialRows
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
@@ -57,6 +58,11 @@ class DirectionTask(Protocol):
     @property
     def identity(self) -> tuple[Any, ...]:
         """All that must be the same for a checkpoint to be continued, besides prior and settings."""
+        ...
+
+    @property
+    def flies(self) -> bool:
+        """Whether one pass over the rows of the engine serves several chains."""
         ...
 
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
@@ -134,6 +140,11 @@ class Task:
         """All that the posterior depends on, besides the prior."""
         return self.Z, self.codes, self.weight
 
+    @property
+    def flies(self) -> bool:
+        """On a GPU."""
+        return self.engine == "cupy"
+
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
         return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
@@ -162,6 +173,8 @@ class Task:
 
     def predicted(self, positions: Array, prior: Prior, some: npt.NDArray[Any]) -> Array:
         """Class probabilities (n, K)."""
+        if self.flies:
+            return mean_votes_on_gpu(self.Z[some], *directions_and_weights(positions, prior, self.n_columns)[:2])
         return probabilities(self.unpacked(positions[None], prior), self.Z[some]).mean(axis=(0, 1))
 
 
@@ -177,11 +190,11 @@ def make_task(
 ) -> Task:
     """Merge equal rows (of one group) and standardise."""
     grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
-    found, place = np.unique(np.column_stack([codes, X, grouped]), axis=0, return_inverse=True)
+    found, place = distinct(np.column_stack([codes, X, grouped]))
     rows: Array = found[:, 1:-1].astype(np.float64)
     counted = np.ones(len(X)) if weight is None else weight
-    order = np.lexsort((counted, place.ravel()))  # so that fractions are added in an order of their own
-    merged: Array = np.bincount(place.ravel()[order], weights=counted[order]).astype(np.float64)
+    order = np.lexsort((counted, place))  # so that fractions are added in an order of their own
+    merged: Array = np.bincount(place[order], weights=counted[order]).astype(np.float64)
     mean, scale = mean_and_scale(rows, merged)
     Z = standardise(rows, mean, scale)
     rotation = principal_axes(Z) if Z.shape[1] > max(len(Z), WIDE) else None
@@ -189,6 +202,22 @@ def make_task(
         Z = Z @ rotation
     kept, labels = None if groups is None else found[:, -1].astype(np.intp), found[:, 0].astype(np.intp)
     return Task(Z, labels, merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept, engine=engine)
+
+
+def distinct(table: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+    """The distinct rows in lexicographic order, and which of them each row is: `numpy.unique`, and faster.
+
+    Where the first two columns tell all rows apart, the others need not be looked at.
+    """
+    order = np.lexsort((table[:, 1], table[:, 0]))
+    ordered = table[order]
+    if (ordered[1:, :2] == ordered[:-1, :2]).all(axis=1).any():
+        order = np.lexsort(table.T[::-1])
+        ordered = table[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    place = np.empty(len(table), dtype=np.intp)
+    place[order] = np.cumsum(new) - 1
+    return ordered[new], place
 
 
 def with_scores(task: Task) -> Task:

@@ -101,8 +101,31 @@ class HamiltonianSampler:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 
 
+class FlyingTogether(HamiltonianSampler):
+    """The same with trajectories of all chains side by side, where the engine's rows can be flown over."""
+
+    rows: Any
+
+    def advance_together(self, chains: list[Chain], tuning: bool, position: Array, value: Array) -> None:
+        """Fill `position` (chain, n, D), and `value` (chain, n) with log-densities."""
+        from plackett.directions.flights import walk_together
+
+        states, generators = [chain.state for chain in chains], [chain.rng for chain in chains]
+        walk_together(self.rows, self.prior, states, generators, self.ends, self.longest, tuning, position, value)
+
+    def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
+        """Those of one chain."""
+        self.advance_together([chain], tuning, position[None], value[None])
+
+
+def make_sampler(task: DirectionTask, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:
+    """For the rows of the task's engine."""
+    kind = FlyingTogether if task.flies else HamiltonianSampler
+    return kind(task, prior, tune, longest)
+
+
 def load_kernels(task: DirectionTask, prior: Prior) -> None:
     """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
     D = size(prior, task.n_columns)
-    runner = HamiltonianSampler(task, prior, 0, 1)
+    runner = make_sampler(task, prior, 0, 1)
     runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from plackett.model.race import Array, Slopes, Stats, Weights
 
-ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine"}
+ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine", "cupy": "CupyEngine"}
 RUN = 4096  # rows of W looked at together
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from plackett.compute.pieces import over_columns
 from plackett.model.race import Array
 
 MOST = 256  # values of a covariate that are kept
@@ -13,13 +14,15 @@ SMALLEST = 2.0**-53  # share of rows: that of less weight is rounding
 
 def knots_of(X: Array, weight: Array) -> Array:
     """(2, d, m): values of each covariate and their scores; short rows end in infinities, with the last score."""
-    found = []
-    for x in X.T:
+
+    def of_column(x: Array) -> tuple[Array, Array]:
         values, place = np.unique(x, return_inverse=True)
         mass = np.bincount(place.ravel(), weights=weight)
         scores = ndtri(np.clip((np.cumsum(mass) - mass / 2) / mass.sum(), SMALLEST, 1 - SMALLEST))
         some = np.unique(np.linspace(0, len(values) - 1, MOST).astype(int))
-        found.append((values[some], scores[some]))
+        return values[some], scores[some]
+
+    found = over_columns(of_column, X)
     knots = np.full((2, len(found), max(len(values) for values, _ in found)), np.inf)
     for f, (values, scores) in enumerate(found):
         knots[0, f, : len(values)] = values
@@ -30,7 +33,7 @@ def knots_of(X: Array, weight: Array) -> Array:
 
 def normal_scores(X: Array, knots: Array) -> Array:
     """Scores of new rows; beyond the values seen those of the outermost."""
-    return np.column_stack([np.interp(x, values, scores) for x, values, scores in zip(X.T, *knots, strict=True)])
+    return np.column_stack(over_columns(np.interp, X, *knots))
 
 
 def values_at(scores: Array, knots: Array) -> Array:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from plackett.compute.pieces import over_columns
 from plackett.features.normal_scores import normal_scores, values_at
 from plackett.model.race import Array
 
@@ -17,17 +18,20 @@ def mean_and_scale(X: Array, weight: Array) -> tuple[Array, Array]:
 
     Sums are taken in an order of the values: nothing depends on how the rows came.
     """
-    mean, scale = np.empty(X.shape[1]), np.full(X.shape[1], np.inf)
-    for j in range(X.shape[1]):
-        x, share = _ordered(X[:, j], weight / weight.sum())
-        mean[j] = (x * share).sum()
-        largest = max(-x[0], x[-1])
-        x -= mean[j]
+    total = weight.sum()
+
+    def of_column(column: Array) -> tuple[float, float]:
+        x, share = _ordered(column, weight / total)
+        mean, largest = (x * share).sum(), max(-x[0], x[-1])
+        x -= mean
         size = max(-x[0], x[-1])
-        if size > 1e-12 * largest:
-            x /= size
-            x, share = _ordered(np.square(x, out=x), share, kind="stable")  # it falls, then rises: a merge sort sees it
-            scale[j] = size * np.sqrt((x * share).sum())
+        if size <= 1e-12 * largest:
+            return mean, np.inf
+        x /= size
+        x, share = _ordered(np.square(x, out=x), share, kind="stable")  # it falls, then rises: a merge sort sees it
+        return mean, size * np.sqrt((x * share).sum())
+
+    mean, scale = np.array(over_columns(of_column, X)).reshape(-1, 2).T.copy()
     return mean, scale
 
 

@@ -17,7 +17,7 @@ from plackett.inference.moves.memory import learn, nothing
 from plackett.inference.moves.rows import lay_out
 from plackett.inference.moves.schedule import NAMES, adapted_plan, first_plan, iterations
 from plackett.inference.store import Portion
-from plackett.inference.sweeps import State, Target, make_room, sweeps, sweeps_of_any_engine
+from plackett.inference.sweeps import State, Target, make_room, sweeps, sweeps_of_any_engine, sweeps_together
 from plackett.model.race import Array
 from plackett.model.weights import Gam, WeightPrior
 
@@ -90,6 +90,23 @@ class PaperSampler:
 
     def adapt(self, chains: list[WeightChain], states: Portion, done: float) -> None:
         """The step of a is part of each chain's state."""
+
+
+class SweepsTogether(PaperSampler):
+    """The same sweeps of all chains side by side, where a reading of the rows serves several."""
+
+    rows: Any
+
+    def advance_together(self, chains: list[WeightChain], tuning: bool, **draws: Array) -> None:
+        """Fill the arrays (chain, draw, …)."""
+        states, generators = [chain.state for chain in chains], [chain.rng for chain in chains]
+        sweeps_together(self.rows, states, generators, self.target, tuning, draws)
+
+
+def paper_sampler(problem: Problem, target: Target) -> PaperSampler:
+    """For the rows of any engine."""
+    together = hasattr(problem.rows, "sample_together")
+    return SweepsTogether(problem, target) if together else PaperSampler(problem, target)
 
 
 class ExchangeSampler:

@@ -50,7 +50,11 @@ class Chain:
 
 
 class Runner(Protocol):
-    """Something that advances chains."""
+    """Something that advances chains.
+
+    One that has ``advance_together(chains, tuning, **draws)``, with arrays (chain, draw, …), is given all of them at
+    once.
+    """
 
     workers: int  # chains that may run at a time
 
@@ -251,10 +255,14 @@ class Run(ABC):
         """So many iterations of every chain."""
         tuning = self.tuned < self.settings.tune
         portion = empty(self.shapes, len(self.chains), n)
-        tasks = [
-            pool.submit(self.runner.advance, chain, tuning, **{name: array[c] for name, array in portion.items()})
-            for c, chain in enumerate(self.chains)
-        ]
+        together = getattr(self.runner, "advance_together", None)
+        if together is not None:
+            tasks = [pool.submit(together, self.chains, tuning, **portion)]
+        else:
+            tasks = [
+                pool.submit(self.runner.advance, chain, tuning, **{name: array[c] for name, array in portion.items()})
+                for c, chain in enumerate(self.chains)
+            ]
         for task in tasks:
             task.result()
         store = self.remembered if tuning else self.store

@@ -41,8 +41,9 @@ class Gibbs(BaseEstimator):
     moves : {"auto", "exchange", "none"}
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
         sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
-        ``engine="numpy"``, since the moves are compiled, with sparse features, since they go through whole columns, and
-        with a `GIG` prior, since they take the proportions of the weights for independent of their scale.
+        ``engine="numpy"`` or ``"cupy"``, since the moves are compiled for the processor, with sparse features, since
+        they go through whole columns, and with a `GIG` prior, since they take the proportions of the weights for
+        independent of their scale.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
@@ -127,7 +128,7 @@ class WeightRun(Run):
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
         from plackett.engines.numba import PanelRows
-        from plackett.inference.chains import ExchangeSampler, PaperSampler, WeightChain, begin
+        from plackett.inference.chains import ExchangeSampler, WeightChain, begin, paper_sampler
         from plackett.inference.sweeps import Target
 
         compiled = isinstance(problem.rows, PanelRows)
@@ -146,7 +147,7 @@ class WeightRun(Run):
         target = Target(float(rate), self.learned, *table, float(tail))
         begin_one = partial(begin, problem, shape, prior.lower, prior.upper)
         runner = (
-            PaperSampler(problem, target)
+            paper_sampler(problem, target)
             if settings.moves == "none"
             else ExchangeSampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
         )

@@ -305,3 +305,21 @@ def sweeps_of_any_engine(
         after(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
         if target.learn and shape_steps > 1:
             again(rng, state, target, adapt, shape_steps - 1)
+
+
+def sweeps_together(
+    rows: Any,
+    states: list[State],
+    generators: list[np.random.Generator],
+    target: Target,
+    adapt: bool,
+    draws: dict[str, Array],
+) -> None:
+    """Those of several chains around one pass, with the draws that each would have alone; arrays (chain, draw, …)."""
+    for t in range(draws["shape"].shape[1]):
+        keys = [int(rng.integers(0, 1 << 62)) for rng in generators]
+        found = rows.sample_together([Weights.point(state.log_weights) for state in states], keys)
+        for c, (state, rng, stats) in enumerate(zip(states, generators, found, strict=True)):
+            draws["log_weights"][c, t], draws["shape"][c, t] = state.log_weights, state.numbers[SHAPE]
+            draws["value"][c, t] = stats.value
+            update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)

@@ -1,0 +1,98 @@
+"""Passes on a GPU against its copy bandwidth, and the gradient of learned directions; run with make bench-gpu."""
+
+import sys
+import time
+from functools import partial
+
+import numpy as np
+
+from plackett.engines.cupy import EXPECT, LANES, SAMPLE, CupyRows
+from plackett.engines.cupy_directions import prepare_directions
+from plackett.engines.device import gpu
+from plackett.inference.em import EM
+
+
+def milliseconds(function, repeats=7, runs=10):
+    """The median over repeats of so many runs, one after the other, by the clock of the GPU."""
+    cp = gpu()
+    function()
+    times = []
+    for _ in range(repeats):
+        start, end = cp.cuda.Event(), cp.cuda.Event()
+        start.record()
+        for _ in range(runs):
+            function()
+        end.record()
+        end.synchronize()
+        times.append(cp.cuda.get_elapsed_time(start, end) / runs)
+    return float(np.median(times))
+
+
+def copy_bandwidth():
+    """Bytes a second of a copy, read and written."""
+    cp = gpu()
+    a = cp.random.random(1 << 29)
+    b = cp.empty_like(a)
+    return 2 * a.nbytes / milliseconds(lambda: cp.copyto(b, a)) * 1e3
+
+
+def synthetic(n, p, n_classes, dtype=np.float32):
+    """Random rows, made on the GPU."""
+    cp = gpu()
+    cp.random.seed(0)
+    n_tiles = n // LANES
+    counts = np.full(n_classes, n_tiles // n_classes)
+    counts[: n_tiles % n_classes] += 1
+    tiles = cp.random.uniform(0.1, 2.0, size=(n_tiles, p, LANES), dtype=dtype)
+    for k, end in enumerate(np.cumsum(counts).tolist()):
+        tiles[end - counts[k] : end, k::n_classes] *= 1.5  # so that classes differ
+    return CupyRows(tiles, counts * LANES, None, np.arange(0))
+
+
+def sweeps(copy):
+    rng = np.random.default_rng(0)
+    for n, p, K in ((10_000_000, 101, 10), (10_000_000, 51, 5), (20_000_000, 21, 3)):
+        rows = synthetic(n, p, K)
+        for mode, name, C in ((EXPECT, "expected", 1), *((SAMPLE, "sampled", C) for C in (1, 2, 4))):
+            own, keys = rng.random((C, K, p)), np.arange(C, dtype=np.uint64)
+            t = milliseconds(partial(rows.launch, mode, own, own.sum(axis=1), keys))
+            rate = rows.tiles.nbytes / t * 1e3
+            print(f"  {name}, n = {n:,}, p = {p}, K = {K}, {C} chains: {t:6.3f} ms, {rate / copy:4.0%} of copy")
+        rows = None
+        gpu().get_default_memory_pool().free_all_blocks()
+
+
+def gradients():
+    rng = np.random.default_rng(0)
+    for n, d, K, M in ((1_000_000, 20, 4, 16), (1_000_000, 50, 10, 40)):
+        X, codes = rng.standard_normal((n, d), dtype=np.float32), rng.integers(K, size=n)
+        rows = prepare_directions(X, codes, None, np.dtype(np.float32))
+        for C in (1, 4):
+            room = rows.room(C, K, M)
+            room.beta[:], room.votes[:], room.log_total[:] = (gpu().random.random(a.shape) for a in room[:3])
+            t = milliseconds(partial(rows.run, room))
+            print(f"  gradient, n = {n:,}, d = {d}, K = {K}, {M} components, {C} chains: {t:6.3f} ms")
+
+
+def climb(copy):
+    rows = synthetic(10_000_000, 51, 5)
+    started = time.perf_counter()
+    found = EM().path(rows, [1.1], coarse=EM().tol)[0]
+    taken = time.perf_counter() - started
+    passes = found.passes / taken
+    limit = copy / rows.tiles.nbytes
+    print(f"  EM, n = 10,000,000, p = 51: {taken:.2f} s, {found.passes} passes, {passes:.0f} a second "
+          f"({passes / limit:.0%} of what copying allows)")  # fmt: skip
+
+
+def main():
+    name = gpu().cuda.runtime.getDeviceProperties(0)["name"].decode()
+    copy = copy_bandwidth()
+    print(f"{name}: copy {copy / 1e12:.2f} TB/s")
+    sweeps(copy)
+    gradients()
+    climb(copy)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""Trajectories of all chains on the GPU: nothing comes back to the processor before the last step of each.
+
+The random numbers, the step and the mass of a chain, and whether it accepts, are those of `plackett.inference.hmc`, on
+the processor. Chains that fly together fly equally far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.directions.prior import Prior, size
+from plackett.engines.cupy_directions import TOGETHER, CupyDirections
+from plackett.engines.device import gpu, kernel
+from plackett.inference.hmc import INVERSE_MASS, TOO_FAR, Walk, land, launch, make_flight, step_of
+from plackett.model.race import Array
+
+ARRIVED, LEAP, LOOK = 1, 2, 4  # what happens between two passes; the names are those of ``flight.cu``
+THREADS = 256
+
+
+class Trajectories:
+    """Positions, momenta and gradients of at most four chains, on the GPU."""
+
+    def __init__(self, rows: CupyDirections, prior: Prior, n_chains: int):
+        xp, (K, M), d = gpu(), prior.shape.shape, rows.n_columns
+        self.rows, self.n_chains, self.D = rows, n_chains, size(prior, d)
+        self.room = rows.room(n_chains, K, M)
+        self.state = xp.zeros((n_chains, 4 * self.D + 4))
+        sizes = (np.int32(each) for each in (K, M, self.room.beta.shape[1], d))
+        self.prior = (
+            *sizes,
+            xp.asarray(prior.owner.astype(np.int32)),
+            xp.asarray(np.ascontiguousarray(prior.shape)),
+            np.float64(prior.covariate_spread),
+            xp.asarray(np.concatenate([prior.scale_centre, prior.scale_spread])),
+            np.float64(rows.rarest),
+            self.room.sums,
+            xp.empty((n_chains, M, d)),
+            *self.room[:3],
+        )
+        self.between = kernel("flight", ("flight",))
+
+    def _go_on(self, flags: int) -> None:
+        self.between((self.n_chains,), (THREADS,), (self.state, np.int32(self.D), np.int32(flags), *self.prior))
+
+    def look(self, position: Array) -> tuple[Array, Array]:
+        """Log-densities (C,) and gradients (C, D) at positions (C, D)."""
+        nothing = np.zeros_like(position)
+        self._put(position, nothing, nothing, nothing, np.zeros(len(position)), np.full(len(position), -np.inf))
+        self._go_on(LOOK)
+        self.rows.run(self.room)
+        self._go_on(ARRIVED)
+        _, _, gradient, value = self._get()
+        return value, gradient
+
+    def fly(
+        self, position: Array, momentum: Array, gradient: Array, inverse_mass: Array, step: Array, floor: Array, n: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """Where n leaps end: positions, momenta, gradients (C, D) and log-densities (C,).
+
+        A chain whose log-density falls to its floor stays there.
+        """
+        self._put(position, momentum, gradient, inverse_mass, step, floor)
+        self._go_on(LEAP)
+        for i in range(n):
+            self.rows.run(self.room)
+            self._go_on(ARRIVED | LEAP if i + 1 < n else ARRIVED)
+        return self._get()
+
+    def _put(self, *parts: Array) -> None:
+        *vectors, step, floor = parts
+        numbers = np.column_stack([step, floor, np.zeros_like(step), np.ones_like(step)])
+        self.state.set(np.concatenate([*vectors, numbers], axis=1))
+
+    def _get(self) -> tuple[Array, Array, Array, Array]:
+        state, D = self.state.get(), self.D
+        return state[:, :D], state[:, D : 2 * D], state[:, 2 * D : 3 * D], state[:, 4 * D + 2]
+
+
+def walk_together(
+    rows: CupyDirections,
+    prior: Prior,
+    walks: list[Walk],
+    generators: list[np.random.Generator],
+    ends: npt.NDArray[np.int64],
+    longest: int,
+    tuning: bool,
+    draws: Array,
+    values: Array,
+) -> None:
+    """`plackett.inference.hmc.walk_on` of several chains: `draws` (chain, n, D) and `values` (chain, n) are filled."""
+    for c in range(0, len(walks), TOGETHER):
+        some = slice(c, c + TOGETHER)
+        trajectories: Any = Trajectories(rows, prior, len(walks[some]))
+        _walk(trajectories, walks[some], generators[some], ends, longest, tuning, draws[some], values[some])
+
+
+def _walk(
+    trajectories: Trajectories,
+    walks: list[Walk],
+    generators: list[np.random.Generator],
+    ends: npt.NDArray[np.int64],
+    longest: int,
+    tuning: bool,
+    draws: Array,
+    values: Array,
+) -> None:
+    if draws.shape[1] == 0:
+        return
+    flights = [make_flight(trajectories.D) for _ in walks]
+    value, gradient = trajectories.look(np.array([walk.position for walk in walks]))
+    for flight, found in zip(flights, gradient, strict=True):
+        flight.gradient[:] = found
+    for t in range(draws.shape[1]):
+        step = np.array([step_of(walk, tuning) for walk in walks])
+        energy = [launch(*each) for each in zip(walks, flights, value, generators, strict=True)]
+        n = 1 + int(generators[0].random() * longest)
+        reached = trajectories.fly(
+            np.array([walk.position for walk in walks]),
+            np.array([flight.momentum for flight in flights]),
+            np.array([flight.gradient for flight in flights]),
+            np.array([walk.variance[INVERSE_MASS] for walk in walks]),
+            step,
+            value - TOO_FAR,
+            n,
+        )
+        for c, (walk, flight) in enumerate(zip(walks, flights, strict=True)):
+            walk.position[:], flight.momentum[:], flight.gradient[:], new_value = (each[c] for each in reached)
+            if land(walk, flight, energy[c], new_value, generators[c], ends, tuning):
+                value[c] = new_value
+            values[c, t], draws[c, t] = value[c], walk.position

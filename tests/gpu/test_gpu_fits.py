@@ -1,0 +1,105 @@
+"""Whole fits on the GPU against those on the processor, and trajectories against the functions of the processor."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from plackett.directions import LearnedDirections
+from plackett.directions.density import density_of
+from plackett.directions.flights import Trajectories
+from plackett.directions.prior import size as prior_size
+from plackett.engines import make_engine
+from plackett.inference.hmc import Flight, begin, leap, push
+
+pytestmark = pytest.mark.gpu
+
+
+def data(n, d=4, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    scores = X @ rng.normal(size=(d, n_classes)) + 0.7 * X[:, :1] ** 2 * np.arange(n_classes)
+    return X, np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+
+
+def fitted(engine, X, y, **settings):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain).*")
+        return PlackettLuceClassifier(engine=engine, random_state=0, **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("inference", [EM(), Variational()])
+@pytest.mark.parametrize("shape", [0.5, "learn"])
+def test_estimates_are_those_of_the_processor(inference, shape):
+    X, y = data(3000)
+    here, there = (fitted(e, X, y, features="exp", inference=inference, shape=shape) for e in ("numba", "cupy"))
+    np.testing.assert_allclose(here.weights_, there.weights_, atol=1e-7)
+    assert here.shape_ == pytest.approx(there.shape_, rel=1e-6)
+    np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X), atol=1e-6)
+
+
+def test_plain_gibbs_has_the_draws_of_the_processor():
+    """Sums are rounded differently, which a short chain does not amplify enough to change a winner."""
+    X, y = data(2000)
+    settings = {"features": "exp", "inference": Gibbs(draws=15, tune=15, chains=5, moves="none")}
+    here, there = (fitted(e, X, y, **settings) for e in ("numba", "cupy"))
+    np.testing.assert_allclose(here.posterior_.log_weights, there.posterior_.log_weights, rtol=1e-6)
+
+
+def test_weights_of_rows_count():
+    X, y = data(500)
+    weight = np.random.default_rng(0).integers(1, 300, size=500).astype(float)
+    settings = {"features": "exp", "inference": Gibbs(draws=15, tune=15, chains=2, moves="none")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here, there = (
+            PlackettLuceClassifier(engine=e, random_state=0, **settings).fit(X, y, sample_weight=weight)
+            for e in ("numba", "cupy")
+        )
+    np.testing.assert_allclose(here.posterior_.log_weights, there.posterior_.log_weights, rtol=1e-5)
+
+
+@pytest.mark.parametrize("components", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_chains", [1, 3, 4])
+def test_trajectories_are_those_of_the_processor(components, dtype, n_chains):
+    X, codes = data(2000)
+    X = X.astype(dtype).astype(float)
+    weight = np.random.default_rng(0).gamma(1.0, size=2000)
+    prior, rng = LearnedDirections(components=components).prior(3, 4, 0.02), np.random.default_rng(1)
+    D = prior_size(prior, 4)
+    density = density_of(make_engine("numpy").prepare_directions(X, codes, weight, np.float64), prior, 4)
+    trajectories = Trajectories(make_engine("cupy").prepare_directions(X, codes, weight, dtype), prior, n_chains)
+    close = {"rtol": 1e-9, "atol": 1e-8} if dtype == np.float64 else {"rtol": 2e-4, "atol": 2e-2}
+    q, p = 0.5 * rng.normal(size=(2, n_chains, D))
+    value, gradient = trajectories.look(q)
+    step, inverse_mass = np.full(n_chains, 0.01), rng.gamma(2.0, 0.05, size=(n_chains, D))
+    floor = value - 1000.0
+    if n_chains > 1:
+        floor[1] = value[1] + 1e9  # given up at the first leap
+    new = trajectories.fly(q, p, gradient, inverse_mass, step, floor, 7)
+    for c in range(n_chains):
+        walk, flight = begin(q[c].copy()), Flight(p[c].copy(), np.empty(D), np.empty(D), np.empty(D))
+        walk.variance[0] = inverse_mass[c]
+        assert value[c] == pytest.approx(density(walk.position, flight.gradient), rel=close["rtol"])
+        np.testing.assert_allclose(gradient[c], flight.gradient, **close)
+        for _ in range(7):
+            leap(walk, flight, step[c])
+            last = density(walk.position, flight.gradient)
+            if not last > floor[c]:
+                break
+            push(flight, step[c])
+        for got, want in zip(new, (walk.position, flight.momentum, flight.gradient, last), strict=True):
+            np.testing.assert_allclose(got[c], want, **close)
+
+
+def test_learned_directions_predict_as_on_the_processor():
+    """Different trajectories, the same posterior: probabilities differ by their Monte-Carlo error, held to 0.01."""
+    X, y = data(4000)
+    new, _ = data(2000, seed=1)
+    here, there = (fitted(e, X, y) for e in ("numba", "cupy"))
+    difference = here.predict_proba(new) - there.predict_proba(new)
+    assert np.sqrt((difference**2).mean()) < 0.015
+    here, there = (fitted(e, X, y, inference=EM(cv=2)) for e in ("numba", "cupy"))
+    np.testing.assert_allclose(here.predict_proba(new), there.predict_proba(new), atol=1e-3)

@@ -1,0 +1,314 @@
+"""What can be said of the GPU engine without a GPU: where rows lie, what lies between products, and what is refused.
+
+The kernels themselves are compared with the reference by ``make test-gpu``.
+"""
+
+import itertools
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from conftest import small_problem
+from plackett import Gibbs, PlackettLuceClassifier
+from plackett.directions import LearnedDirections
+from plackett.directions.density import density_of
+from plackett.directions.flights import _walk
+from plackett.directions.prior import size as prior_size
+from plackett.directions.stacking import mixture_on_gpu, mixture_told
+from plackett.engines import device, make_engine
+from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
+from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
+from plackett.features import ExpFeatures
+from plackett.inference.hmc import Flight, begin, leap, push, walk_on, windows
+from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
+from plackett.posterior.directions import DirectionDraws, probabilities
+from plackett.priors import LogUniform, tabulate
+from plackett.settings import check_all_read
+
+CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
+
+
+def place(j, lane):
+    """`place` of race.cu."""
+    return j * LANES + (lane ^ ((j & 7) << 2))
+
+
+@pytest.mark.parametrize("p", [1, 7, 8, 33])
+def test_every_entry_is_where_the_kernel_looks_for_it(p):
+    rows = np.arange(96.0 * p).reshape(96, p)
+    tiles = lay_out(rows).reshape(3, -1)
+    for row, j in np.ndindex(96, p):
+        assert tiles[row // LANES, place(j, row % LANES)] == rows[row, j]
+
+
+@pytest.mark.parametrize("p", [8, 40])
+def test_both_ways_through_a_tile_meet_every_bank(p):
+    """32 rows of a feature, and four rows of eight features at a time, lie in 32 different banks."""
+    for j in range(p):
+        assert len({place(j, lane) % 32 for lane in range(LANES)}) == 32
+    for first in range(0, p, 8):
+        for four in range(8):
+            banks = {(place(j, 4 * four) + i) % 32 for j in range(first, first + 8) for i in range(4)}
+            assert len(banks) == 32
+
+
+def in_unit(bits):
+    """`in_unit` of draws.cu, in floats."""
+    high, low = (bits >> np.uint64(32)).astype(np.float32), ((bits & np.uint64(0xFFFFFFFF)) >> np.uint64(12))
+    return high * np.float32(2**-32) + (low.astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-52)
+
+
+def minus_log(bits):
+    """`minus_log` of draws.cu, in floats."""
+    u = in_unit(bits).view(np.int32)
+    e = (u - np.int32(0x3F3504F3)) >> np.int32(23)
+    f = np.where(e < 0, (u - (e << np.int32(23))).view(np.float32) - np.float32(1), -in_unit(~bits))
+    y = np.float32(7.0376836292e-2)
+    for c in (-1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+              2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1):  # fmt: skip
+        y = y * f + np.float32(c)
+    y = y * f * (f * f) - np.float32(2.12194440e-4) * e.astype(np.float32) - np.float32(0.5) * (f * f)
+    return -(f + y + np.float32(0.693359375) * e.astype(np.float32))
+
+
+def test_random_numbers_in_floats_are_those_of_the_reference():
+    """Also where u or 1 − u is 1e-15, which a float of u would not tell from 0 or 1."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(2**64, size=200_000, dtype=np.uint64)
+    bits = np.concatenate([bits, bits >> rng.integers(52, size=len(bits), dtype=np.uint64)])
+    bits = np.concatenate([bits, ~bits])
+    upper = (bits >> np.uint64(12)).astype(np.float64)
+    exact, rest = (upper + 0.5) * 2.0**-52, (2.0**52 - upper - 0.5) * 2.0**-52
+    np.testing.assert_allclose(in_unit(bits), exact, rtol=2e-7)
+    np.testing.assert_allclose(minus_log(bits), np.where(exact < 0.5, -np.log(exact), -np.log1p(-rest)), rtol=5e-7)
+
+
+def product_of(ratios):
+    """`multiply` of race.cu: ln of a product that neither overflows nor vanishes."""
+    part, power = np.float32(1), 0
+    for ratio in ratios:
+        bits = (part * ratio).view(np.int32)
+        power += (int(bits) >> 23) - 127
+        part = np.int32((int(bits) & 0x7FFFFF) | 0x3F800000).view(np.float32)
+    return np.log(float(part)) + power * np.log(2.0)
+
+
+def test_logarithms_of_many_rows_are_one_of_their_product():
+    ratios = np.exp(np.random.default_rng(0).normal(size=1000) * 10 - 10).astype(np.float32)
+    assert product_of(ratios) == pytest.approx(np.log(ratios.astype(float)).sum(), rel=1e-6)
+
+
+def test_blocks_cover_every_row_once():
+    counts = np.array([10_000, 0, 1, 4096, 33])
+    blocks = blocks_of(counts, 4096)
+    ends = np.cumsum(counts)
+    tiles = np.cumsum([0, *-(-counts // LANES)])
+    seen = []
+    for b, k in enumerate(blocks.label.tolist()):
+        start = int(blocks.first_row[b])
+        seen += range(start, start + int(blocks.n_rows[b]))
+        assert ends[k] - counts[k] <= start and start + blocks.n_rows[b] <= ends[k]
+        assert blocks.first_tile[b] - tiles[k] == (start - (ends[k] - counts[k])) // LANES
+        assert blocks.first_block[k] <= b < blocks.first_block[k + 1]
+    assert seen == list(range(counts.sum()))
+
+
+@pytest.mark.parametrize("most", CHIPS)
+def test_plans_stay_within_the_chip(most):
+    for p in [*range(1, 130), 200, 400, 800, 1600]:
+        for mode, chains, size in itertools.product((VALUE, EXPECT, SAMPLE), range(1, 5), (4, 8)):
+            plan = plan_pass(mode, p, chains, size, most)
+            if plan is not None:
+                assert plan.LEAST_BLOCKS * (plan.chip + 1024) <= most + 1024 and plan.HOLD * p * size <= 512
+        assert plan_pass(SAMPLE, p, 1, 4, most) is not None
+    assert plan_pass(SAMPLE, 100_000, 1, 4, most) is None
+
+
+@pytest.mark.parametrize("most", CHIPS)
+def test_plans_of_a_gradient_cover_every_column_and_component(most):
+    for d in [1, 3, 4, 5, 12, 20, 50, 90]:
+        for M in [2, 6, 16, 40, 48]:
+            for C in range(1, 5):
+                plan = plan_gradient(d, M, C, most)
+                if plan is None:
+                    continue
+                assert plan.chip <= most and d <= plan.DPAD and plan.DPAD % 8 == 4 and plan.M >= M and plan.M % 4 == 0
+                squares = -(-plan.DPAD // (4 * plan.TF)) * -(-C * plan.M // (4 * plan.TM))
+                assert plan.WARPS % C == 0 and plan.SPLIT >= 1 and squares * plan.SPLIT <= 32 * plan.WARPS
+    assert plan_gradient(20, 16, 4, most) is not None
+    assert plan_gradient(20, 100, 4, most) is None
+
+
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_sums_by_class_make_the_gradient_of_the_reference(n_chains):
+    rng = np.random.default_rng(0)
+    n, d, K, M = 200, 4, 3, 5
+    X, codes, weight = rng.normal(size=(n, d)), rng.integers(K, size=n), rng.gamma(1.0, size=n)
+    beta, log_weights = rng.normal(size=(n_chains, M, d)), 3 * rng.normal(size=(n_chains, K, M))
+    votes, log_total = votes_and_totals(log_weights, -100.0)
+    by_class = [class_sums(X[codes == k], weight[codes == k], beta, votes[:, k], log_total) for k in range(K)]
+    sums = np.array([np.concatenate([each.ravel() for each in found]) for found in by_class])
+    slopes, wins, gates, value = split_sums(sums, n_chains, M, d)
+    reference = make_engine("numpy").prepare_directions(X, codes, weight, np.float64)
+    for c in range(n_chains):
+        want = reference.gradient(beta[c], log_weights[c])
+        assert value[:, c].sum() == pytest.approx(want.value)
+        np.testing.assert_allclose(slopes[:, c].sum(axis=0), want.directions, atol=1e-10)
+        in_log_weights = votes[c] * (wins[:, c] - gates[:, c].sum(axis=0))
+        np.testing.assert_allclose(in_log_weights, want.log_weights, atol=1e-10)
+
+
+def test_averages_of_probabilities_are_those_of_every_draw():
+    rng = np.random.default_rng(0)
+    draws = DirectionDraws(rng.normal(size=(2, 7, 6, 4)), 3 * rng.normal(size=(2, 7, 3, 6)), np.ones((2, 7, 4)))
+    Z = rng.normal(size=(5000, 4))
+    want = probabilities(draws, Z).mean(axis=(0, 1))
+    directions, log_weights = draws.directions.reshape(14, 6, 4), draws.log_weights.reshape(14, 3, 6)
+    np.testing.assert_allclose(mean_votes(Z, directions, log_weights), want, rtol=1e-12)
+
+
+def test_what_a_mixture_tells_is_that_of_the_processor():
+    rng = np.random.default_rng(0)
+    mode, average = rng.dirichlet(np.full(3, 0.2), size=(2, 500))
+    mode[0], average[0] = [1, 0, 0], [0, 1, 0]
+    codes, weight = rng.integers(3, size=500), rng.gamma(1.0, size=500)
+    ours, want = mixture_on_gpu(mode, average, codes, weight, np), mixture_told(mode, average, codes, weight)
+    for w, kappa in [(0.5, 1.0), (0.01, 2.0), (1.0, 0.3)]:
+        assert ours(w, kappa) == pytest.approx(want(w, kappa), rel=1e-12)
+
+
+def test_votes_of_rare_classes_stay_positive():
+    votes, log_total = votes_and_totals(np.array([[[0.0, -300.0], [-200.0, 0.0]]]), -50.0)
+    np.testing.assert_allclose(votes[0], [[1, np.exp(-50)], [np.exp(-50), 1]], rtol=1e-12)
+    np.testing.assert_allclose(log_total, 0.0, atol=1e-12)
+
+
+class FakeError(RuntimeError):
+    pass
+
+
+def fake_cupy(count, capability="90"):
+    """As much of CuPy as is asked whether there is a GPU."""
+
+    def getDeviceCount():
+        if count is None:
+            raise FakeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+        return count
+
+    runtime = types.SimpleNamespace(getDeviceCount=getDeviceCount, CUDARuntimeError=FakeError)
+    cuda = types.SimpleNamespace(runtime=runtime, Device=lambda: types.SimpleNamespace(compute_capability=capability))
+    return types.SimpleNamespace(cuda=cuda)
+
+
+@pytest.mark.parametrize(
+    ("cupy", "error", "words"),
+    [
+        (None, ImportError, r"needs CuPy, which is not installed: pip install 'plackett\[cuda\]'.*engine='auto'"),
+        (fake_cupy(0), RuntimeError, "needs an NVIDIA GPU, and CuPy sees none.*engine='auto'"),
+        (fake_cupy(None), RuntimeError, "needs an NVIDIA GPU, and CUDA says: .*driver version is insufficient"),
+        (fake_cupy(1, "75"), RuntimeError, "compute capability 8.0 or later .* this one has 7.5"),
+    ],
+)
+def test_what_is_missing_is_said(monkeypatch, cupy, error, words):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(device, "gpu", device.gpu.__wrapped__)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", device.gpu)
+    with pytest.raises(error, match=words):
+        make_engine("cupy")
+    with pytest.raises(error, match=words):
+        PlackettLuceClassifier(engine="cupy").fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_data_larger_than_the_memory_of_the_gpu():
+    device.check_fits(1000, 1000, "2 rows", False)
+    words = r"2 rows take 12,345 bytes on the GPU, and 1,000 are free there\. Features in float32.*engine='dask'"
+    with pytest.raises(MemoryError, match=words):
+        device.check_fits(12_345, 1000, "2 rows", False)
+    with pytest.raises(MemoryError, match="free there. Rows can be shared out"):
+        device.check_fits(12_345, 1000, "2 rows", True)
+
+
+def test_the_moves_are_refused_on_a_gpu():
+    model = PlackettLuceClassifier(engine="cupy", features="exp")
+    with pytest.raises(ValueError, match=r"moves='exchange'\) is compiled and cannot be had with engine='cupy'"):
+        check_all_read(model, ExpFeatures(), Gibbs(moves="exchange"), None)
+    with pytest.raises(ValueError, match=r"move_budget=2.0\) would be ignored: there are no moves .* 'cupy'"):
+        check_all_read(model, ExpFeatures(), Gibbs(move_budget=2.0), None)
+    check_all_read(model, ExpFeatures(), Gibbs(moves="none"), None)
+
+
+class SideBySide:
+    """Rows of the reference with a pass for several chains."""
+
+    def __init__(self, rows):
+        self.sample = rows.sample
+
+    def sample_together(self, weights, keys):
+        return [self.sample(*each) for each in zip(weights, keys, strict=True)]
+
+
+def test_chains_that_sweep_together_have_the_draws_of_chains_alone():
+    W, codes, _ = small_problem(60, 3, 3)
+    rows, target = make_engine("numpy").prepare(W, codes, None, 3), Target(1.0, True, *tabulate(LogUniform()))
+
+    def starts():
+        return [
+            State(np.full((3, W.shape[1]), -np.log(3.0 * W.shape[1])), np.array([0.0, a, 0.0, 0.0])) for a in (0.5, 1)
+        ]
+
+    sizes = {"log_weights": (2, 15, 3, W.shape[1]), "shape": (2, 15), "value": (2, 15)}
+    alone, together = ({name: np.empty(size) for name, size in sizes.items()} for _ in range(2))
+    for c, state in enumerate(starts()):
+        rng = np.random.default_rng(c)
+        sweeps_of_any_engine(rows, state, rng, target, True, {name: each[c] for name, each in alone.items()})
+    generators = [np.random.default_rng(c) for c in range(2)]
+    sweeps_together(SideBySide(rows), starts(), generators, target, True, together)
+    for name in sizes:
+        np.testing.assert_array_equal(alone[name], together[name])
+
+
+class OnTheProcessor:
+    """`Trajectories` by the functions of `plackett.inference.hmc` and a density of the reference."""
+
+    def __init__(self, density, D):
+        self.density, self.D = density, D
+
+    def look(self, position):
+        gradient = np.empty_like(position)
+        return np.array([self.density(*each) for each in zip(position, gradient, strict=True)]), gradient
+
+    def fly(self, position, momentum, gradient, inverse_mass, step, floor, n):
+        value = np.empty(len(position))
+        for c in range(len(position)):
+            walk = begin(position[c])
+            walk.variance[0] = inverse_mass[c]
+            flight = Flight(momentum[c], gradient[c], np.empty(self.D), np.empty(self.D))
+            for _ in range(n):
+                leap(walk, flight, step[c])
+                value[c] = self.density(walk.position, flight.gradient)
+                if not value[c] > floor[c]:
+                    break
+                push(flight, step[c])
+        return position, momentum, gradient, value
+
+
+@pytest.mark.parametrize("spread", [0.05, 8.0])  # where a trajectory goes well, and where it is given up
+def test_a_chain_that_flies_has_the_draws_of_one_that_walks(spread):
+    X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
+    prior = LearnedDirections(components=1).prior(3, 2, 0.02)
+    D = prior_size(prior, 2)
+    density = density_of(make_engine("numpy").prepare_directions(X, codes, np.ones(40), np.float64), prior, 2)
+    found = []
+    for together in (False, True):
+        rng, walk = np.random.default_rng(1), begin(spread * np.random.default_rng(2).normal(size=D))
+        draws, values = np.empty((1, 30, D)), np.empty((1, 30))
+        if together:
+            _walk(OnTheProcessor(density, D), [walk], [rng], windows(30), 6, True, draws, values)
+        else:
+            walk_on(density, walk, rng, windows(30), 6, True, draws[0], values[0])
+        found.append((draws, values, *walk))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(np.unique(found[0][1])) > 1
