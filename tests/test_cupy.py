@@ -11,17 +11,21 @@ import numpy as np
 import pytest
 
 from conftest import small_problem
-from plackett import Gibbs, PlackettLuceClassifier
-from plackett.directions import LearnedDirections
+from plackett import Gibbs, PlackettLuceClassifier, classifier
+from plackett.directions import Gates, LearnedDirections
+from plackett.directions.centred import centred, log_spread, parts_of, uncentred
+from plackett.directions.climbs import climb_together
 from plackett.directions.density import density_of
-from plackett.directions.flights import _walk
+from plackett.directions.flights import POOR, _walk, renew
+from plackett.directions.gates_on_gpu import GatesOnGpu, mixed
+from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import size as prior_size
 from plackett.directions.stacking import mixture_on_gpu, mixture_told
 from plackett.engines import device, make_engine
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
 from plackett.features import ExpFeatures
-from plackett.inference.hmc import Flight, begin, leap, push, walk_on, windows
+from plackett.inference.hmc import ASSUMED, DOUBTED, Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
 from plackett.posterior.directions import DirectionDraws, probabilities
 from plackett.priors import LogUniform, tabulate
@@ -199,7 +203,7 @@ def fake_cupy(count, capability="90"):
 
     runtime = types.SimpleNamespace(getDeviceCount=getDeviceCount, CUDARuntimeError=FakeError)
     cuda = types.SimpleNamespace(runtime=runtime, Device=lambda: types.SimpleNamespace(compute_capability=capability))
-    return types.SimpleNamespace(cuda=cuda)
+    return types.SimpleNamespace(cuda=cuda, count=count, capability=capability)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +223,66 @@ def test_what_is_missing_is_said(monkeypatch, cupy, error, words):
         make_engine("cupy")
     with pytest.raises(error, match=words):
         PlackettLuceClassifier(engine="cupy").fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_auto_takes_a_gpu_where_it_gains(monkeypatch):
+    monkeypatch.setattr(device, "present", lambda: True)
+    monkeypatch.setattr(device, "free_bytes", lambda: 1000)
+    assert device.takes_gpu("auto", True, 500)
+    assert not device.takes_gpu("auto", True, 501)
+    assert not device.takes_gpu("auto", False, 500)
+    assert not device.takes_gpu("numba", True, 500)
+    monkeypatch.setattr(device, "present", lambda: False)
+    assert not device.takes_gpu("auto", True, 500)
+
+
+@pytest.mark.parametrize("there", [None, fake_cupy(0), fake_cupy(1, "75"), fake_cupy(1)])
+def test_whether_there_is_a_gpu_to_take(monkeypatch, there):
+    monkeypatch.setitem(sys.modules, "cupy", there)
+    monkeypatch.setattr(device, "gpu", device.gpu.__wrapped__)
+    monkeypatch.setattr(device, "find_spec", lambda name: there)
+    assert device.present.__wrapped__() == (there is not None and there.count == 1 and there.capability == "90")
+
+
+class Refused(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "taken"),
+    [
+        ("auto", {}, True),
+        ("numba", {}, False),
+        ("auto", {"features": "exp", "inference": "em"}, True),
+        ("auto", {"features": "exp", "inference": Gibbs(moves="none", draws=2, tune=2)}, True),
+        ("auto", {"features": "exp", "inference": Gibbs(draws=2, tune=2)}, False),
+    ],
+)
+def test_auto_asks_for_the_gpu_of_a_fit(monkeypatch, engine, settings, taken):
+    """The moves between modes are worth more than a GPU."""
+    asked = []
+
+    def takes_gpu(engine, gains, needed):
+        asked.append(engine == "auto" and gains)
+        raise Refused
+
+    for name in ("MANY_ROWS", "MANY_ENTRIES"):
+        monkeypatch.setattr(classifier, name, 10)
+    monkeypatch.setattr(classifier, "takes_gpu", takes_gpu)
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    with pytest.raises(Refused):
+        PlackettLuceClassifier(engine=engine, **settings).fit(X, np.arange(12) % 2)
+    assert asked == [taken]
+
+
+def test_what_gates_mix_on_the_gpu_is_what_they_mix():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(50, 4)), rng.gamma(1.0, size=(3, 42))
+    gates = Gates(rng.normal(size=(7, 6, 4)), rng.normal(size=(7, 6)), rng.normal(size=4), np.ones(4)).fit(X)
+    there = GatesOnGpu.of(gates)
+    assert there.n_features_in_ == 4
+    found = mixed(there.standardised(X), there.directions, there.offsets, weights)
+    np.testing.assert_allclose(found, gates.mixed(X, weights), rtol=1e-12)
 
 
 def test_data_larger_than_the_memory_of_the_gpu():
@@ -267,6 +331,73 @@ def test_chains_that_sweep_together_have_the_draws_of_chains_alone():
     sweeps_together(SideBySide(rows), starts(), generators, target, True, together)
     for name in sizes:
         np.testing.assert_array_equal(alone[name], together[name])
+
+
+def reference_density(n=200, d=3, components=2):
+    X, codes = np.random.default_rng(0).normal(size=(n, d)), np.arange(n) % 3
+    prior = LearnedDirections(components=components).prior(3, d, 0.02)
+    rows = make_engine("numpy").prepare_directions(X, codes, np.ones(n), np.float64)
+    return density_of(rows, prior, d), prior, prior_size(prior, d)
+
+
+def test_coordinates_for_many_rows_are_those_of_few():
+    _, prior, D = reference_density()
+    q = np.random.default_rng(0).normal(size=(2, 5, D))
+    there = centred(q, prior, 3)
+    np.testing.assert_allclose(parts_of(there, prior, 3)[1], directions_and_weights(q, prior, 3)[0], rtol=1e-12)
+    np.testing.assert_allclose(uncentred(there, prior, 3), q, atol=1e-10)
+    jacobian = np.empty((D, D))
+    for i in range(D):
+        step = 1e-6 * (np.arange(D) == i)
+        jacobian[i] = (centred(q[0, 0] + step, prior, 3) - centred(q[0, 0] - step, prior, 3)) / 2e-6
+    assert log_spread(q, prior, 3)[0, 0] == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-6)
+
+
+def test_climbs_together_end_at_modes():
+    density, prior, D = reference_density()
+    seen = []
+
+    def look(position):
+        seen.append(len(position))
+        gradient = np.empty_like(position)
+        value = np.array([density(*each) for each in zip(position, gradient, strict=True)])
+        gradient[:, -5:] = 0.0  # held
+        return value, gradient
+
+    start = 0.3 * np.random.default_rng(0).normal(size=(3, D))
+    position, value = climb_together(look, start, np.full(D, 0.1), 600, 1e-9)
+    np.testing.assert_array_equal(position[:, -5:], start[:, -5:])
+    there, slope = look(position)
+    np.testing.assert_array_equal(there, value)
+    assert len(seen) < 600
+    assert (np.abs(slope) < 1e-3).all()
+
+
+def test_a_climb_finds_the_top_of_a_narrow_ridge():
+    widths, top = np.geomspace(1e-2, 1.0, 30), np.linspace(-1, 1, 30)
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 30)))[0]
+
+    def look(position):
+        z = (position - top) @ turned / widths
+        return -0.5 * (z**2).sum(axis=1), -(z / widths) @ turned.T
+
+    position, value = climb_together(look, np.zeros((2, 30)), np.full(30, 1e-3), 400, 1e-12)
+    np.testing.assert_allclose(position, [top, top], atol=1e-3)
+    assert (value > -1e-6).all()
+
+
+def test_chains_share_variances_and_leave_modes_without_mass():
+    rng, n_seen, widths = np.random.default_rng(0), 200, np.geomspace(1e-4, 1.0, 6)
+    walks = [begin(np.full(6, float(c))) for c in range(4)]
+    for walk in walks:
+        draws = widths * rng.normal(size=(n_seen, 6))
+        squares = ((draws - draws.mean(axis=0)) ** 2).sum(axis=0)
+        walk.variance[0] = (squares + DOUBTED * ASSUMED) / (n_seen - 1 + DOUBTED)
+    renew(walks, np.array([0.5 * -POOR, -POOR - 60.0, 0.0, 10.0]), n_seen, 10**6)
+    for walk, place in zip(walks, (0, 3, 2, 3), strict=True):
+        np.testing.assert_array_equal(walk.position, float(place))
+        np.testing.assert_allclose(walk.variance[0], widths**2, rtol=4 * np.sqrt(2 / 600), atol=1e-8)
+        np.testing.assert_array_equal(walk.variance[0], walks[0].variance[0])
 
 
 class OnTheProcessor:

@@ -25,10 +25,12 @@ from plackett.data.validation import (
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
+from plackett.directions.gates_on_gpu import GatesOnGpu
 from plackett.directions.learning import SHAPE
 from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
+from plackett.engines.device import present, takes_gpu
 from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.mapped import fit_features, in_order, transform
@@ -44,6 +46,7 @@ from plackett.settings import check_all_read, check_all_read_of_sparse
 if TYPE_CHECKING:
     import pandas as pd
 
+MANY_ROWS, MANY_ENTRIES, MANY_GATES = 50_000, 1 << 22, 1 << 26  # of X, W and predictions, from which a GPU gains
 FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
 
 
@@ -222,10 +225,13 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         shape: float | None,
     ) -> Fit:
         """Weights of a feature map that does not know the labels."""
-        engine, rate, n_classes = make_engine(self.engine), float(self.rate), codes.max() + 1
+        rate, n_classes = float(self.rate), codes.max() + 1
         fitted = fit_features(features, X, codes, weight)
         found: dict[str, Any] = {"features_": fitted}
         W = transform(fitted, X)
+        entries, moves = W.shape[0] * W.shape[1], isinstance(inference, Gibbs) and inference.moves != "none"
+        gains = entries >= MANY_ENTRIES and not moves and not sparse.issparse(W)
+        engine = make_engine("cupy" if takes_gpu(self.engine, gains, entries * W.dtype.itemsize) else self.engine)
         if sparse.issparse(W):
             check_all_read_of_sparse(inference)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
@@ -258,7 +264,9 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     ) -> Fit:
         """Weights and directions together; the gates of the draws become the feature map."""
         all_alike(X)
-        task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), self.engine)
+        on_gpu = takes_gpu(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
+        engine = "cupy" if on_gpu else self.engine
+        task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), engine)
         return features.learn(inference, task, SHAPE if shape is None else shape)
 
     @property
@@ -322,7 +330,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
-        return self.posterior_.rows(self.features_, X)
+        features = self.features_
+        many = isinstance(features, Gates) and len(X) * features.offsets.size >= MANY_GATES
+        if many and self.engine in ("auto", "cupy") and present():
+            features = GatesOnGpu.of(features)
+        return self.posterior_.rows(features, X)
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
         if y is None:

@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
-from plackett.directions import LearnedDirections
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, classifier
+from plackett.directions import LearnedDirections, flights
+from plackett.directions.centred import log_spread, uncentred
 from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
@@ -92,6 +93,50 @@ def test_trajectories_are_those_of_the_processor(components, dtype, n_chains):
             push(flight, step[c])
         for got, want in zip(new, (walk.position, flight.momentum, flight.gradient, last), strict=True):
             np.testing.assert_allclose(got[c], want, **close)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_slopes_in_the_coordinates_of_many_rows(dtype):
+    """Against differences of the reference's log-density."""
+    X, codes = data(500)
+    X = X.astype(dtype).astype(float)
+    prior, rng = LearnedDirections(components=2).prior(3, 4, 0.02), np.random.default_rng(1)
+    D = prior_size(prior, 4)
+    density = density_of(make_engine("numpy").prepare_directions(X, codes, np.ones(500), np.float64), prior, 4)
+
+    def reference(position):
+        return density(uncentred(position, prior, 4), np.empty(D)) - log_spread(position, prior, 4)
+
+    q = 0.5 * rng.normal(size=(2, D))
+    trajectories = Trajectories(make_engine("cupy").prepare_directions(X, codes, np.ones(500), dtype), prior, 2, True)
+    value, gradient = trajectories.look(q)
+    close = {"rtol": 1e-5, "atol": 1e-4} if dtype == np.float64 else {"rtol": 1e-3, "atol": 1e-2}
+    for c in range(2):
+        assert value[c] == pytest.approx(reference(q[c]), rel=close["rtol"])
+        steps = 1e-5 * np.eye(D)
+        want = [(reference(q[c] + step) - reference(q[c] - step)) / 2e-5 for step in steps]
+        np.testing.assert_allclose(gradient[c], want, **close)
+
+
+def test_many_rows_are_walked_over_from_modes(monkeypatch):
+    """With all that belongs to many rows, the posterior of few: predictions differ by their Monte-Carlo error."""
+    X, y = data(4000)
+    new, _ = data(2000, seed=1)
+    here = fitted("cupy", X, y)
+    monkeypatch.setattr(flights, "MANY", 1000)
+    difference = here.predict_proba(new) - fitted("cupy", X, y).predict_proba(new)
+    assert 0 < np.sqrt((difference**2).mean()) < 0.015
+
+
+def test_auto_takes_the_gpu_and_predicts_there(monkeypatch):
+    X, y = data(3000)
+    monkeypatch.setattr(classifier, "MANY_ROWS", 1000)
+    monkeypatch.setattr(classifier, "MANY_GATES", 1)
+    settings = {"inference": Gibbs(draws=20, tune=20, max_draws=20)}
+    there, asked = fitted("auto", X, y, **settings), fitted("cupy", X, y, **settings)
+    np.testing.assert_array_equal(there.posterior_.directions, asked.posterior_.directions)
+    found = there.predict_proba(X)
+    np.testing.assert_allclose(found, there.set_params(engine="numba").predict_proba(X), rtol=1e-9)
 
 
 def test_learned_directions_predict_as_on_the_processor():

@@ -2,6 +2,9 @@
 
 The random numbers, the step and the mass of a chain, and whether it accepts, are those of `plackett.inference.hmc`, on
 the processor. Chains that fly together fly equally far.
+
+Over many rows they begin at modes and walk in the coordinates of `plackett.directions.centred`, with the variances of
+all chains for their mass.
 """
 
 from __future__ import annotations
@@ -11,20 +14,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.directions.centred import centred, log_spread, parts_of, uncentred
+from plackett.directions.climbs import climb_together
 from plackett.directions.prior import Prior, size
 from plackett.engines.cupy_directions import TOGETHER, CupyDirections
 from plackett.engines.device import gpu, kernel
-from plackett.inference.hmc import INVERSE_MASS, TOO_FAR, Walk, land, launch, make_flight, step_of
+from plackett.inference.hmc import (
+    ASSUMED,
+    DONE,
+    DOUBTED,
+    INVERSE_MASS,
+    TOO_FAR,
+    Walk,
+    begin,
+    land,
+    launch,
+    make_flight,
+    step_of,
+)
 from plackett.model.race import Array
 
 ARRIVED, LEAP, LOOK = 1, 2, 4  # what happens between two passes; the names are those of ``flight.cu``
 THREADS = 256
+MANY = 50_000  # rows that fix β
+PASSES, LEAST = 1500, 5.0  # of a climb: passes at the most, and the gain of some that is worth more of them
+POOR = 50.0  # ln of its mass is by so much less than that of the best: more than the guess at it can be wrong
+VARIANCE, SCALES_VARIANCE = 30.0, 0.05  # first guesses: of β and t for one row, and of all else
+LEAST_VARIANCE = 0.01  # for one row, as far as rounding tells
 
 
 class Trajectories:
     """Positions, momenta and gradients of at most four chains, on the GPU."""
 
-    def __init__(self, rows: CupyDirections, prior: Prior, n_chains: int):
+    def __init__(self, rows: CupyDirections, prior: Prior, n_chains: int, many: bool = False):
         xp, (K, M), d = gpu(), prior.shape.shape, rows.n_columns
         self.rows, self.n_chains, self.D = rows, n_chains, size(prior, d)
         self.room = rows.room(n_chains, K, M)
@@ -41,7 +63,7 @@ class Trajectories:
             xp.empty((n_chains, M, d)),
             *self.room[:3],
         )
-        self.between = kernel("flight", ("flight",))
+        self.between = kernel("flight", ("flight",), CENTRED=int(many))
 
     def _go_on(self, flags: int) -> None:
         self.between((self.n_chains,), (THREADS,), (self.state, np.int32(self.D), np.int32(flags), *self.prior))
@@ -80,6 +102,52 @@ class Trajectories:
         return state[:, :D], state[:, D : 2 * D], state[:, 2 * D : 3 * D], state[:, 4 * D + 2]
 
 
+def begin_at_modes(rows: CupyDirections, prior: Prior, positions: list[Array]) -> list[Walk]:
+    """Chains at the modes above these positions; those that are far below the best begin there too.
+
+    Scales are held on the way up: along them the density of β has no mode worth having. How far a mode is below another
+    tells their masses apart once it is more than their widths can make up for.
+    """
+    D, d, n = len(positions[0]), rows.n_columns, rows.n_rows
+    guess, found, values = np.full(D, SCALES_VARIANCE), [], []
+    _, of_beta, of_weights, *_ = parts_of(guess, prior, d)
+    of_beta[:] = of_weights[:] = VARIANCE / n
+    for c in range(0, len(positions), TOGETHER):
+        some = centred(np.array(positions[c : c + TOGETHER]), prior, d)
+        trajectories = Trajectories(rows, prior, len(some), True)
+
+        def look(position: Array, trajectories: Trajectories = trajectories) -> tuple[Array, Array]:
+            value, gradient = trajectories.look(position)
+            gradient[:, -d - 2 :] = 0.0
+            return value, gradient
+
+        reached, value = climb_together(look, some, guess, PASSES, LEAST)
+        found += list(reached)
+        values += list(value)
+    best = int(np.argmax(values))
+    walks = [begin(found[c if value > values[best] - D else best].copy()) for c, value in enumerate(values)]
+    for walk in walks:
+        walk.variance[INVERSE_MASS] = guess
+    return walks
+
+
+def renew(walks: list[Walk], values: Array, n_seen: int, n_rows: int) -> None:
+    """At the end of a window of n_seen draws: chains leave modes of next to no mass, and share their variances as mass.
+
+    The mass of a mode is about e^value Π_i (variance of coordinate i)^½, where `values` (C,) are the mean log-densities
+    of late; variances are those about the mean of each chain.
+    """
+    for_few = DOUBTED * ASSUMED  # what `plackett.inference.hmc.adapt` has added
+    squares = np.array([walk.variance[INVERSE_MASS] * (n_seen - 1 + DOUBTED) - for_few for walk in walks])
+    log_mass = values + 0.5 * np.log(np.maximum(squares / (n_seen - 1), LEAST_VARIANCE / n_rows)).sum(axis=1)
+    best = int(np.argmax(log_mass))
+    poor = log_mass < log_mass[best] - POOR
+    shared = (squares[~poor].sum(axis=0) + DOUBTED / n_rows) / ((~poor).sum() * (n_seen - 1) + DOUBTED)
+    for walk, left in zip(walks, poor, strict=True):
+        walk.position[:] = walks[best].position if left else walk.position
+        walk.variance[INVERSE_MASS] = shared
+
+
 def walk_together(
     rows: CupyDirections,
     prior: Prior,
@@ -90,12 +158,23 @@ def walk_together(
     tuning: bool,
     draws: Array,
     values: Array,
+    many: bool = False,
 ) -> None:
     """`plackett.inference.hmc.walk_on` of several chains: `draws` (chain, n, D) and `values` (chain, n) are filled."""
-    for c in range(0, len(walks), TOGETHER):
-        some = slice(c, c + TOGETHER)
-        trajectories: Any = Trajectories(rows, prior, len(walks[some]))
-        _walk(trajectories, walks[some], generators[some], ends, longest, tuning, draws[some], values[some])
+    n, at = draws.shape[1], int(walks[0].numbers[DONE])
+    windows = {int(end) - at: int(width) for end, width in zip(ends, np.diff(ends, prepend=0), strict=True)}
+    stops = sorted({n, *(end for end in windows if tuning and many and 0 < end < n)})
+    for first, last in zip([0, *stops], stops, strict=False):
+        for c in range(0, len(walks), TOGETHER):
+            some = slice(c, c + TOGETHER)
+            trajectories: Any = Trajectories(rows, prior, len(walks[some]), many)
+            here = draws[some, first:last], values[some, first:last]
+            _walk(trajectories, walks[some], generators[some], ends, longest, tuning, *here)
+        if tuning and many and last in windows:
+            renew(walks, values[:, first:last].mean(axis=1), windows[last], rows.n_rows)
+    if many:
+        values += log_spread(draws, prior, rows.n_columns)
+        draws[:] = uncentred(draws, prior, rows.n_columns)
 
 
 def _walk(

@@ -28,7 +28,7 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import DirectionPoint, probabilities
+from plackett.posterior.directions import DirectionPoint
 
 SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ of few columns, from weak to strong penalties
 FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation
@@ -123,8 +123,7 @@ def held_out_modes(
             prior = settings.prior(len(present), task.Z.shape[1], shape, m)
             for scale, (position, *_) in zip(scales, path(fold, prior, max_iter, COARSE), strict=True):
                 found[m, scale][test] = 0.0
-                mode = point(position, prior, task.Z.shape[1])
-                found[m, scale][np.ix_(test, present)] = probabilities(mode, task.Z[test])[0, 0]
+                found[m, scale][np.ix_(test, present)] = task.predicted(position[None], prior, test)
     return found
 
 

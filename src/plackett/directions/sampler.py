@@ -34,8 +34,9 @@ class DirectionRun(Run):
         self.task, self.prior = task, prior
         runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
-        chains = [Chain(runner.begin(task.start(prior, rng)), rng) for rng in generators]
-        identity = (*task.identity, *prior, longest)
+        walks = runner.begin([task.start(prior, rng) for rng in generators])
+        chains = [Chain(*each) for each in zip(walks, generators, strict=True)]
+        identity = (*task.identity, *prior, longest, *(["flying"] if task.flies else []))
         shapes = {"position": (size(prior, task.n_columns),), "value": ()}
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 

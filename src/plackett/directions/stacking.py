@@ -65,31 +65,33 @@ def held_out_averages(
     clock.start()
     given_up = threading.Event()
 
-    def predict(which: int, f: int, seed: np.random.SeedSequence) -> Array:
+    def predict(which: int, f: int, *seeds: np.random.SeedSequence) -> Array:
         task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
         runner = make_sampler(part, prior, tune, longest)
-        rng = np.random.default_rng(seed)
-        chain = Chain(runner.begin(part.start(prior, rng)), rng)
+        generators = [np.random.default_rng(seed) for seed in seeds]
+        walks = runner.begin([part.start(prior, rng) for rng in generators])
+        chains, D = [Chain(*each) for each in zip(walks, generators, strict=True)], size(prior, task.n_columns)
         for tuning, length in ((True, tune), (False, DRAWS)):
-            positions, values = np.empty((length, size(prior, task.n_columns))), np.empty(length)
+            positions, values = np.empty((len(chains), length, D)), np.empty((len(chains), length))
             for i in range(0, length, ROUND):
                 if given_up.is_set():
                     raise CancelledError
-                runner.advance(chain, tuning, positions[i : i + ROUND], values[i : i + ROUND])
-        return task.predicted(positions, prior, fold == f)
+                runner.advance_all(chains, tuning, positions[:, i : i + ROUND], values[:, i : i + ROUND])
+        return task.predicted(positions.reshape(-1, D), prior, fold == f)
 
-    places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * CHAINS
-    seeds = np.random.SeedSequence(0).spawn(len(places))  # what is decided is a function of the data alone
+    together = CHAINS if tasks[0].flies else 1  # chains of a job
+    places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * (CHAINS // together)
+    seeds = np.random.SeedSequence(0).spawn(len(places) * together)  # what is decided is a function of the data alone
     found = [np.zeros((len(fold), task.n_predicted)) for task in tasks]
-    pool = ThreadPoolExecutor(min(len(places), cores()))
+    pool = ThreadPoolExecutor(1 if tasks[0].flies else min(len(places), cores()))
     try:
         with progress_bar(tasks[0].progress, "held-out rows", len(places)) as report:
-            jobs = [pool.submit(predict, *place, seed) for place, seed in zip(places, seeds, strict=True)]
+            jobs = [pool.submit(predict, *place, *seeds[i :: len(places)]) for i, place in enumerate(places)]
             for done, ((which, f), job) in enumerate(zip(places, jobs, strict=True)):
                 wait([job], clock.left)
                 if not job.done():
                     clock.check("while rows were held out", done / len(jobs) / 4)  # a quarter of the work, or so
-                found[which][fold == f] += job.result() / CHAINS
+                found[which][fold == f] += job.result() / (CHAINS // together)
                 report(done + 1)
     finally:
         given_up.set()

@@ -24,6 +24,7 @@ from plackett.model.race import Array
 from plackett.posterior.diagnostics import probed
 from plackett.posterior.directions import DirectionDraws, probabilities
 
+ENOUGH = 50_000  # rows that show where to start
 WIDE = 2500  # covariates beyond which, if rows are fewer, principal axes take their place
 
 
@@ -160,7 +161,9 @@ class Task:
         return replace(self, Z=self.Z[some], codes=self.codes[some], weight=self.weight[some])
 
     def start(self, prior: Prior, rng: np.random.Generator) -> Array:
-        """Sub-classes of each class."""
+        """Sub-classes of each class; on a GPU those of some rows, since it takes a processor longer than a climb."""
+        if self.flies and len(self.Z) > ENOUGH:
+            return start(self.part(np.linspace(0, len(self.Z) - 1, ENOUGH).astype(np.intp)), prior, rng)
         return start(self, prior, rng)
 
     def unpacked(self, positions: Array, prior: Prior) -> DirectionDraws:
@@ -223,8 +226,9 @@ def distinct(table: Array) -> tuple[Array, npt.NDArray[np.intp]]:
 def with_scores(task: Task) -> Task:
     """The same rows with covariates as normal scores."""
     knots = knots_of(task.rows, task.weight)
-    mean, scale = mean_and_scale(normal_scores(task.rows, knots), task.weight)
-    return replace(task, Z=standardise(task.rows, mean, scale, None, knots), mean=mean, scale=scale, knots=knots)
+    scores = normal_scores(task.rows, knots)
+    mean, scale = mean_and_scale(scores, task.weight)
+    return replace(task, Z=standardise(scores, mean, scale), mean=mean, scale=scale, knots=knots)
 
 
 def principal_axes(Z: Array) -> Array:

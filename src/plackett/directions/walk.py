@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
+from plackett.directions import flights
 from plackett.directions.density import density_of, log_density
 from plackett.directions.prior import Prior, size
 from plackett.inference import hmc
@@ -65,11 +66,11 @@ class HamiltonianSampler:
         self.walk_on = task.compiled_walk(self.rows, prior)
         self.workers = 1 if self.walk_on is None else cores()
 
-    def begin(self, position: Array) -> hmc.Walk:
-        """A chain at a position, or uphill of it where observations are many: the posterior is a narrow place then."""
+    def begin(self, positions: list[Array]) -> list[hmc.Walk]:
+        """Chains at positions, or uphill of them where observations are many: the posterior is a narrow place then."""
         if self.n_seen < MANY:
-            return hmc.begin(position)
-        return hmc.begin(self._uphill(position), NARROW / self.n_seen)
+            return [hmc.begin(position) for position in positions]
+        return [hmc.begin(self._uphill(position), NARROW / self.n_seen) for position in positions]
 
     def _uphill(self, position: Array) -> Array:
         density, gradient = density_of(self.rows, self.prior, self.n_columns), np.empty_like(position)
@@ -89,6 +90,11 @@ class HamiltonianSampler:
         else:
             self.walk_on(*how)
 
+    def advance_all(self, chains: list[Chain], tuning: bool, position: Array, value: Array) -> None:
+        """Fill `position` (chain, n, D), and `value` (chain, n)."""
+        for c, chain in enumerate(chains):
+            self.advance(chain, tuning, position[c], value[c])
+
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
         """Chains share their mass: what one has learned of a coordinate holds for the others.
 
@@ -106,16 +112,26 @@ class FlyingTogether(HamiltonianSampler):
 
     rows: Any
 
+    def begin(self, positions: list[Array]) -> list[hmc.Walk]:
+        """At modes, where rows are many."""
+        if self._many:
+            return flights.begin_at_modes(self.rows, self.prior, positions)
+        return super().begin(positions)
+
     def advance_together(self, chains: list[Chain], tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (chain, n, D), and `value` (chain, n) with log-densities."""
-        from plackett.directions.flights import walk_together
+        how = [chain.state for chain in chains], [chain.rng for chain in chains], self.ends, self.longest, tuning
+        flights.walk_together(self.rows, self.prior, *how, position, value, self._many)
 
-        states, generators = [chain.state for chain in chains], [chain.rng for chain in chains]
-        walk_together(self.rows, self.prior, states, generators, self.ends, self.longest, tuning, position, value)
+    advance_all = advance_together
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Those of one chain."""
         self.advance_together([chain], tuning, position[None], value[None])
+
+    @property
+    def _many(self) -> bool:
+        return bool(self.rows.n_rows >= flights.MANY)
 
 
 def make_sampler(task: DirectionTask, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:

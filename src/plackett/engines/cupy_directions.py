@@ -132,6 +132,7 @@ class CupyDirections:
     def __init__(self, X: Any, weight: Any, counts: npt.NDArray[np.intp], n_columns: int):
         xp = gpu()
         self.X, self.weight, self.counts, self.n_columns = X, weight, counts, n_columns
+        self.n_rows = int(counts.sum())
         blocks = blocks_of(counts, BLOCK)
         self.n_blocks, self.blocks = len(blocks.label), Blocks(*map(xp.asarray, blocks))
         self.rarest = RAREST if X.itemsize == 8 else RAREST_FLOAT

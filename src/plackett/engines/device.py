@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 OLDEST = 80  # compute capability, times ten, from which tiles can be copied to the chip while others are at work
@@ -32,6 +33,23 @@ def gpu() -> Any:
         raise RuntimeError(f"engine='cupy' needs an NVIDIA GPU, and CuPy sees none. {OTHERWISE}")
     check_capability(cupy.cuda.Device().compute_capability)
     return cupy
+
+
+@cache
+def present() -> bool:
+    """Whether CuPy is installed and sees a GPU that can run the kernels."""
+    if find_spec("cupy") is None:
+        return False
+    try:
+        gpu()
+    except (ImportError, RuntimeError):
+        return False
+    return True
+
+
+def takes_gpu(engine: str, gains: bool, needed: int) -> bool:
+    """Whether "auto" goes to the GPU: where that `gains`, there is one, and so many bytes are no more than its half."""
+    return engine == "auto" and gains and present() and 2 * needed <= free_bytes()
 
 
 def check_capability(capability: str) -> None:

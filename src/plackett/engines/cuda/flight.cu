@@ -2,6 +2,8 @@
 // gradient from the sums of a pass, as plackett/directions/density.py has them (add_prior), half a push; and half a
 // push, a step and the position in the terms of the model (unpack), for the next pass.
 //
+// CENTRED has β where q otherwise has v (plackett/directions/centred.py).
+//
 // A chain's state is q, p, gradient and inverse mass (D each), then the step, the log-density below which the trajectory
 // is given up, the log-density, and whether the chain is still under way.
 
@@ -52,11 +54,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) flight(
     for (int i = tid; i < M * d; i += THREADS) {
       double slope = 0.0;
       for (int k = 0; k < K; ++k) slope += sums[(long long)k * columns + c * MP * d + i];
+#if CENTRED  // ln p(β) = −v²/2 − ln τ with τ = s_f σ_1 and v = (β − s_f σ_0 u)/τ; below, v/τ is the slope of u's mean
+      const double spread = exp(q[S + i % d]) * sigma[1];
+      const double v = (q[V + i] - exp(q[S + i % d]) * sigma[0] * q[owner[i / d] * d + i % d]) / spread;
+      gradient[V + i] = slope - v / spread;
+      slopes[i] = slope = v / spread;
+      to_single += (v * v - 1.0) / sigma[1];
+      value -= 0.5 * v * v + log(spread);
+#else
       slopes[i] = slope;
       slope *= exp(q[S + i % d]);
       gradient[V + i] = slope * sigma[1] - q[V + i];
       to_single += slope * q[V + i];
       value -= 0.5 * q[V + i] * q[V + i];
+#endif
     }
     __syncthreads();
     for (int i = tid; i < K * d; i += THREADS) {
@@ -70,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flight(
     }
     for (int f = tid; f < d; f += THREADS) {
       double slope = 0.0, z = q[S + f] / covariate_spread;
-      for (int j = 0; j < M; ++j) slope += slopes[j * d + f] * beta[j * d + f];
+      for (int j = 0; j < M; ++j) slope += slopes[j * d + f] * beta[j * d + f] - CENTRED;
       gradient[S + f] = slope - z / covariate_spread;
       value -= 0.5 * z * z;
     }
@@ -111,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flight(
   __syncthreads();
   const double shared = exp(q[SIGMA]), single = exp(q[SIGMA + 1]);
   for (int i = tid; i < M * d; i += THREADS)
-    beta[i] = exp(q[S + i % d]) * (shared * q[owner[i / d] * d + i % d] + single * q[V + i]);
+    beta[i] = CENTRED ? q[V + i] : exp(q[S + i % d]) * (shared * q[owner[i / d] * d + i % d] + single * q[V + i]);
   for (int j = tid; j < M; j += THREADS) {
     double peak = -1e300, whole = 0.0;
     for (int k = 0; k < K; ++k) peak = fmax(peak, log_weight_of(q[T + k * M + j], shape[k * M + j]));

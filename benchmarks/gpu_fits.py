@@ -1,0 +1,164 @@
+"""A default fit of a million rows on a GPU beside a logit, boosted trees and NUTS on the same model; make bench-gpu."""
+
+import importlib.util
+import time
+import warnings
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from plackett import EM, Gibbs, PlackettLuceClassifier
+from plackett.directions import LearnedDirections
+from plackett.posterior.diagnostics import diagnose, probed
+
+
+def data(n, d=20, n_classes=4, seed=0):
+    """Labels with a product and squares in their log-odds, besides what is linear."""
+    slopes = np.random.default_rng(123).normal(size=(d, n_classes)) * 1.5 / np.sqrt(d)
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    curved = 0.4 * X[:, :1] ** 2 * np.arange(n_classes)
+    scores = X @ slopes + curved + (X[:, 1] * X[:, 2])[:, None] * (1.0 - np.arange(n_classes) % 3)
+    return X, np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+
+
+def log_loss(probability, labels):
+    return float(-np.log(probability[np.arange(len(labels)), labels]).mean())
+
+
+def line(name, seconds, loss, said=""):
+    print(f"  {name}: {seconds:.1f} s, log-loss {loss:.4f} {said}", flush=True)
+
+
+def ours(X, y, new, labels, engine="cupy", **settings):
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PlackettLuceClassifier(engine=engine, random_state=0, **settings).fit(X, y)
+    taken = time.perf_counter() - started
+    started = time.perf_counter()
+    probability = model.predict_proba(new)
+    told = f"({len(new):,} predictions {time.perf_counter() - started:.2f} s)"
+    said = " ".join(str(getattr(model, "diagnostics_", "one estimate")).split())
+    line(f"plackett {engine} {settings or 'default'}, {len(X):,} rows", taken, log_loss(probability, labels),
+         f"{told} {said}")  # fmt: skip
+    return probability
+
+
+def nuts(X, y, new, labels, warmup=150, draws=150, depth=6):
+    """NumPyro on the same prior and coordinates: four chains side by side, in floats; a tree of at most 2^depth - 1."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    from numpyro.infer import MCMC, NUTS
+
+    K, d = int(y.max()) + 1, X.shape[1]
+    prior = LearnedDirections().prior(K, d, 0.02)
+    Z, codes, shape = jnp.asarray(X, jnp.float32), jnp.asarray(y), jnp.asarray(prior.shape, jnp.float32)
+    owner, steep, M = jnp.asarray(prior.owner), 1 / shape - 1, len(prior.owner)
+
+    def model():
+        u = numpyro.sample("u", numpyro.distributions.Normal(0, 1).expand([K, d]).to_event(2))
+        v = numpyro.sample("v", numpyro.distributions.Normal(0, 1).expand([M, d]).to_event(2))
+        spread = numpyro.distributions.Normal(0, prior.covariate_spread).expand([d]).to_event(1)
+        log_s = numpyro.sample("log_s", spread)
+        scales = numpyro.distributions.Normal(jnp.asarray(prior.scale_centre), jnp.asarray(prior.scale_spread))
+        sigma = jnp.exp(numpyro.sample("log_sigma", scales.to_event(1)))
+        flat = numpyro.distributions.ImproperUniform(numpyro.distributions.constraints.real_matrix, (), (K, M))
+        t = numpyro.sample("t", flat)
+        log_weights = t - steep * jax.nn.softplus(-t)
+        numpyro.factor("weights", (shape * log_weights - jnp.exp(log_weights)).sum())
+        numpyro.factor("coordinates", jnp.log1p(steep * jax.nn.sigmoid(-t)).sum())
+        beta = numpyro.deterministic("beta", jnp.exp(log_s) * (sigma[0] * u[owner] + sigma[1] * v))
+        numpyro.deterministic("log_weights", log_weights)
+        numpyro.factor("rows", jnp.take_along_axis(log_probability(Z, beta, log_weights), codes[:, None], 1).sum())
+
+    def log_probability(rows, beta, log_weights):
+        scores = rows @ beta.T
+        scores = jnp.exp(scores - scores.max(axis=1, keepdims=True))
+        rates = jnp.log(scores @ jnp.exp(jnp.maximum(log_weights, -60.0)).T + 1e-30)
+        return rates - jax.nn.logsumexp(rates, axis=1, keepdims=True)
+
+    kernel = NUTS(model, max_tree_depth=depth, init_strategy=numpyro.infer.init_to_uniform(radius=0.3))
+    mcmc = MCMC(kernel, num_warmup=warmup, num_samples=draws, num_chains=4, chain_method="vectorized",
+                progress_bar=False)  # fmt: skip
+    started = time.perf_counter()
+    mcmc.run(jax.random.PRNGKey(0), extra_fields=("num_steps",))
+    found = mcmc.get_samples(group_by_chain=True)
+    jax.block_until_ready(found)
+    taken = time.perf_counter() - started
+    predict = jax.jit(lambda rows, beta, log_weights: jnp.exp(log_probability(rows, beta, log_weights)))
+    some = np.asarray(X[probed(len(X))], np.float32)
+    probes = np.array([[predict(some, b, w) for b, w in zip(bs, ws, strict=True)]
+                       for bs, ws in zip(found["beta"], found["log_weights"], strict=True)])  # fmt: skip
+    average = np.mean([predict(np.asarray(new, np.float32), b, w)
+                       for bs, ws in zip(found["beta"], found["log_weights"], strict=True)
+                       for b, w in zip(bs[::10], ws[::10], strict=True)], axis=0)  # fmt: skip
+    steps = int(mcmc.get_extra_fields()["num_steps"].sum())
+    said = " ".join(str(diagnose(probability=probes.astype(float))).split())
+    line(f"NumPyro NUTS, {warmup} + {draws} draws of 4 chains, trees of {2**depth - 1} (with compiling)", taken,
+         log_loss(average.astype(float), labels), f"{steps:,} steps after warm-up; {said}")  # fmt: skip
+
+
+def agreement(n=5_000):
+    """On a subsample: what two seeds on the processor differ by, and the GPU from the first."""
+    X, y = data(n)
+    new, _ = data(20_000, seed=1)
+    models = []
+    for engine, seed in (("numba", 0), ("numba", 1), ("cupy", 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models.append(PlackettLuceClassifier(Gibbs(tune=300, draws=600), engine=engine, random_state=seed))
+            models[-1].fit(X, y)
+        told = models[-1].posterior_
+        said = " ".join(str(models[-1].diagnostics_).split())
+        print(f"  {n:,} rows, {engine}: mode {told.mode_weight:.3f}, power {told.power:.3f}; {said}", flush=True)
+    found = [model.predict_proba(new) for model in models]
+    seeds, engines = (np.sqrt(((found[0] - other) ** 2).mean()) for other in found[1:])
+    print(f"  {n:,} rows: probabilities of two seeds on the processor differ by {seeds:.4f} (rms), those of the GPU "
+          f"from the first by {engines:.4f}", flush=True)  # fmt: skip
+
+
+def thresholds():
+    """From where on the GPU gains: the same short run on both."""
+    for n in (5_000, 20_000, 50_000):
+        X, y = data(n)
+        for engine in ("numba", "cupy"):
+            settings = {"inference": Gibbs(tune=30, draws=30)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                started = time.perf_counter()
+                PlackettLuceClassifier(engine=engine, random_state=0, **settings).fit(X, y)
+            print(f"  {n:,} rows, 30 + 30 draws, {engine}: {time.perf_counter() - started:.2f} s", flush=True)
+    for n in (10_000, 100_000, 1_000_000):
+        X, y = data(n)
+        for engine in ("numba", "cupy"):
+            started = time.perf_counter()
+            model = PlackettLuceClassifier(EM(), features="exp", shape=0.5, engine=engine).fit(X, y)
+            taken = time.perf_counter() - started
+            print(f"  {n:,} rows, p = {model.weights_.shape[1]}, EM, {engine}: {taken:.2f} s", flush=True)
+
+
+def main(rows=1_000_000):
+    warm, codes = data(60_000, seed=2)
+    new, labels = data(100_000, seed=1)
+    ours(warm, codes, new, labels)  # kernels are compiled
+    X, y = data(rows)
+    ours(X, y, new, labels)
+    started = time.perf_counter()
+    logit = LogisticRegression().fit(X, y)
+    line("scikit-learn LogisticRegression", time.perf_counter() - started, log_loss(logit.predict_proba(new), labels))
+    if importlib.util.find_spec("xgboost"):
+        from xgboost import XGBClassifier
+
+        started = time.perf_counter()
+        trees = XGBClassifier(device="cuda").fit(X, y)
+        line("XGBoost on the GPU", time.perf_counter() - started, log_loss(trees.predict_proba(new), labels))
+    if importlib.util.find_spec("numpyro"):
+        nuts(X, y, new, labels)
+
+
+if __name__ == "__main__":
+    main()
+    agreement()
+    thresholds()
