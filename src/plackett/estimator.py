@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_consistent_length, check_is_fitted, column_or_1d
 
+from plackett.cluster.partitions import is_dask
+from plackett.cluster.predicting import lazily
 from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
 from plackett.output.summary import as_html, describe
@@ -216,9 +218,11 @@ class Model(BaseEstimator):
 class Classifier(ClassifierMixin, Model):
     """A model of one label a row."""
 
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K), averaged over the posterior."""
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities (n, K), averaged over the posterior; of a Dask collection, a Dask array."""
         check_is_fitted(self)
+        if is_dask(X):
+            return lazily(self, "predict_proba", X)
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
@@ -238,8 +242,11 @@ class Classifier(ClassifierMixin, Model):
         check_is_fitted(self)
         return self.posterior_.interval(self._rows(X), check_prob(prob))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """The most probable class of each row."""
+        if is_dask(X):
+            check_is_fitted(self)
+            return lazily(self, "predict", X)
         probability = self.predict_proba(X)
         labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return labels

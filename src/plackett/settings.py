@@ -46,6 +46,7 @@ def check_all_read_of_rankings(
     model: Any, features: Any, inference: Any, shape: float | None, without: bool, grouped: bool
 ) -> None:
     """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
+    check_no_cluster(model, "rankings")
     learned = isinstance(features, LearnedDirections) and not without
     if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
         raise ValueError(
@@ -68,6 +69,7 @@ def check_all_read_of_rankings(
 
 def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
     """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
+    check_no_cluster(model, "choices")
     learned = isinstance(features, LearnedDirections)
     if grouped and model.weights != "person" and not learned:
         raise ValueError(
@@ -157,6 +159,28 @@ def check_all_read_of_sparse(inference: Any) -> None:
                 "Gibbs(moves='none'), or a map with dense output, such as OneHotEncoder(sparse_output=False)."
             )
         refuse(inference, ("move_budget",), "there are no moves with sparse features.")
+
+
+def check_all_read_of_cluster(model: Any, features: Any, inference: Any) -> None:
+    """Refuse what would not be read, or cannot be had, where the rows lie on the workers of a cluster."""
+    if isinstance(features, LearnedDirections):
+        raise ValueError(
+            "engine='dask' has no learned directions. Use features='exp' for the paper's model, or engine='auto' where "
+            "the rows fit into memory."
+        )
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                "Gibbs(moves='exchange') cannot be had with engine='dask': the moves go through whole columns. Use "
+                "Gibbs(moves='none'), or engine='auto' where the rows fit into memory."
+            )
+        refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
+
+
+def check_no_cluster(model: Any, what: str) -> None:
+    """Refuse the engine of classes for what it does not have."""
+    if model.engine == "dask":
+        raise ValueError(f"engine='dask' is for classes, and has no {what}. Use engine='auto'.")
 
 
 def _with_tail(prior: GIG, inference: Any) -> None:
