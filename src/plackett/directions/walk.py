@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plackett.directions.task import DirectionTask
 
 MANY = 5000  # observations from which on chains begin uphill, and find their steps with the mass of all
-CLIMB = 200  # iterations of L-BFGS
+CLIMB, GAIN = 1000, 0.1  # iterations of L-BFGS, and the gain in log-density that is worth another
 NARROW = 200.0  # the variance that is believed of a coordinate, times the observations, where they are many
 
 
@@ -67,20 +67,27 @@ class HamiltonianSampler:
         self.workers = 1 if self.walk_on is None else cores()
 
     def begin(self, positions: list[Array]) -> list[hmc.Walk]:
-        """Chains at positions, or uphill of them where observations are many: the posterior is a narrow place then."""
+        """Chains at positions, or uphill of them where observations are many: the posterior is a narrow place then.
+
+        A place that is far below another, by more than their widths can make up for, is left for that one.
+        """
         if self.n_seen < MANY:
             return [hmc.begin(position) for position in positions]
-        return [hmc.begin(self._uphill(position), NARROW / self.n_seen) for position in positions]
+        places, values = zip(*map(self._uphill, positions), strict=True)
+        best = int(np.argmax(values))
+        chosen = [c if value > values[best] - len(places[c]) else best for c, value in enumerate(values)]
+        return [hmc.begin(places[c].copy(), NARROW / self.n_seen) for c in chosen]
 
-    def _uphill(self, position: Array) -> Array:
+    def _uphill(self, position: Array) -> tuple[Array, float]:
+        """A place near the mode above a position, and the log-density there."""
         density, gradient = density_of(self.rows, self.prior, self.n_columns), np.empty_like(position)
 
         def objective(q: Array) -> tuple[float, Array]:
             return -density(q, gradient) / self.n_seen, -gradient / self.n_seen
 
-        found = minimize(objective, position, jac=True, method="L-BFGS-B", options={"maxiter": CLIMB, "maxcor": 20})
-        reached: Array = found.x
-        return reached
+        limits = {"maxiter": CLIMB, "maxfun": CLIMB, "maxcor": 20, "ftol": GAIN / self.n_seen}
+        found = minimize(objective, position, jac=True, method="L-BFGS-B", options=limits)
+        return found.x, -found.fun * self.n_seen
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
