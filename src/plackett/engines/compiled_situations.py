@@ -10,12 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import dot
 from plackett.engines.base import Features
 from plackett.engines.draws import begin, share_out
+from plackett.engines.exponential_rankings import RankedRows, ranks_items
+from plackett.engines.exponential_rankings import gradient as gradient_of_rankings
+from plackett.engines.exponential_rankings import pack as pack_rankings
 from plackett.engines.exponential_situations import Covariates, gradient, pack
 from plackett.engines.situations import KEY_OF_WINS, TINY, NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
@@ -145,13 +149,26 @@ class CompiledSituations(NumpySituations):
     @cached_property
     def covariates(self) -> Covariates | None:
         """The features as covariates x of exp(x·β); None where a compiled pass does not know the response."""
-        return pack(self.features.astype(np.float64), *self.situations, self.n_classes, self.response)
+        return pack(self.features.astype(np.float64), *self.situations, self.response)
+
+    def ranked(self, dtype: npt.DTypeLike) -> RankedRows | None:
+        """The same where everyone who ranks or chooses items has a row of their own; None elsewhere."""
+        outcomes, group, row = self.situations
+        if not ranks_items(outcomes, group, row, self.n_classes, self.response):
+            return None
+        return pack_rankings(self.features, outcomes, group, self.n_classes, self.response, dtype)
+
+    @cached_property
+    def _ranked(self) -> RankedRows | None:
+        return self.ranked(np.float64)
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
 
         With a response from outside this package it is that of the reference.
         """
+        if self._ranked is not None:
+            return gradient_of_rankings(self._ranked, beta, log_weights)
         if self.covariates is None:
             return super().gradient(beta, log_weights)
         return gradient(self.covariates, beta, log_weights)
