@@ -42,6 +42,9 @@ FARTHEST = 3.0  # ln of the worth of a group, from their average
 STEPS = 20  # of the worths
 OWNED = 2  # components of a group, where groups own them
 COMMON = 6  # components of the one owner, where groups own none
+FLOATS = (
+    1000  # situations from which on chains walk in floats; these cut votes off below e^−50, where few rows may lead
+)
 
 
 @dataclass(frozen=True)
@@ -133,13 +136,15 @@ class SituationTask:
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
         """Chains side by side, unless situations are many, the engine has other plans or the response is foreign."""
-        packed = getattr(rows, "covariates", None)
-        if packed is None:
+        if getattr(rows, "covariates", None) is None:
             return None
         from plackett.directions.situation_density import make_density, walk_on  # kernels, compiled where they are used
-        from plackett.engines.exponential_situations import is_large
+        from plackett.engines import exponential_rankings, exponential_situations
 
-        if is_large(packed, len(prior.owner)):
+        packed = rows.ranked(np.float32 if self.n_situations >= FLOATS else np.float64)
+        large = exponential_situations.is_large if packed is None else exponential_rankings.is_large
+        packed = rows.covariates if packed is None else packed
+        if large(packed, len(prior.owner)):
             return None
         return lambda *how: walk_on(make_density(packed, prior, self.n_columns), *how)
 
