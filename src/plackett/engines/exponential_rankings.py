@@ -139,7 +139,7 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
     )  # fmt: skip
     arrays: list[Any] = [np.zeros(shape, dtype) for shape in shapes]
     found = np.empty((n_components, n_columns)), np.empty((n_groups, n_components))
-    return Scratch(*arrays, *found)
+    return Scratch(*[*arrays, *found])
 
 
 @inner
