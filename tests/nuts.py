@@ -31,6 +31,38 @@ def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, tail=0.0, draws=1500,
                     gradient[k, j] -= W[i, j] * lam[k, j] / all_
         return value, gradient.ravel()
 
+    theta = sampled(density, size, draws, tune, chains, seed).reshape(chains, draws, n_classes, p)
+    return theta - np.logaddexp.reduce(theta.reshape(chains, draws, -1), axis=2)[:, :, None, None]
+
+
+def nuts_choice_weights(W, start, chosen, shape, rate=1.0, draws=1500, tune=1000, chains=4, seed=1):
+    """Draws of ln λ̄ (chain, draw, p) of choices with rates W_e·λ, under Gam(shape, rate).
+
+    W is (entries, p); the entries of situation t are those from start[t] to start[t + 1], and `chosen` is one of them.
+    """
+    p, first, total = W.shape[1], W[chosen], np.add.reduceat(W, start[:-1])
+
+    @numba.njit
+    def density(theta):
+        lam = np.exp(theta)
+        gradient = shape - rate * lam
+        value = shape * theta.sum() - rate * lam.sum()
+        for t in range(len(chosen)):
+            own, all_ = 0.0, 0.0
+            for j in range(p):
+                own += first[t, j] * lam[j]
+                all_ += total[t, j] * lam[j]
+            value += np.log(own) - np.log(all_)
+            for j in range(p):
+                gradient[j] += (first[t, j] / own - total[t, j] / all_) * lam[j]
+        return value, gradient
+
+    theta = sampled(density, p, draws, tune, chains, seed)
+    return theta - np.logaddexp.reduce(theta, axis=2)[:, :, None]
+
+
+def sampled(density, size, draws, tune, chains, seed):
+    """Draws (chain, draw, size) by nutpie; the density gives its logarithm and the gradient."""
     model = from_pyfunc(
         ndim=size,
         make_logp_fn=lambda: lambda theta, **_: density(np.ascontiguousarray(theta)),
@@ -49,5 +81,4 @@ def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, tail=0.0, draws=1500,
         progress_bar=False,
         target_accept=0.9,
     )
-    theta = np.asarray(trace.posterior["theta"].values).reshape(chains, draws, n_classes, p)
-    return theta - np.logaddexp.reduce(theta.reshape(chains, draws, -1), axis=2)[:, :, None, None]
+    return np.asarray(trace.posterior["theta"].values).reshape(chains, draws, size)

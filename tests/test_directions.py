@@ -265,6 +265,31 @@ def test_with_many_rows_steps_are_found_with_the_mass_of_all_chains(iris, quiet,
     assert (seen[0] == seen[1]).all() == alike
 
 
+def test_with_many_rows_chains_begin_uphill_and_take_the_posterior_for_narrow(iris, monkeypatch):
+    X, y = iris
+    task = make_task(X, y, None, np.random.SeedSequence(0))
+    prior = LearnedDirections().prior(3, 4, 0.02)
+    begun, density = task.start(prior, np.random.default_rng(0)), density_of(task.prepared(np.float64), prior, 4)
+    (few,) = HamiltonianSampler(task, prior, 10, 5).begin([begun])
+    monkeypatch.setattr(compiled, "MANY", len(y))
+    (many,) = HamiltonianSampler(task, prior, 10, 5).begin([begun])
+    assert (few.position == begun).all() and (few.variance[hmc.INVERSE_MASS] == hmc.ASSUMED).all()
+    assert (many.variance[hmc.INVERSE_MASS] == compiled.NARROW / len(y)).all()
+
+    def downhill(q):
+        gradient = np.empty_like(q)
+        return -density(q, gradient), -gradient
+
+    before, after = -downhill(begun)[0], -downhill(many.position)[0]
+    top = -minimize(downhill, many.position, jac=True, options={"maxiter": 2000}).fun
+    assert before + 50 < after and top - after < 5
+
+    monkeypatch.setattr(compiled, "CLIMB", 1)  # nowhere near: all chains begin at the best of their places
+    far = begun + np.random.default_rng(1).normal(size=len(begun)) * 5
+    first, second = HamiltonianSampler(task, prior, 10, 5).begin([far, many.position])
+    assert (first.position == second.position).all() and first.position is not second.position
+
+
 def test_nothing_depends_on_threads_or_on_the_order_of_rows(iris, quiet, monkeypatch):
     X, y = iris
     order = np.random.default_rng(0).permutation(len(y))

@@ -1,13 +1,14 @@
 """moves="exchange" against independent samplers of the same posterior, and simulation-based calibration."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
 from benchmarks.data import load
 from scipy.stats import binom
 
-from nuts import nuts_log_weights
-from plackett import Gibbs, PlackettLuceClassifier
+from nuts import nuts_choice_weights, nuts_log_weights
+from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier
 from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
@@ -16,7 +17,7 @@ from plackett.inference.store import empty
 from plackett.inference.sweeps import Target
 from plackett.posterior.weights import normalised
 from plackett.priors import Gamma, LogUniform, tabulate
-from plackett.simulate import prior_weights, race
+from plackett.simulate import choices, prior_weights, race
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 slow = pytest.mark.slow
@@ -43,6 +44,23 @@ def test_means_agree_with_nuts(quiet, data, shape):
     draws = fit.posterior_.log_weights
     assert worst_difference(draws, nuts) < 4
     assert worst_difference(np.exp(draws), np.exp(nuts)) < 4
+
+
+def test_weights_of_choices_agree_with_nuts(quiet):
+    """Fixed features and a shape that is given; one alternative is not always there."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"{x}_{a}": rng.integers(1, 5, 60) / 1.0 for a in "abc" for x in ("cost", "time")})
+    frame = frame.assign(there_a=1, there_b=1, there_c=1 * (rng.random(60) < 0.7))
+    X = ChoiceSets.from_wide(frame, alternatives=list("abc"), attributes=["cost", "time"], available="there")
+    y = choices(X, -0.5 * X.values[:, 0] - 1.0 * X.values[:, 1], rng=1)
+    model = PlackettLuceChooser(Gibbs(draws=4000, tune=500), shape=0.7, features="exp", random_state=0).fit(X, y)
+    log_W = model._rows(X).features
+    W = np.exp(log_W - np.repeat(np.maximum.reduceat(log_W.max(axis=1), X.start[:-1]), np.diff(X.start))[:, None])
+    chosen = np.flatnonzero(X.alternatives[X.alternative] == np.repeat(y, np.diff(X.start)))
+    nuts = nuts_choice_weights(W, X.start, chosen, 0.7)
+    ours = model.posterior_.of_weights.log_weights[:, :, 0]
+    assert worst_difference(np.maximum(ours, -30), np.maximum(nuts, -30)) < 4
+    assert worst_difference(np.exp(ours), np.exp(nuts)) < 4
 
 
 @pytest.mark.parametrize(("data", "plain"), [("lenses", 10_000), pytest.param("iris", 150_000, marks=slow)])

@@ -43,6 +43,27 @@ def test_maximum_likelihood_of_dublin_north_is_that_of_r(folder):
     assert m.log_likelihood(None, R) @ R.counts == pytest.approx(-231755.88, abs=0.01)
 
 
+PAIRS = {"ab": 7, "ba": 3, "ac": 5, "ca": 4, "bc": 6, "cb": 2, "cd": 8, "dc": 1, "da": 2, "ad": 6}
+PAIRS |= {"be": 4, "eb": 5, "ed": 3, "de": 3}  # winner and loser, and how often
+FIRST = {"abc": 6, "bac": 4, "cab": 3, "cabde": 5, "dce": 2, "eabcd": 3, "ade": 4, "bcde": 5, "dab": 1}  # the first of
+
+
+@pytest.mark.parametrize(
+    ("seen", "log_worths"),
+    [
+        (PAIRS, [0.59593618, 0.15955927, 0.14756645, -0.81696273, -0.08609917]),
+        (FIRST, [0.48454722, 0.40295128, 0.19474869, -0.56743594, -0.51481125]),
+    ],
+    ids=["pairs", "first of several"],
+)
+def test_maximum_likelihood_is_that_of_choix(seen, log_worths):
+    """choix 0.4.1: mm_pairwise and mm_top1 (alpha=0, tol=1e-13); opt_pairwise and opt_top1 have six digits the same."""
+    orders = [[first, set(others)] for first, *others in seen]
+    R = Rankings.from_orders(orders, unranked="absent", counts=list(seen.values()))
+    found = PlackettLuceRanker("em", shape=1.0).fit(None, R).worth()["log_worth"]
+    np.testing.assert_allclose(found.loc[list("abcde")], log_worths, atol=1e-6)
+
+
 @pytest.mark.data
 def test_nascar_is_as_r_has_it(folder):
     table = pd.read_csv(folder / "nascar2002.csv")

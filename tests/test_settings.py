@@ -5,25 +5,34 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, regularization_path
+from plackett import (
+    EM,
+    Gibbs,
+    PlackettLuceChooser,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    SparseLogitClassifier,
+    Variational,
+    regularization_path,
+)
 from plackett.directions import LearnedDirections
 from plackett.engines import numba as compiled
 from plackett.features import ExpFeatures
 from plackett.priors import GIG, Gamma
+from situation_settings import CASES as SITUATION_CASES
+from situation_settings import CHANGES, CHOICES, CHOSEN, GIVES_UP, KINDS, PLAIN, SETS, SHORT, TARGET, R
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3)) * [1, 2, 3] + [0, 5, 0]
 y = ((X[:, 0] + (X[:, 1] - 5) ** 2 / 4 + rng.normal(size=60)) > 1).astype(int)
 
-SHORT = {"draws": 20, "tune": 20, "chains": 2}
-TARGET = {"target_ess": 1e9, "max_draws": 40}
 LEARNED, EXP = {"features": "learned", "random_state": 0}, {"features": "exp", "random_state": 0}
 TAILED = EXP | {"prior": GIG(0.5, 0.1)}
 TWO = {"features": LearnedDirections(components=2), "random_state": 0}
 
 # Where it is tried, the part it belongs to, the setting, another value, and what comes of it: a change, or these words.
-CHANGES, GIVES_UP = None, "where a run gives up that goes on by itself, and"
 CASES = [
     # the classifier
     (EXP, Gibbs(**SHORT), "model", "shape", 0.5, CHANGES),
@@ -190,25 +199,34 @@ CASES = [
             ({"penalize_intercept": True}, "intercept_scale", 1.0, "penalize_intercept=False"),
         ]
     ],
+    *SITUATION_CASES,
 ]
+
+
+def kind(where):
+    """The model that is meant, what it is fitted to, and what it then predicts."""
+    return KINDS.get(where.get("of"), (PlackettLuceClassifier, {"X": X, "y": y}, {"X": X}))
 
 
 def built(where, inference, part, **change):
     """A model with one setting changed in one of its parts."""
     if part == "logit":
         return SparseLogitClassifier(**SHORT | {"random_state": 0} | where | change)
-    model = PlackettLuceClassifier(inference, **where)
+    model = kind(where)[0](inference, **{name: value for name, value in where.items() if name != "of"})
     target = {"model": model, "inference": model.inference, "features": model.features}[part]
     changed = type(target)(**target.get_params(deep=False) | change)
     return changed if part == "model" else model.set_params(**{part: changed})
 
 
-def outcome(model):
+def outcome(model, where=EXP):
     """All numbers of a fit."""
+    _, seen, asked = kind(where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, y)
-    parts = [model.predict_proba(X), model.trace_, [model.n_iter_], *vars(model.posterior_).values()]
+        model.fit(**seen)
+    posterior = model.posterior_
+    posterior = getattr(posterior, "of_weights", getattr(posterior, "of_directions", posterior))
+    parts = [model.predict_proba(**asked), model.trace_, [model.n_iter_], *vars(posterior).values()]
     parts.append(list(getattr(model, "cv_log_loss_", {}).values()))
     return np.concatenate([np.ravel(part).astype(float) for part in parts if part is not None])
 
@@ -220,28 +238,73 @@ def test_every_setting_changes_something_or_is_refused(where, inference, part, n
     changed = built(where, inference, part, **{name: value})
     if words is not CHANGES:
         with pytest.raises(ValueError, match=words):
-            changed.fit(X, y)
+            changed.fit(**kind(where)[1])
         return
-    before, after = outcome(built(where, inference, part)), outcome(changed)
+    before, after = outcome(built(where, inference, part), where), outcome(changed, where)
     assert len(before) != len(after) or not np.allclose(before, after, rtol=1e-9, atol=0, equal_nan=True)
 
 
-ELSEWHERE = {
-    "PlackettLuceClassifier": {"inference", "features", "engine", "progress"},  # below, and in the tests of bars
-    "Gibbs": {"max_seconds", "checkpoint"},  # in the tests of checkpoints
+ELSEWHERE = {  # below, and in the tests of bars and of checkpoints
+    "PlackettLuceClassifier": {"inference", "features", "engine", "progress"},
+    "PlackettLuceRanker": {"inference", "progress"},
+    "PlackettLuceChooser": {"inference", "features", "progress"},
+    "Gibbs": {"max_seconds", "checkpoint"},
     "SparseLogitClassifier": {"progress", "max_seconds", "checkpoint"},
 }
 
 
-def test_no_setting_is_left_out():
-    for cls in (PlackettLuceClassifier, SparseLogitClassifier, EM, Variational, Gibbs, LearnedDirections, ExpFeatures):
-        tried = set()
-        for where, inference, part, name, *_ in CASES:
-            owner = {"model": PlackettLuceClassifier, "logit": SparseLogitClassifier, "inference": type(inference)}
-            features = where.get("features") if isinstance(where.get("features"), cls) else None
-            if owner.get(part) is cls or (part == "features" and features is not None):
-                tried.add(name)
-        assert set(inspect.signature(cls).parameters) - ELSEWHERE.get(cls.__name__, set()) == tried
+@pytest.mark.parametrize("model", [PlackettLuceClassifier, PlackettLuceRanker, PlackettLuceChooser])
+@pytest.mark.parametrize("owner", ["model", EM, Variational, Gibbs, LearnedDirections, ExpFeatures])
+def test_no_setting_is_left_out(model, owner):
+    tried, cls = set(), model if owner == "model" else owner
+    for where, inference, part, name, *_ in CASES:
+        parts = {"model": model, "inference": type(inference), "features": type(where.get("features"))}
+        if kind(where)[0] is model and parts.get(part) is cls:
+            tried.add(name)
+    assert set(inspect.signature(cls).parameters) - ELSEWHERE.get(cls.__name__, set()) == tried
+
+
+def test_no_setting_of_the_logit_is_left_out():
+    tried = {name for _, _, part, name, *_ in CASES if part == "logit"}
+    assert set(inspect.signature(SparseLogitClassifier).parameters) - ELSEWHERE["SparseLogitClassifier"] == tried
+
+
+@pytest.mark.parametrize("where", [PLAIN, CHOICES], ids=["rankings", "choices"])
+def test_that_there_be_no_moves_can_be_said_where_there_are_none(where):
+    plain, said = (outcome(built(where, Gibbs(**SHORT, moves=moves), "model"), where) for moves in ("auto", "none"))
+    np.testing.assert_array_equal(plain, said)
+
+
+@pytest.mark.parametrize(
+    ("model", "good", "bad"),
+    [
+        (PlackettLuceClassifier("em", features="exp"), (X, y), (X[:, :2], np.zeros(len(X)))),
+        (SparseLogitClassifier(**SHORT), (X, y), (X[:, :2], np.zeros(len(X)))),
+        (PlackettLuceRanker("em", shape=1.5), (None, R), (np.zeros((len(R), 2)), R)),
+        (PlackettLuceChooser("em", shape=1.5, features="exp"), (SETS, CHOSEN), (SETS[:2], CHOSEN[:2])),
+    ],
+    ids=["classifier", "logit", "ranker", "chooser"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model, good, bad, monkeypatch):
+    """Not fitted if it was not, and else with all of the fit before, and nothing of the other."""
+
+    def fail(*_, **__):
+        raise RuntimeError("on purpose")
+
+    def failed():
+        with monkeypatch.context() as patched, pytest.raises((RuntimeError, ValueError)):
+            patched.setattr("plackett.inference.EM.fit", fail)
+            patched.setattr("plackett.directions.situation_folds.climb", fail)
+            model.fit(*bad)
+
+    failed()
+    assert not [name for name in vars(model) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        model.summary()
+    before = dict(vars(model.fit(*good)))
+    failed()
+    assert vars(model) == before
 
 
 @pytest.mark.parametrize("inference", [EM(), Gibbs(**SHORT)], ids=["em", "gibbs"])

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from plackett import EM, Gibbs, Variational
-from plackett.engines.left_sets import prepare_plain
+from plackett.engines.left_sets import CompiledLeftSets, prepare_plain
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.base import Problem, SeenSituations
 from plackett.inference.checkpoint import CheckpointError
@@ -147,6 +147,52 @@ def test_sweeps_leave_the_joint_distribution_as_it_is(response, plain, learn, ta
     some = error > 0
     assert some.sum() >= len(some) - 2  # but for a shape that is fixed
     assert (np.abs(moved.mean(axis=0)[some] / error[some]) < 4.2).all()
+
+
+class Hasty(CompiledLeftSets):
+    """Sampled times that are a tenth too short."""
+
+    def _pass(self, rates, key):
+        value, exposure = super()._pass(rates, key)
+        return value, exposure if key is None else 0.9 * exposure
+
+
+def waited(rows, state):
+    """What feels how long items were at risk: proportions of the weights beside what the rankings say of it.
+
+    Exposures are compared with the prior's rate, and Λ is drawn anew: only proportions can tell whether their scale is
+    right, where exposures of items differ much.
+    """
+    theta, n_items = np.maximum(state.log_weights, -30.0), len(state.log_weights)
+    centred = (theta - theta.mean())[:, 0]
+    at_risk = rows.expect(Weights.point(np.zeros((n_items, 1)))).exposure[:, 0]
+    products = centred @ (at_risk - at_risk.mean())
+    return [products, centred @ centred, np.exp(2 * theta).sum(), rows.value(Weights.point(theta))]
+
+
+def waiting_z_scores(kind, n, K=20, T=2, rate=1.4):
+    """Geweke's test by pairs, with a few full rankings of many items and a shape of 1."""
+    rng, target = np.random.default_rng(2), Target(rate, False, *tabulate(LogUniform(0.4, 3.0)), 0.0)
+    moved = []
+    for _ in range(n):
+        theta = np.log(rng.standard_exponential((K, 1)) / rate)
+        outcomes, item = collected([race(rng, np.exp(theta[:, 0]), "ranking") for _ in range(T)], K)
+        rows = rows_of(outcomes, item, "ranking", K)
+        rows.__class__ = kind
+        state = State(normalised(theta), np.array([np.logaddexp.reduce(theta, axis=None), 1.0, np.log(0.7), 0.0]))
+        before = waited(rows, state)
+        draws = {"log_weights": np.empty((6, K, 1)), "shape": np.empty(6), "value": np.empty(6)}
+        sweeps_of_any_engine(rows, state, rng, target, False, draws)
+        moved.append(np.subtract(waited(rows, state), before))
+    return np.mean(moved, axis=0) / (np.std(moved, axis=0) / np.sqrt(n))
+
+
+def test_sweeps_wait_as_long_as_they_should():
+    assert np.abs(waiting_z_scores(CompiledLeftSets, 4000)).max() < 4.2
+
+
+def test_sweeps_that_wait_too_little_are_found_out():
+    assert np.abs(waiting_z_scores(Hasty, 4000)).max() > 6
 
 
 @pytest.mark.usefixtures("quiet")

@@ -17,7 +17,9 @@ from plackett.data.chosen import Chosen, chosen
 from plackett.data.validation import check_prob, check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
+from plackett.engines import make_engine
 from plackett.engines.situations import Situations, part_of, prepare_situations
+from plackett.estimator import whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
@@ -50,7 +52,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     shape : float or "learn"
         The Gamma prior's shape a of the weights.
     rate : float
-        The Gamma prior's rate b, for fixed features. It sets the scale of the weights, which has no effect on choices.
+        The Gamma prior's rate b. It sets the scale of the weights, which has no effect on choices: others than 1 are
+        refused.
     features : "learned", "exp" or transformer
         "learned" is `LearnedDirections`: W_j = exp(z·β_j), β_j learned with the weights; z has constants of the
         alternatives, their attributes, the person's columns, and these by alternative. Where one component is enough,
@@ -157,20 +160,21 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         seen = chosen(X, y, weight)
         labels, person = coded_persons(groups, len(X))
         names = {"all": np.array(["all"]), "alternative": X.alternatives, "person": labels}
-        self._forget()
-        self.schema_ = X[:0]
-        self.alternatives_ = self.classes_ = X.alternatives
-        self.attributes_, self.person_ = list(X.attributes), list(X.person)
-        self.group_labels_ = names["all" if self.weights == "shared" else self.weights]
-        with one_blas_thread():
-            if self._learned():
-                fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
-            else:
-                fit = self._learn_weights(inference, X, table, seen, person, shape, weight)
-        self.inference_ = inference
-        self.shape_, self.trace_, self.n_iter_ = fit.shape, fit.trace, fit.n_iter
-        for name, value in fit.extra.items():
-            setattr(self, name, value)
+        with whole_or_not_at_all(self):
+            self._forget()
+            self.schema_ = X[:0]
+            self.alternatives_ = self.classes_ = X.alternatives
+            self.attributes_, self.person_ = list(X.attributes), list(X.person)
+            self.group_labels_ = names["all" if self.weights == "shared" else self.weights]
+            with one_blas_thread():
+                if self._learned():
+                    fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
+                else:
+                    fit = self._learn_weights(inference, X, table, seen, person, shape, weight)
+            self.inference_ = inference
+            self.shape_, self.trace_, self.n_iter_ = fit.shape, fit.trace, fit.n_iter
+            for name, value in fit.extra.items():
+                setattr(self, name, value)
         return self
 
     def _checked_parts(self, groups: Any) -> tuple[EM | Variational | Gibbs, float | None]:
@@ -182,6 +186,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         inference, tailed = self._make_inference(), self._tailed()
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
+        make_engine(self.engine)
         check_all_read_of_choices(self, self._make_features(), inference, shape, groups is not None)
         return inference, shape if tailed is None else float(tailed.shape)
 

@@ -12,6 +12,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from plackett.cluster.client import cluster_for
+from plackett.cluster.partitions import is_dask
+from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_dense, check_numbers, taken
 from plackett.data.validation import (
@@ -31,7 +34,7 @@ from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.engines.device import present, takes_gpu
-from plackett.estimator import Classifier, pandas_for
+from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.mapped import fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
@@ -41,7 +44,7 @@ from plackett.model.race import Array
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.race_model import RaceModel
-from plackett.settings import check_all_read, check_all_read_of_sparse
+from plackett.settings import check_all_read, check_all_read_of_cluster, check_all_read_of_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,9 +76,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     prior : "gamma" or GIG
         The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
         own, in which case ``shape`` and ``rate`` here stay as they are.
-    engine : {"auto", "numba", "numpy", "cupy"}
-        Where the passes over the rows run: compiled on all cores, in plain NumPy, the readable reference, or on an
-        NVIDIA GPU (``pip install 'plackett[cuda]'``), dense features only. "auto": compiled on all cores.
+    engine : {"auto", "numba", "numpy", "cupy", "dask"}
+        Where the passes over the rows run: compiled on all cores; in plain NumPy, the readable reference; on an NVIDIA
+        GPU (``pip install 'plackett[cuda]'``), dense features only; or on the workers of the Dask client in use, and of
+        a local cluster for the time of the fit where there is none. "auto": on a GPU where there is one and rows are
+        many, on Dask where X is a Dask collection, and else compiled.
     class_weight : None, "balanced" or dict
         Weights of the classes, with which those of their rows are multiplied; a class that the dictionary lacks has 1.
         "balanced": in inverse proportion to the weight of the rows of each class, so that all classes count the same.
@@ -160,10 +165,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame (n, d) or list of texts
-            Covariates; whatever the feature map takes.
+        X : array, sparse matrix, data frame (n, d), list of texts, or Dask array or data frame
+            Covariates; whatever the feature map takes. Rows of a Dask collection stay where they are, as with
+            ``engine="dask"``.
         y : (n,) array
-            Labels of any kind.
+            Labels of any kind; with a Dask X a Dask array or series that is cut alike, or an array.
         sample_weight : (n,) array, optional
             Non-negative weights of the rows: the power to which the likelihood of each is raised, so that a weight of
             2 is two rows, and weights should sum to the number of rows that they are worth. They may be large: a table
@@ -179,22 +185,43 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         self
         """
         features, inference, shape = self._checked_parts(groups)
-        X, y = self._validate(X, y)
-        classes, codes = coded_labels(y)
-        weight = row_weights(sample_weight, codes, classes, self.class_weight)
-        if isinstance(inference, Gibbs) and not self._learned():
-            others = "inference='variational', inference='em' or features='learned'"
-            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
-        if weight is not None and not weight.all():
-            some = np.flatnonzero(weight)
-            X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-            groups = None if groups is None else _safe_indexing(groups, some)
+        with whole_or_not_at_all(self):
+            if is_dask(X):
+                return self._fit_partitions(features, inference, shape, X, y, sample_weight)
+            X, y = self._validate(X, y)
+            classes, codes = coded_labels(y)
+            weight = row_weights(sample_weight, codes, classes, self.class_weight)
+            if isinstance(inference, Gibbs) and not self._learned():
+                others = "inference='variational', inference='em' or features='learned'"
+                check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
+            if weight is not None and not weight.all():
+                some = np.flatnonzero(weight)
+                X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
+                groups = None if groups is None else _safe_indexing(groups, some)
+            with one_blas_thread(), cluster_for(self.engine):
+                if self._learned():
+                    fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
+                else:
+                    fit = self._learn_weights(features, inference, X, codes, weight, shape)
+            self.classes_ = classes
+            self._keep(inference, fit)
+            self.weights_ = fit.posterior.weights
+        return self
+
+    def _fit_partitions(
+        self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any
+    ) -> PlackettLuceClassifier:
+        """Fit to a Dask collection, whose rows stay where they are."""
+        from plackett.cluster.fitting import fit_partitions
+
+        if self.engine not in ("auto", "dask"):
+            raise ValueError(
+                f"X is a Dask collection, which engine={self.engine!r} does not take. Use engine='auto', or give it "
+                "X.compute()."
+            )
+        check_all_read_of_cluster(self, features, inference)
         with one_blas_thread():
-            if self._learned():
-                fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
-            else:
-                fit = self._learn_weights(features, inference, X, codes, weight, shape)
-        self.classes_ = classes
+            self.classes_, fit = fit_partitions(self, features, inference, shape, X, y, sample_weight)
         self._keep(inference, fit)
         self.weights_ = fit.posterior.weights
         return self
@@ -212,6 +239,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         tailed = self._tailed()
         make_engine(self.engine)
         check_all_read(self, features, inference, shape)
+        if self.engine == "dask":
+            check_all_read_of_cluster(self, features, inference)
         return features, inference, shape if tailed is None else float(tailed.shape)
 
     def _learn_weights(
@@ -247,7 +276,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         W, codes = in_order(W, rows.order), codes[rows.order]
         weight = None if weight is None else weight[rows.order]
         mirrors = getattr(fitted, "mirrors_", None)
-        problem = Problem(rows, SeenClasses(W, codes, mirrors, weight), rate, *self._run_settings(), self._tailed())
+        seen, far = SeenClasses(W, codes, mirrors, weight), self.engine == "dask"
+        problem = Problem(rows, seen, rate, *self._run_settings(), self._tailed(), side_by_side=far)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 
@@ -323,6 +353,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
+        refuse_partitions(X)
         if isinstance(self.features_, (ExpFeatures, Gates)):
             check_dense(X)
             X = taken(self, X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_consistent_length, check_is_fitted, column_or_1d
 
+from plackett.cluster.partitions import is_dask
+from plackett.cluster.predicting import lazily
 from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
 from plackett.output.summary import as_html, describe
@@ -28,6 +32,18 @@ def pandas_for(what: str) -> Any:
     return pd
 
 
+@contextmanager
+def whole_or_not_at_all(model: Any) -> Iterator[None]:
+    """What is set on the model within stays if all goes well; else the model is left as it was."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
 class Model(BaseEstimator):
     """What any model has once it is fitted: a posterior that can be read, kept in a file and handed to ArviZ.
 
@@ -36,6 +52,7 @@ class Model(BaseEstimator):
 
     random_state: Any
     progress: bool
+    classes_: npt.NDArray[Any]
     posterior_: Posterior
     trace_: Array
     n_iter_: int
@@ -66,6 +83,15 @@ class Model(BaseEstimator):
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
         """What has weights, in a word, and their labels: classes or items."""
         raise NotImplementedError
+
+    def _predicted(self) -> npt.NDArray[Any]:
+        """Labels of what is predicted: classes, alternatives or items."""
+        labels: npt.NDArray[Any] = self.classes_
+        return labels
+
+    def _no_explanation(self) -> str | None:
+        """Why no prediction can be taken apart, if none can."""
+        return None
 
     def _largest(self, n: int) -> tuple[str, Table]:
         """What matters most: its name, and the first rows of the summary."""
@@ -192,11 +218,11 @@ class Model(BaseEstimator):
 class Classifier(ClassifierMixin, Model):
     """A model of one label a row."""
 
-    classes_: npt.NDArray[Any]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K), averaged over the posterior."""
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities (n, K), averaged over the posterior; of a Dask collection, a Dask array."""
         check_is_fitted(self)
+        if is_dask(X):
+            return lazily(self, "predict_proba", X)
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
@@ -216,8 +242,11 @@ class Classifier(ClassifierMixin, Model):
         check_is_fitted(self)
         return self.posterior_.interval(self._rows(X), check_prob(prob))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """The most probable class of each row."""
+        if is_dask(X):
+            check_is_fitted(self)
+            return lazily(self, "predict", X)
         probability = self.predict_proba(X)
         labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return labels

@@ -1,4 +1,4 @@
-"""Why this class? One prediction taken apart, as the race of section 3.1 or by columns; `plots` draws the numbers."""
+"""Why this class, or item? One prediction taken apart, as the race of section 3.1 or by columns; `plots` draws it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier
-        A fitted model.
+    classifier : PlackettLuceClassifier or PlackettLuceRanker
+        A fitted model with fixed features; of a ranker, the teams are items.
     X : array or data frame (n, d)
         Rows to explain.
 
@@ -52,7 +52,7 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
     """
     check_is_fitted(classifier)
     posterior = classifier.posterior_
-    refuse(posterior.no_race)
+    refuse(classifier._no_explanation() or posterior.no_race)
     rows = classifier._rows(X)[:]
     found = np.zeros((rows.shape[0], *posterior.shape_of_estimate))
     for i in range(len(found)):
@@ -66,8 +66,8 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier, SparseLogitClassifier or PlackettLuceChooser
-        A fitted model.
+    classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
+        A fitted model; a ranker with covariates.
     row : Series, dict, data frame or sparse matrix of one row, (d,) array or text
         The row to explain; for a chooser, `ChoiceSets` of one situation.
     prob : float
@@ -89,6 +89,9 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
 
         Of a chooser the same for one situation: contributions to the log-odds of the predicted alternative, each ``of``
         an alternative's attribute or of a "person" column; or who wins, by ``alternative`` and feature.
+
+        Of a ranker the same for the covariates of one row: contributions to the log-odds of the item that is most
+        probably the first of all, which is ``attrs["class"]``; or who arrives first, by ``item`` and feature.
 
     Notes
     -----
@@ -117,6 +120,7 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     import pandas as pd
 
     check_is_fitted(classifier)
+    refuse(classifier._no_explanation())
     columns, attributes = classifier.posterior_.explain(classifier, one_row(row), check_prob(prob))
     frame = pd.DataFrame(columns)
     frame.attrs.update(attributes)

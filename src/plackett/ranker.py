@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from plackett.engines import Features, make_engine
 from plackett.engines.base import SituationRows, check_counts
 from plackett.engines.left_sets import ONE, prepare_plain
 from plackett.engines.situations import Situations, prepare_situations
+from plackett.estimator import whole_or_not_at_all
 from plackett.features.columns import designs
 from plackett.features.mapped import fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
@@ -33,9 +34,6 @@ from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
 from plackett.settings import check_all_read_of_rankings
-
-if TYPE_CHECKING:
-    pass
 
 TIES = ("unknown-order", "race", "error")
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
@@ -54,7 +52,7 @@ class PlackettLuceRanker(RankingModel):
     ----------
     inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
         How the weights are found: draws from the posterior, a fast approximation of it, or its mode. ``"em"`` with
-        ``shape=1`` is maximum likelihood, whatever the rate.
+        ``shape=1`` is maximum likelihood; with ``ties="race"``, which know the scale, it is so as the rate goes to 0.
     shape : float or "learn"
         The shape a of the prior λ ~ Gam(a, rate) of worths and weights; the smaller, the more may worths differ.
         "learn": sampled (Gibbs), type-II maximum likelihood (variational), held-out rankings (EM).
@@ -140,28 +138,29 @@ class PlackettLuceRanker(RankingModel):
         -------
         self
         """
-        R, X, groups = self._checked_data(X, R, groups)
-        features, inference, shape = self._checked_parts(X is None, groups)
-        response = self._response(R)
-        R = _weighted(R, sample_weight)
-        if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
-            check_counts(R.counts, "counts", "rankings")
-        seen = np.flatnonzero(R.counts)
-        if not len(seen):
-            raise ValueError("all rankings have weight 0.")
-        if len(seen) < len(R):
-            R, X = R[seen], None if X is None else _safe_indexing(X, seen)
-            groups = None if groups is None else groups[seen]
-        with one_blas_thread():
-            if X is not None and self._learned():
-                fit = self._learn_directions(features, inference, X, R, response, shape, groups)
-            else:
-                fit = self._learn_weights(features, inference, X, R, response, shape, groups)
-        self.items_ = R.items
-        self._keep(inference, fit)
-        self.__dict__.pop("weights_", None)
-        if hasattr(fit.posterior, "weights"):
-            self.weights_ = fit.posterior.weights
+        with whole_or_not_at_all(self):
+            R, X, groups = self._checked_data(X, R, groups)
+            features, inference, shape = self._checked_parts(X is None, groups)
+            response = self._response(R)
+            R = _weighted(R, sample_weight)
+            if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
+                check_counts(R.counts, "counts", "rankings")
+            seen = np.flatnonzero(R.counts)
+            if not len(seen):
+                raise ValueError("all rankings have weight 0.")
+            if len(seen) < len(R):
+                R, X = R[seen], None if X is None else _safe_indexing(X, seen)
+                groups = None if groups is None else groups[seen]
+            with one_blas_thread():
+                if X is not None and self._learned():
+                    fit = self._learn_directions(features, inference, X, R, response, shape, groups)
+                else:
+                    fit = self._learn_weights(features, inference, X, R, response, shape, groups)
+            self.items_ = R.items
+            self._keep(inference, fit)
+            self.__dict__.pop("weights_", None)
+            if hasattr(fit.posterior, "weights"):
+                self.weights_ = fit.posterior.weights
         return self
 
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
@@ -241,11 +240,14 @@ class PlackettLuceRanker(RankingModel):
         rows: SituationRows,
         groups: npt.NDArray[np.intp] | None,
     ) -> tuple[float, dict[float, float]]:
-        """The shape that predicts held-out rankings best, and the loss of each; none at which no maximum exists."""
+        """The shape that predicts held-out rankings best, and the loss of each.
+
+        At 1 and below a maximum may not exist: such shapes are not tried, and refused where they were asked for.
+        """
         shapes = path_of(em)
         if shapes.min() <= 1 and _without_maximum(R, rows) is not None:
-            if shapes.max() <= 1:
-                _check_maximum(R, rows, float(shapes.max()))
+            if not np.array_equal(em.shapes, EM().shapes):
+                _check_maximum(R, rows, float(shapes.min()))
             shapes = shapes[shapes > 1]
 
         def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[SituationRows, SituationRows]:

@@ -39,6 +39,11 @@ from plackett.responses import Response, make_response
 if TYPE_CHECKING:
     import pandas as pd
 
+NOTHING_TO_EXPLAIN = (
+    "the model was fitted without covariates, so that every row is predicted alike, by the worths of the items: "
+    "worth() lists them."
+)
+
 
 class RankingModel(RaceModel):
     """A fitted model of rankings. X is None, and must be, where it was fitted without covariates."""
@@ -216,6 +221,12 @@ class RankingModel(RaceModel):
 
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
         return "item", self.items_
+
+    def _predicted(self) -> npt.NDArray[Any]:
+        return self.items_
+
+    def _no_explanation(self) -> str | None:
+        return NOTHING_TO_EXPLAIN if self._plain else None
 
     def _counted(self, K: int, p: int) -> str:
         return f"{K} items" if self._plain else f"{K} items × {p} features"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from plackett.directions import LearnedDirections
+from plackett.features import ExpFeatures
 from plackett.inference import EM, Gibbs
 from plackett.priors import GIG
 
@@ -45,6 +46,7 @@ def check_all_read_of_rankings(
     model: Any, features: Any, inference: Any, shape: float | None, without: bool, grouped: bool
 ) -> None:
     """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
+    check_no_cluster(model, "rankings")
     learned = isinstance(features, LearnedDirections) and not without
     if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
         raise ValueError(
@@ -61,14 +63,13 @@ def check_all_read_of_rankings(
         return
     _without_moves(inference, "rankings")
     if model.ties != "race":
-        why = "the scale of the weights has no effect on rankings, but with ties='race'. Leave it out."
-        if not isinstance(model.prior, GIG):
-            refuse(model, ("rate",), why)
+        _without_scale(model, "rankings, but with ties='race'")
     _with_fixed(model, inference, shape)
 
 
 def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
     """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
+    check_no_cluster(model, "choices")
     learned = isinstance(features, LearnedDirections)
     if grouped and model.weights != "person" and not learned:
         raise ValueError(
@@ -76,11 +77,25 @@ def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: 
             "features='learned' holds out together, and these weights are shared and features are fixed."
         )
     check_all_read(model, features, inference, shape)
-    if learned and model.weights != "alternative":
-        why = f"it is for components that others own, and with weights={model.weights!r} nobody owns one."
-        refuse(model, ("shape",), f"{why} Leave it out, or set LearnedDirections(own_shape=...).")
     if not learned:
         _without_moves(inference, "choices")
+        _without_scale(model, "choices")
+        if isinstance(features, ExpFeatures):
+            refuse(features, ("dtype",), "logarithms of features are compared within situations, in float64.")
+    elif model.weights != "alternative":
+        why = f"it is for components that others own, and with weights={model.weights!r} nobody owns one."
+        refuse(model, ("shape",), f"{why} Leave it out, or set LearnedDirections(own_shape=...).")
+        if features.components == 1:
+            why = "all entries of a situation have the same weight of the only component, which cancels."
+            more = f"{why} Leave it out, or give LearnedDirections more components."
+            refuse(features, ("own_shape",), more)
+            refuse(model, ("weights",), more)
+
+
+def _without_scale(model: Any, what: str) -> None:
+    """Refuse the rate of a Gamma prior; a GIG refuses it by itself."""
+    if not isinstance(model.prior, GIG):
+        refuse(model, ("rate",), f"the scale of the weights has no effect on {what}. Leave it out.")
 
 
 def _without_moves(inference: Any, what: str) -> None:
@@ -97,7 +112,11 @@ def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> No
     leave = "Leave it out, or add features='exp' for the paper's model."
     why = f"learned directions have a prior of their own, of directions and weights together. {leave}"
     refuse(model, ("prior",), why)
-    refuse(model, ("rate",), f"the scale of the weights cancels in the votes of learned directions. {leave}")
+    if getattr(model, "ties", None) == "race":
+        why = f"learned directions have a prior of their own, with a rate of 1. {leave}"
+    else:
+        why = f"the scale of the weights cancels in the votes of learned directions. {leave}"
+    refuse(model, ("rate",), why)
     if isinstance(inference, Gibbs):
         why = f"it is a setting of the sampler for fixed features, and this is features='learned'. {leave}"
         refuse(inference, ("moves", "shape_prior", "move_budget"), why)
@@ -140,6 +159,28 @@ def check_all_read_of_sparse(inference: Any) -> None:
                 "Gibbs(moves='none'), or a map with dense output, such as OneHotEncoder(sparse_output=False)."
             )
         refuse(inference, ("move_budget",), "there are no moves with sparse features.")
+
+
+def check_all_read_of_cluster(model: Any, features: Any, inference: Any) -> None:
+    """Refuse what would not be read, or cannot be had, where the rows lie on the workers of a cluster."""
+    if isinstance(features, LearnedDirections):
+        raise ValueError(
+            "engine='dask' has no learned directions. Use features='exp' for the paper's model, or engine='auto' where "
+            "the rows fit into memory."
+        )
+    if isinstance(inference, Gibbs):
+        if inference.moves == "exchange":
+            raise ValueError(
+                "Gibbs(moves='exchange') cannot be had with engine='dask': the moves go through whole columns. Use "
+                "Gibbs(moves='none'), or engine='auto' where the rows fit into memory."
+            )
+        refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
+
+
+def check_no_cluster(model: Any, what: str) -> None:
+    """Refuse the engine of classes for what it does not have."""
+    if model.engine == "dask":
+        raise ValueError(f"engine='dask' is for classes, and has no {what}. Use engine='auto'.")
 
 
 def _with_tail(prior: GIG, inference: Any) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from plackett.compute.pieces import COLUMNS, over_rows
-from plackett.features.standardise import standardise
+from plackett.features.standardise import average_row, standardise
 from plackett.model.race import Array
 
 CHUNK = 1 << 18  # gates held at a time
@@ -118,14 +118,7 @@ class Gates(TransformerMixin, BaseEstimator):
 
     def reference(self) -> tuple[Array, str]:
         """The row where z = 0, and what it is in words."""
-        if self.knots is None:
-            return self.mean, "the mean of every column"
-        known = np.isfinite(self.knots[0])
-        row = [
-            np.interp(score, scores[some], values[some])
-            for score, scores, values, some in zip(self.mean, self.knots[1], self.knots[0], known, strict=True)
-        ]
-        return np.array(row), "the value of every column whose normal score is the average, about its median"
+        return average_row(self.mean, self.knots)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Draw and component of each gate."""

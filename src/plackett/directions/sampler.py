@@ -10,15 +10,13 @@ from plackett.directions.learning import lengths
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
 from plackett.directions.task import DirectionTask, Task
-from plackett.directions.walk import make_sampler
+from plackett.directions.walk import MANY, make_sampler
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.hmc import windows
 from plackett.inference.limits import Clock
 from plackett.posterior.diagnostics import Diagnostics, diagnose
-
-MANY = 5000  # rows or situations from which on chains find their steps with the mass of all
 
 
 class DirectionRun(Run):
@@ -49,7 +47,7 @@ class DirectionRun(Run):
         and the chain would stand still.
         """
         super()._begin_tuning()
-        if len(self.task.weight) >= MANY:
+        if self.task.weight.sum() >= MANY:
             self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
 
     def posterior(self) -> Any:

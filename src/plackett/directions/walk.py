@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
@@ -20,6 +21,10 @@ from plackett.model.race import Array
 
 if TYPE_CHECKING:
     from plackett.directions.task import DirectionTask
+
+MANY = 5000  # observations from which on chains begin uphill, and find their steps with the mass of all
+CLIMB, GAIN = 1000, 0.1  # iterations of L-BFGS, and the gain in log-density that is worth another
+NARROW = 200.0  # the variance that is believed of a coordinate, times the observations, where they are many
 
 
 def walking(log_density: Callable[..., float]) -> Any:
@@ -57,12 +62,32 @@ class HamiltonianSampler:
     def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
+        self.n_seen = float(task.weight.sum())
         self.walk_on = task.compiled_walk(self.rows, prior)
         self.workers = 1 if self.walk_on is None else cores()
 
     def begin(self, positions: list[Array]) -> list[hmc.Walk]:
-        """Chains before their first iteration."""
-        return [hmc.begin(position) for position in positions]
+        """Chains at positions, or uphill of them where observations are many: the posterior is a narrow place then.
+
+        A place that is far below another, by more than their widths can make up for, is left for that one.
+        """
+        if self.n_seen < MANY:
+            return [hmc.begin(position) for position in positions]
+        places, values = zip(*map(self._uphill, positions), strict=True)
+        best = int(np.argmax(values))
+        chosen = [c if value > values[best] - len(places[c]) else best for c, value in enumerate(values)]
+        return [hmc.begin(places[c].copy(), NARROW / self.n_seen) for c in chosen]
+
+    def _uphill(self, position: Array) -> tuple[Array, float]:
+        """A place near the mode above a position, and the log-density there."""
+        density, gradient = density_of(self.rows, self.prior, self.n_columns), np.empty_like(position)
+
+        def objective(q: Array) -> tuple[float, Array]:
+            return -density(q, gradient) / self.n_seen, -gradient / self.n_seen
+
+        limits = {"maxiter": CLIMB, "maxfun": CLIMB, "maxcor": 20, "ftol": GAIN / self.n_seen}
+        found = minimize(objective, position, jac=True, method="L-BFGS-B", options=limits)
+        return found.x, -found.fun * self.n_seen
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
@@ -78,8 +103,13 @@ class HamiltonianSampler:
             self.advance(chain, tuning, position[c], value[c])
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """Chains share their mass: what one has learned of a coordinate holds for the others."""
-        shared = np.mean([chain.state.variance[hmc.INVERSE_MASS] for chain in chains], axis=0)
+        """Chains share their mass: what one has learned of a coordinate holds for the others.
+
+        With many observations a component is pinned in one chain and free in another: the mean of logarithms leaves
+        a step to both.
+        """
+        learned = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
+        shared = np.mean(learned, axis=0) if self.n_seen < MANY else np.exp(np.mean(np.log(learned), axis=0))
         for chain in chains:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 

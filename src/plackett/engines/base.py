@@ -12,7 +12,7 @@ from scipy import sparse
 
 from plackett.model.race import Array, Slopes, Stats, Weights
 
-ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine", "cupy": "CupyEngine"}
+ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine", "cupy": "CupyEngine", "dask": "DaskEngine"}
 RUN = 4096  # rows of W looked at together
 
 
@@ -148,6 +148,8 @@ def canonical_order(
 
 def _projection(features: Features, rows: npt.NDArray[np.intp], direction: Array) -> Array:
     """W_r·direction of these rows; a library's matrix product would round a row by its place."""
+    if hasattr(features, "project"):  # where the rows are, if that is elsewhere
+        return features.project(rows, direction)
     found = np.empty(len(rows))
     for start in range(0, len(rows), RUN):
         some = slice(start, start + RUN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from plackett.compute.pieces import cores
 from plackett.compute.vectors import dot
 from plackett.engines.base import Features
 from plackett.engines.draws import begin, share_out
-from plackett.engines.exponential_situations import Covariates, gradient, pack
 from plackett.engines.situations import KEY_OF_WINS, TINY, NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses.base import Response
+
+if TYPE_CHECKING:
+    from plackett.engines.exponential_situations import Covariates
 
 BLOCK = 4096  # entries in a block, where there are not more than
 BLOCKS = 64
@@ -145,6 +148,8 @@ class CompiledSituations(NumpySituations):
     @cached_property
     def covariates(self) -> Covariates | None:
         """The features as covariates x of exp(x·β); None where a compiled pass does not know the response."""
+        from plackett.engines.exponential_situations import pack  # kernels, compiled where they are used
+
         return pack(self.features.astype(np.float64), *self.situations, self.n_classes, self.response)
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
@@ -154,4 +159,6 @@ class CompiledSituations(NumpySituations):
         """
         if self.covariates is None:
             return super().gradient(beta, log_weights)
+        from plackett.engines.exponential_situations import gradient
+
         return gradient(self.covariates, beta, log_weights)

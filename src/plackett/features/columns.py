@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plackett.features.normal_scores import knots_of, normal_scores
-from plackett.features.standardise import mean_and_scale, standardise
+from plackett.features.standardise import average_row, mean_and_scale, standardise
 from plackett.model.race import Array
 
 
@@ -28,6 +28,10 @@ class Columns:
     def of(self, X: Array) -> Array:
         """Rows of X."""
         return standardise(X, self.mean, self.scale, None, self.knots)
+
+    def reference(self) -> tuple[Array, str]:
+        """The row where z = 0, and what it is in words."""
+        return average_row(self.mean, self.knots)
 
 
 def designs(X: Array, weight: Array) -> list[Columns]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,17 @@ from plackett.model.race import Array
 
 LARGE = 1 << 22  # entries of W in fit from which float32 is the usual storage
 SPAN = 40.0  # in logarithms, of a row beyond which it is not: fits with the two storages begin to differ
+
+
+class Columns(NamedTuple):
+    """What is known of the columns of X without its rows."""
+
+    n_rows: int
+    names: Sequence[str] | None
+    low: Array  # (d,) smallest values
+    high: Array
+    mean: Array
+    scale: Array  # deviations, infinite for a constant column
 
 
 class ExpFeatures(TransformerMixin, BaseEstimator):
@@ -83,17 +94,34 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ExpFeatures:
         """Learn the mean and standard deviation of each column."""
-        scales = np.atleast_1d(np.asarray(self.scales, dtype=np.float64))
-        if scales.ndim != 1 or not len(scales) or not np.all((scales > 0) & np.isfinite(scales)):
-            raise ValueError(f"scales must be positive numbers, got {plain(self.scales)} instead.")
-        if self.dtype != "auto" and np.dtype(self.dtype) not in FLOOR:
-            raise ValueError(f"dtype must be 'auto', 'float64' or 'float32', got {self.dtype!r} instead.")
+        self._check()
         X = validate_data(self, X, dtype=np.float64)
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
             self.mean_, self.scale_ = mean_and_scale(X, _check_sample_weight(sample_weight, X))
-        small = self._span(X) <= SPAN and len(X) * len(self._terms()) >= LARGE
+        return self._choose_dtype(len(X), X.min(axis=0), X.max(axis=0))
+
+    def fit_columns(self, columns: Columns) -> ExpFeatures:
+        """The same from what is known of the columns, where the rows are in many places."""
+        self._check()
+        self.n_features_in_ = len(columns.low)
+        if columns.names is not None:
+            self.feature_names_in_ = np.asarray(columns.names, dtype=object)
+        self.mean_, self.scale_ = np.zeros(self.n_features_in_), np.ones(self.n_features_in_)
+        if self.standardize:
+            self.mean_, self.scale_ = columns.mean, columns.scale
+        return self._choose_dtype(columns.n_rows, columns.low, columns.high)
+
+    def _check(self) -> None:
+        scales = np.atleast_1d(np.asarray(self.scales, dtype=np.float64))
+        if scales.ndim != 1 or not len(scales) or not np.all((scales > 0) & np.isfinite(scales)):
+            raise ValueError(f"scales must be positive numbers, got {plain(self.scales)} instead.")
+        if self.dtype != "auto" and np.dtype(self.dtype) not in FLOOR:
+            raise ValueError(f"dtype must be 'auto', 'float64' or 'float32', got {self.dtype!r} instead.")
+
+    def _choose_dtype(self, n_rows: int, low: Array, high: Array) -> ExpFeatures:
+        small = self._span(np.array([low, high])) <= SPAN and n_rows * len(self._terms()) >= LARGE
         self.dtype_ = np.dtype(("float32" if small else "float64") if self.dtype == "auto" else self.dtype).name
         return self
 

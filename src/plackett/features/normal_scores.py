@@ -34,3 +34,10 @@ def knots_of(X: Array, weight: Array) -> Array:
 def normal_scores(X: Array, knots: Array) -> Array:
     """Scores of new rows; beyond the values seen those of the outermost."""
     return np.column_stack(over_columns(np.interp, X, *knots))
+
+
+def values_at(scores: Array, knots: Array) -> Array:
+    """The value (d,) of each covariate that has this score."""
+    known = np.isfinite(knots[0])
+    found = [np.interp(s, at[some], x[some]) for s, x, at, some in zip(scores, *knots, known, strict=True)]
+    return np.array(found)

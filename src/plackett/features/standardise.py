@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from plackett.compute.pieces import over_columns
-from plackett.features.normal_scores import normal_scores
+from plackett.features.normal_scores import normal_scores, values_at
 from plackett.model.race import Array
 
 FARTHEST = 1e100  # standard deviations from the mean beyond which a covariate is not followed
@@ -53,3 +53,10 @@ def standardise(
         Z /= scale
     np.clip(Z, -FARTHEST, FARTHEST, out=Z)
     return Z if rotation is None else Z @ rotation
+
+
+def average_row(mean: Array, knots: Array | None) -> tuple[Array, str]:
+    """The row where z = 0, and what it is in words."""
+    if knots is None:
+        return mean, "the mean of every column"
+    return values_at(mean, knots), "the value of every column whose normal score is the average, about its median"

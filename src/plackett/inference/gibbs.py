@@ -41,9 +41,9 @@ class Gibbs(BaseEstimator):
     moves : {"auto", "exchange", "none"}
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
         sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
-        ``engine="numpy"`` or ``"cupy"``, since the moves are compiled for the processor, with sparse features, since
-        they go through whole columns, and with a `GIG` prior, since they take the proportions of the weights for
-        independent of their scale.
+        ``engine="numpy"`` or ``"cupy"``, since the moves are compiled for the processor, with sparse features and
+        ``engine="dask"``, since they go through whole columns, and with a `GIG` prior, since they take the proportions
+        of the weights for independent of their scale.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional

@@ -16,9 +16,9 @@ from plackett.compute.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, W
 from plackett.model.race import Array
 
 INVERSE_MASS, MEAN, SQUARES = range(3)  # rows of Walk.variance
-STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, NUMBERS = range(8)
+STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, BELIEF, NUMBERS = range(9)
 ACCEPTANCE, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75
-ASSUMED, DOUBTED = 0.1, 5.0  # the variance assumed at the start, and the draws it counts for
+ASSUMED, DOUBTED = 0.1, 5.0  # the variance believed at the start, if nothing else is said, and the draws it counts for
 FIRST_STEP = 0.2
 TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
@@ -28,7 +28,7 @@ class Walk(NamedTuple):
 
     position: Array  # (D,)
     variance: Array  # (3, D): inverse mass; mean and sum of squares of the window
-    numbers: Array  # ln of the step and of its mean; anchor, error and count of dual averaging; iterations; window's
+    numbers: Array  # ln of the step and of its mean; dual averaging's anchor, error, count; iterations; window's
 
 
 class Flight(NamedTuple):
@@ -48,11 +48,12 @@ def make_flight(size: int) -> Flight:
     return Flight(*np.empty((4, size)))
 
 
-def begin(position: Array) -> Walk:
-    """A chain before its first iteration."""
+def begin(position: Array, belief: float = ASSUMED) -> Walk:
+    """A chain before its first iteration, and the variance that is believed of any coordinate."""
     variance = np.zeros((3, len(position)))
-    variance[0] = ASSUMED
+    variance[INVERSE_MASS] = belief
     numbers = np.zeros(NUMBERS)
+    numbers[BELIEF] = belief
     numbers[[STEP, MEAN_STEP, ANCHOR]] = np.log(FIRST_STEP)
     return Walk(position, variance, numbers)
 
@@ -88,7 +89,7 @@ def adapt(walk, accepted, ends):
     for end in ends:
         if numbers[DONE] == end:
             for i in range(len(q)):
-                variance[INVERSE_MASS, i] = (variance[SQUARES, i] + DOUBTED * ASSUMED) / (n - 1 + DOUBTED)
+                variance[INVERSE_MASS, i] = (variance[SQUARES, i] + DOUBTED * numbers[BELIEF]) / (n - 1 + DOUBTED)
                 variance[MEAN, i], variance[SQUARES, i] = 0.0, 0.0
             numbers[SEEN], numbers[COUNT], numbers[ERROR] = 0.0, 0.0, 0.0
             numbers[STEP] = numbers[MEAN_STEP]

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from plackett.classifier import PlackettLuceClassifier
+from plackett.cluster.client import cluster_for
 from plackett.compute.blas import one_blas_thread
 from plackett.data.validation import plain, row_weights
 from plackett.engines import make_engine
@@ -73,10 +74,10 @@ def regularization_path(
     if em:
         features, codes = clf._observed(X, y)
         weight = row_weights(None, codes, clf.classes_, clf.class_weight)
-        rows = make_engine(clf.engine).prepare(features, codes, weight, len(clf.classes_))
         inner = clf._make_inference()
         assert isinstance(inner, EM)
-        with one_blas_thread():
+        with one_blas_thread(), cluster_for(clf.engine):
+            rows = make_engine(clf.engine).prepare(features, codes, weight, len(clf.classes_))
             found = [np.exp(climb.log_weights) for climb in inner.path(rows, order, coarse=0.0)]
     else:
         found = [_summary(clone(clf).set_params(shape=a).fit(X, y), statistic) for a in order]

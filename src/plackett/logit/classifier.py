@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_numbers, taken
 from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
-from plackett.estimator import Classifier
+from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features.standardise import FARTHEST, mean_and_scale
 from plackett.inference.base import check_run, open_ended
 from plackett.inference.driver import Source
@@ -165,29 +165,30 @@ class SparseLogitClassifier(Classifier):
         penalty, prior = settings._check_settings()
         check_target(self)
         check_numbers(X)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        classes, codes = coded_labels(y)
-        weight = row_weights(sample_weight, codes, classes)
-        check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier() takes others.")
-        if weight is not None:
-            repeats = weight.astype(np.intp)
-            X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
-        d = X.shape[1]
-        all_alike(X, stacklevel=3)
-        mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
-        with one_blas_thread():
-            source, goes_on = Source(*self._run_settings()), open_ended(self)
-            run = LogitRun(settings, source, X, codes, mean, scale, penalty, prior, goes_on)
-            draws = run.run(stacklevel=2)
-            self.posterior_, self.diagnostics_ = run.posterior(), run.diagnose()
-        self.classes_ = classes
-        self.coef_ = self.posterior_.coef.mean(axis=(0, 1))
-        self.intercept_ = self.posterior_.intercept.mean(axis=(0, 1))
-        self.penalty_ = float(np.exp(np.log(draws["theta"]).mean()))
-        self.mean_, self.scale_ = mean, scale
-        self.trace_ = draws["value"]
-        self.n_iter_ = self.tune + run.store.iterations
+        with whole_or_not_at_all(self):
+            X, y = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(y)
+            classes, codes = coded_labels(y)
+            weight = row_weights(sample_weight, codes, classes)
+            check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier() takes others.")
+            if weight is not None:
+                repeats = weight.astype(np.intp)
+                X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
+            d = X.shape[1]
+            all_alike(X, stacklevel=3)
+            mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
+            with one_blas_thread():
+                source, goes_on = Source(*self._run_settings()), open_ended(self)
+                run = LogitRun(settings, source, X, codes, mean, scale, penalty, prior, goes_on)
+                draws = run.run(stacklevel=2)
+                self.posterior_, self.diagnostics_ = run.posterior(), run.diagnose()
+            self.classes_ = classes
+            self.coef_ = self.posterior_.coef.mean(axis=(0, 1))
+            self.intercept_ = self.posterior_.intercept.mean(axis=(0, 1))
+            self.penalty_ = float(np.exp(np.log(draws["theta"]).mean()))
+            self.mean_, self.scale_ = mean, scale
+            self.trace_ = draws["value"]
+            self.n_iter_ = self.tune + run.store.iterations
         return self
 
     def _inference_in_words(self) -> tuple[str, int]:

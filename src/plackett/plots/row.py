@@ -68,7 +68,7 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier
+    classifier : PlackettLuceClassifier or PlackettLuceRanker
         A fitted model.
     row : Series, dict, data frame of one row or (d,) array
         The row to explain.
@@ -81,7 +81,9 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
     -------
     Axes
     """
-    wins = win_probabilities(classifier, one_row(row))[0]
+    check_is_fitted(classifier)
+    refuse(classifier._no_explanation())
+    wins, (what, labels) = win_probabilities(classifier, one_row(row))[0], classifier._labels()
     ax = axes(ax)
     from matplotlib.patches import Patch
 
@@ -102,11 +104,10 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
         left += width
     for y, end in zip(places, left, strict=True):
         ax.annotate(f"{end:.2f}", (end, y), (4, 0), textcoords="offset points", va="center", fontsize="small")
-    ax.set_yticks(places, [label(classifier.classes_[k], 22) for k in teams])
+    ax.set_yticks(places, [label(labels[k], 22) for k in teams])
     ax.invert_yaxis()
-    ax.set(
-        xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of("classes", len(teams), len(wins))
-    )
+    several = "items" if what == "item" else "classes"
+    ax.set(xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of(several, len(teams), len(wins)))
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # of the axis and its label
     columns = 2 if max(len(name) for *_, name in parts) <= 16 else 1
     ax.legend(handles=keys, fontsize="small", ncols=columns, frameon=False, handleheight=1.2, **below)
@@ -114,7 +115,7 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
 
 
 def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
-    """What each column contributes to the log-odds of the predicted class, from a reference row to the prediction.
+    """What each column contributes to the log-odds of what is predicted, from a reference row to the prediction.
 
     Bars follow each other from the log-odds of the reference row, at the top, to those of the prediction;
     `plackett.explain.explain` gives the numbers. A bar in the colour of the class speaks for it, a grey one against it.
@@ -122,7 +123,7 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
 
     Parameters
     ----------
-    classifier : PlackettLuceClassifier, SparseLogitClassifier or PlackettLuceChooser
+    classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
         A fitted model, of learned directions or a logit; `race` is for fixed features.
     row : Series, dict, data frame of one row or (d,) array
         The row to explain; for a chooser, `ChoiceSets` of one situation.
@@ -138,11 +139,11 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
     Axes
     """
     check_is_fitted(classifier)
-    refuse(classifier.posterior_.no_contributions)
+    refuse(classifier._no_explanation() or classifier.posterior_.no_contributions)
     why = explain(classifier, row, prob)
     ax = axes(ax)
     own, said = why.attrs["class"], label(why.attrs["class"], 22)
-    k = classifier.classes_.tolist().index(own)
+    k = classifier._predicted().tolist().index(own)
     drawn = why.head(n if len(why) > n + 1 else len(why))
     parts = drawn["contribution"].to_numpy()
     width = ax.figure.get_size_inches()[0] * ax.get_position().width / ROOMY  # of the picture, or its part of one

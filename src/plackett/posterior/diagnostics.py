@@ -23,8 +23,8 @@ PROBED = 20  # rows whose probabilities are diagnosed
 AGREED = 1.05  # R-hat of a probability that the draws move at all, in a run whose predictions have converged
 PRECISE = 0.01  # and the Monte-Carlo error of its average; what moves less than this is right in any case
 STANDARD = (
-    f"Predictions have converged where R-hat of class probabilities is at most {AGREED:g} and the Monte-Carlo error of "
-    f"their averages at most {PRECISE:g}, in {PROBED} rows spread over the data."
+    f"Predictions have converged where R-hat of predicted probabilities is at most {AGREED:g} and the Monte-Carlo "
+    f"error of their averages at most {PRECISE:g}, in {PROBED} rows spread over the data."
 )
 READ_RHAT, READ_ESS = 1.01, 400  # what is asked of a number that is read by itself, such as a weight
 

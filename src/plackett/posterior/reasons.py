@@ -1,4 +1,4 @@
-"""Why a row is predicted as it is, as a table: what each column contributes to the log-odds of the predicted class."""
+"""Why a row is predicted as it is, as a table: what each column contributes to the log-odds of what is predicted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reasons(
         "upper": upper,
     }
     attributes = {
-        "class": model.classes_[k : k + 1].tolist()[0],
+        "class": model._predicted()[k : k + 1].tolist()[0],
         "reference": found.reference,
         "prediction": found.prediction,
         "reference_row": dict(zip(map(str, model._covariates()), reference[0].tolist(), strict=True)),

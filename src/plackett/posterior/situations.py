@@ -16,7 +16,9 @@ from scipy.special import logsumexp
 from plackett.engines.situations import FAINT
 from plackett.model.race import Array
 from plackett.posterior.base import NO_CHAINS, Explanation, Posterior, Quantities, Variables
+from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
+from plackett.posterior.reasons import reasons
 from plackett.posterior.stacked import Stacked
 from plackett.responses.base import Outcomes, Response, Whole
 
@@ -136,7 +138,6 @@ class SituationDraws(Stacked, Posterior):
     model_name = "Plackett–Luce regression"
     no_estimates = f"{NAMELESS}, so there are no weights to compare."
     no_race = f"{NAMELESS}, so none can be said to win."
-    no_contributions = "predictions over situations are not taken apart by columns."
 
     directions: Array = field(repr=False)
     log_weights: Array = field(repr=False)
@@ -247,8 +248,18 @@ class SituationDraws(Stacked, Posterior):
         return agreement(model.diagnostics_)
 
     def explain(self, model: Any, row: Any, prob: float) -> Explanation:
-        """Nothing of the kind."""
-        raise ValueError(self.no_contributions)
+        """What persons' columns contribute to the log-odds of the item that is most probably first.
+
+        Pr(k first) = Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j; the reference is z = 0.
+        """
+        x = model._checked_rows(row, reset=False)
+        (z,), (directions, log_weights, share) = model.features_.of(x), self._pooled()
+        log_totals = logsumexp(log_weights, axis=1)  # ln Λ_j, (S, M)
+        votes = np.exp(log_weights - log_totals[:, None]).transpose(0, 2, 1)
+        line = Mixture(log_totals, directions @ z, votes, share, self._has_mode, self.power)
+        k = int(np.argmax(line.mixed(line.probabilities(np.array([1.0]))[1])[0]))
+        found = contributions(line, k, directions, lambda slopes: z * slopes)
+        return reasons(model, found, k, x[0], model.features_.reference(), prob)
 
     def variables(self, model: Any, raw: bool) -> Variables:
         """Nothing but predictions is identified; what was drawn is for the columns of the design."""

@@ -98,9 +98,9 @@ class WeightPosterior(WeightRates, RacePosterior):
     def explain(self, model: Any, row: Any, prob: float) -> Explanation:
         """Competitors by their probability of winning the race, the most probable first."""
         competing, shares = self.wins(model._rows(row)[:])
-        K, p = shares.shape[1:]
+        (K, p), (of, labels) = shares.shape[1:], model._labels()
         columns: Table = {
-            "class": np.repeat(model.classes_, p),
+            of: np.repeat(labels, p),
             "feature": np.tile(model._feature_names()[competing], K),
             "probability": shares.mean(axis=0).ravel(),
         }
@@ -252,7 +252,7 @@ class Draws(SampledWeights):
         found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
         if found is None:
             return Quantities(scalars, *table)
-        scalars |= found.scalars(getattr(model, "classes_", model._labels()[1]))
+        scalars |= found.scalars(model._predicted())
         return Quantities(scalars, *table, np.minimum(found.ess_bulk, found.ess_tail), found.shape_ess_bulk)
 
 

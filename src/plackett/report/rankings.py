@@ -1,14 +1,16 @@
-"""The sections of a report on rankings: the data, the worths of items, and how well rankings are predicted."""
+"""The sections of a report on rankings: the data, the worths of items, how well rankings are predicted, and why."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from plackett import plots
 from plackett.data.columns import as_frame
 from plackett.output.constants import quality_of_rankings, quality_of_worths, worths
+from plackett.output.html import text
 from plackett.plots.rankings import MOST
 from plackett.ranking import rankings_of
 from plackett.report import sections, words
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 PROB = 0.9  # of intervals
 LISTED = 500  # items in a table
+SHOWN = 8  # items of one ranking
 HEADS = {
     "worth": "Worth",
     "log_worth": "Log-worth",
@@ -48,7 +51,10 @@ def pages(
     parts = [data(X, R, tested, all_new), sections.model(model), worth(model, X)]
     if X is not None and model.posterior_.no_estimates is None:
         parts.append(sections.weights(model))
-    parts += [predictions(model, (X, R), tested, all_new), sections.colophon(model)]
+    parts.append(predictions(model, (X, R), tested, all_new))
+    if judged[0] is not None:
+        parts.append(why(model, *judged))
+    parts.append(sections.colophon(model))
     title = f"{len(model.items_)} items in {R.counts.sum():,.12g} rankings"
     return title, lead, parts
 
@@ -160,3 +166,43 @@ def predictions(
         paragraph("A first place is right if the item there is the most probable of those that were ranked together."),
     ]
     return Section("predictions", "Predictions", "\n".join(body))
+
+
+def why(model: RankingModel, X: Any, R: Rankings) -> Section:
+    """A few rankings taken apart: the least certain, the most surprising, and the most certain."""
+    p, came = model.predict_proba(X), model.log_likelihood(X, R)
+    entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
+    picked = {
+        int(np.argmax(entropy)): "the least certain",
+        int(np.argmin(came)): "the most surprising",
+        int(np.argmin(entropy)): "the most certain",
+    }
+    body = [paragraph(words.why_rankings())]
+    body += [_ranking(model, X, R, t, kind, str(k)) for k, (t, kind) in enumerate(picked.items())]
+    return Section("why", "Why? A few rankings", "\n".join(body))
+
+
+def _ranking(model: RankingModel, X: Any, R: Rankings, t: int, kind: str, mark: str) -> str:
+    """One ranking: what was predicted of whoever ranks, what was seen, and what speaks for the first."""
+    row, (order,) = _safe_indexing(X, [t]), R[[t]].to_orders()
+    name = f"Row {X.index[t] if hasattr(X, 'index') else t}"
+    p = model.predict_proba(row)[0]
+    best = np.argsort(-p, kind="stable")[:SHOWN]
+    known = [p]
+    if model.posterior_.no_interval is None:
+        known += [part[0] for part in model.predict_interval(row, PROB)]
+    places, labels = dict[Any, int](), model.items_.tolist()
+    for place, held in enumerate(order):
+        places |= dict.fromkeys(held if isinstance(held, set) else [held], place + 1)
+    rows = [[labels[k], *(part[k] for part in known), places.get(labels[k], "")] for k in best]
+    heads = ["Item", "Probability of the first place", *["5%", "95%"][: len(known) - 1], "Place"]
+    more = f", the first {SHOWN} of {len(p)}" if len(p) > SHOWN else ""
+    told, picture = sections.reasons(model, row, name, mark)
+    return "\n".join(
+        [
+            f"<h3>{text(name)}, {text(kind)}: most probably first is {text(labels[best[0]])}</h3>",
+            table(f"{name}{more}", [Column(head, head != "Item") for head in heads], rows),
+            paragraph(told),
+            f'<div class="figures">{picture}</div>',
+        ]
+    )

@@ -289,43 +289,50 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
             3,
         )
     ]
-    said, reasons = classifier.classes_[two[0][0]], ""
-    if classifier.posterior_.no_race is None:
-        why = explain(classifier, row)
-        reasons, why = words.race(why, said), why.head(4)
-        best = "; ".join(f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.itertuples(index=False, name=None))
-        pictures.append(
-            figure(
-                "race",
-                lambda ax: plots.race(classifier, row, ax=ax),
-                f"The race of {title}. {best}.",
-                f"{title} as a race: the bar of a class is its probability, made of the chances of its competitors "
-                "(features, by hatching) to arrive first.",
-                4.4,
-            )
-        )
-    elif classifier.posterior_.no_contributions is None:
-        why = explain(classifier, row, PROB)
-        reasons = words.contributions(why)
-        best = "; ".join(f"{w.feature} = {w.value}: {w.contribution:+.2f}" for w in why.head(4).itertuples())
-        pictures.append(
-            figure(
-                "contributions",
-                lambda ax: plots.contributions(classifier, row, prob=PROB, ax=ax),
-                f"What each column contributes to the log-odds of {said} for {title}. {best}.",
-                f"{title}: from a reference row, {why.attrs['reference_is']}, to the prediction. Each bar is what a "
-                f"column adds to the log-odds of {said}, or in grey takes from them.",
-                1.9 + 0.25 * min(11, len(why)),
-            )
-        )
+    said = classifier.classes_[two[0][0]]
+    told, picture = reasons(classifier, row, title)
     body = [
         paragraph("The rows with the most even probabilities (largest entropy) among those above."),
         table("The most uncertain rows", columns, rows),
         f"<h3>Why {text(said)}? {text(title)}</h3>",
-        *([paragraph(reasons)] if reasons else []),
-        f'<div class="figures">{"".join(pictures)}</div>',
+        *([paragraph(told)] if told else []),
+        f'<div class="figures">{"".join(pictures)}{picture}</div>',
     ]
     return Section("uncertain", "Most uncertain rows", "\n".join(body))
+
+
+def reasons(model: Any, row: Any, title: str, mark: str = "") -> tuple[str, str]:
+    """Why one row is predicted as it is, in a sentence and as a picture: its race, or what columns contribute."""
+    posterior, what = model.posterior_, model._labels()[0]
+    if posterior.no_race is None:
+        why = explain(model, row)
+        said = why[what][np.argmax(why.groupby(what, sort=False)["probability"].transform("sum"))]
+        best = "; ".join(
+            f"{w[1]} wins for {w[0]} with {w[2]:.2f}" for w in why.head(4).itertuples(index=False, name=None)
+        )
+        picture = figure(
+            f"race{mark}",
+            lambda ax: plots.race(model, row, ax=ax),
+            f"The race of {title}. {best}.",
+            f"{title} as a race: the bar of {'an' if what == 'item' else 'a'} {what} is its probability, made of the "
+            "chances of its competitors (features, by hatching) to arrive first.",
+            4.4,
+        )
+        return words.race(why, what, said), picture
+    if posterior.no_contributions is not None:
+        return "", ""
+    why = explain(model, row, PROB)
+    best = "; ".join(f"{w.feature} = {w.value}: {w.contribution:+.2f}" for w in why.head(4).itertuples())
+    said = why.attrs["class"]
+    picture = figure(
+        f"contributions{mark}",
+        lambda ax: plots.contributions(model, row, prob=PROB, ax=ax),
+        f"What each column contributes to the log-odds of {said} for {title}. {best}.",
+        f"{title}: from a reference row, {why.attrs['reference_is']}, to the prediction. Each bar is what a column "
+        f"adds to the log-odds of {said}, or in grey takes from them.",
+        1.9 + 0.25 * min(11, len(why)),
+    )
+    return words.contributions(why), picture
 
 
 def _interval(classifier: Classifier, row: Any, k: int) -> str:

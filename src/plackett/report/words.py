@@ -85,6 +85,11 @@ def why_choices(strangers: bool) -> str:
     return f"{told} All are predicted for someone who is not known." if strangers else told
 
 
+def why_rankings() -> str:
+    """What the section of single rankings shows."""
+    return "Rankings of those above, with how probably each item is the first of all, and what speaks for it."
+
+
 def unranked(meaning: str) -> str:
     """What it means not to be ranked."""
     if meaning == "last":
@@ -107,7 +112,7 @@ def worths(certain: bool, averaged: bool) -> str:
 
 
 def contributions(why: pd.DataFrame) -> str:
-    """The columns that speak most for the predicted class of a row, and against it."""
+    """The columns that speak most for what is predicted of a row, and against it."""
     parts = []
     for side, sign in (("for", 1), ("against", -1)):
         most = why[sign * why["contribution"] > 0].head(3)
@@ -123,9 +128,9 @@ def _held(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def race(why: pd.DataFrame, said: Any) -> str:
-    """The competitors that win most for the predicted class of a row."""
-    own = why[why["class"] == said]
+def race(why: pd.DataFrame, what: str, said: Any) -> str:
+    """The competitors that win most for the predicted class, or item, of a row."""
+    own = why[why[what] == said]
     named = (f"{w.feature} ({w.probability:.2f})" for w in own.head(3).itertuples())
     return f"For {said}, of probability {own['probability'].sum():.2f}, win {', '.join(named)}."
 

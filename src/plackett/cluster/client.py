@@ -1,0 +1,109 @@
+"""Which cluster: the Dask client that is in use, or a local cluster for the time of a fit; and who may take part."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import numba
+import numpy as np
+import scipy
+
+from plackett.compute.pieces import cores
+
+NEEDED = "engine='dask' needs Dask: pip install 'plackett[dask]'"
+Versions = dict[str, str]
+
+
+class ClusterError(RuntimeError):
+    """A cluster cannot be used, or was lost."""
+
+
+def distributed() -> Any:
+    """The module distributed, or an error that says how to get it."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError(NEEDED) from error
+    return distributed
+
+
+def in_use() -> Any:
+    """The Dask client in use, or None."""
+    try:
+        return distributed().get_client()
+    except ValueError:
+        return None
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[Any]:
+    """The client in use; where there is none, that of a local cluster, a process a core, which ends with this."""
+    client = in_use()
+    if client is not None:
+        check_workers(client)
+        yield client
+        return
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ClusterError(
+            "engine='dask' starts processes, which read this script again: put what it does under "
+            "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
+        )
+    module = distributed()
+    workers = module.LocalCluster(
+        n_workers=cores(), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+    )
+    try:
+        with module.Client(workers, direct_to_workers=True) as client:
+            yield client
+    finally:
+        workers.close()
+
+
+def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:
+    """A cluster for the time of a fit, where the engine is one that needs it."""
+    return cluster() if engine == "dask" else contextlib.nullcontext()
+
+
+def versions() -> Versions:
+    """What must be the same on all machines for answers to be the same."""
+    import plackett
+    from plackett.compute import compiled
+
+    return {
+        "plackett": plackett.__version__,
+        "plackett's kernels": compiled.SOURCES[:12],
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "Numba": numba.__version__,
+    }
+
+
+def check_versions(there: Versions, where: str) -> None:
+    """Refuse a worker on which something has another version than here."""
+    for name, here in versions().items():
+        if there.get(name) != here:
+            raise ClusterError(
+                f"the worker {where} has {name} {there.get(name)}, and here it is {here}: sums and draws could differ "
+                "without a word. Install the same versions on all machines."
+            )
+
+
+def check_workers(client: Any) -> None:
+    """Refuse workers without plackett, or with other versions of what computes."""
+    try:
+        found: dict[str, Versions] = client.run(versions)
+    except ImportError as error:
+        raise ClusterError(f"the workers of {told(client)} lack plackett ({error}). Install it on all.") from error
+    for where, there in sorted(found.items()):
+        check_versions(there, where)
+
+
+def told(client: Any) -> str:
+    """The scheduler of a client, by its address."""
+    return f"the Dask scheduler {client.scheduler.address if client.scheduler else '(closed)'}"

@@ -1,0 +1,177 @@
+"""Blocks that the workers hold, and questions to all of them.
+
+A block is the result of a Dask task: where a worker is lost, Dask makes its blocks again, from their source, on others.
+A question does not go through the scheduler's tasks, which would take longer than many a pass: on every worker a
+`Keeper` knows the blocks there, and is asked directly. Keepers are disposable. When one does not answer, new ones are
+made where the blocks are by then, and the question, whose answer is a function of the block alone, is put again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+from plackett.cluster.client import ClusterError, Versions, check_versions, distributed, told, versions
+
+ATTEMPTS = 20  # in a row at which not one keeper more has answered
+PATIENCE = 300.0  # seconds without any worker
+LOOK = 1.0  # seconds between looks whether the cluster is still there
+Question = Callable[..., Any]
+
+
+class Keeper:
+    """Knows the blocks of one worker."""
+
+    def __init__(self, blocks: list[Any], here: Versions):
+        check_versions(here, address_here())
+        self.blocks = blocks
+
+    def ask(self, question: Question, arguments: tuple[Any, ...], each: list[Any] | None) -> list[Any]:
+        """What the question gives for every block; `each` has arguments of the blocks one by one."""
+        if each is None:
+            return [question(block, *arguments) for block in self.blocks]
+        return [question(block, *arguments, own) for block, own in zip(self.blocks, each, strict=True)]
+
+
+def threads_here() -> int:
+    """Threads of the worker on which this runs."""
+    return int(distributed().get_worker().state.nthreads)
+
+
+def address_here() -> str:
+    """Address of the worker on which this runs."""
+    return str(distributed().get_worker().address)
+
+
+class Held:
+    """Blocks as futures, in a fixed order; `each` asks all of them."""
+
+    def __init__(self, client: Any, blocks: Sequence[Any]):
+        self.client, self.blocks = client, list(blocks)
+        self.keepers: list[tuple[list[int], Any]] = []
+        self._placing = threading.Lock()  # chains ask side by side
+
+    def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
+        """What question(block, *arguments) gives, in the order of the blocks; `own` has one more argument for each."""
+        found: dict[int, Any] = {}
+        failed = 0
+        while len(found) < len(self.blocks):
+            with self._placing:
+                if not self.keepers:
+                    self._place_keepers()
+                keepers = self.keepers
+            before, asked = len(found), []
+            for numbers, keeper in keepers:
+                if any(number not in found for number in numbers):
+                    each = None if own is None else [own[number] for number in numbers]
+                    asked.append((numbers, self._ask(keeper, question, arguments, each)))
+            lost = False
+            for numbers, answer in asked:
+                try:
+                    found.update(zip(numbers, answer.result(), strict=True))
+                except (OSError, CancelledError, asyncio.CancelledError, _Gone):
+                    lost = True
+            if lost:
+                with self._placing:
+                    self.keepers = [] if self.keepers is keepers else self.keepers
+                failed = failed + 1 if len(found) == before else 0
+                if failed == ATTEMPTS:
+                    raise ClusterError(f"the workers of {told(self.client)} were lost again and again.")
+        return [found[number] for number in range(len(self.blocks))]
+
+    def fetch(self) -> list[Any]:
+        """The blocks themselves, where they are small."""
+        self._wait()
+        found: list[Any] = self._sure(self.client.gather, self.blocks)
+        return found
+
+    def _ask(self, keeper: Any, *question: Any) -> Any:
+        try:
+            return keeper.ask(*question)
+        except RuntimeError:  # Dask's word for a worker that is gone
+            return _Gone()
+
+    def _place_keepers(self) -> None:
+        """A keeper on every worker that has blocks."""
+        self._wait()
+        where = self._sure(self.client.who_has, self.blocks)
+        groups: dict[str, list[int]] = {}
+        for number, block in enumerate(self.blocks):
+            holders = where.get(block.key, ())
+            if not holders:
+                return  # lost since; the caller tries again
+            groups.setdefault(sorted(holders)[0], []).append(number)
+        here = versions()
+        futures = [
+            self.client.submit(
+                Keeper, [self.blocks[number] for number in numbers], here, actor=True, workers=[worker],
+                allow_other_workers=True, pure=False, key=f"plackett-keeper-{worker}-{time.monotonic_ns()}",
+            )
+            for worker, numbers in groups.items()
+        ]  # fmt: skip
+        keepers = self._sure(self.client.gather, futures)
+        self.keepers = list(zip(groups.values(), keepers, strict=True))
+
+    def _wait(self) -> None:
+        """Until all blocks are there; an error where one cannot be made, or nobody is left to make it."""
+        module = distributed()
+        last = time.monotonic()
+        while True:
+            try:
+                self._sure(module.wait, self.blocks, timeout=LOOK)
+            except TimeoutError:
+                if self._sure(self.client.ncores):
+                    last = time.monotonic()
+                elif time.monotonic() - last > PATIENCE:
+                    raise ClusterError(f"{told(self.client)} has had no worker for {PATIENCE:.0f} seconds.") from None
+                continue
+            break
+        for block in self.blocks:
+            if block.status == "error":
+                raise block.exception()
+
+    def _sure(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Ask the scheduler, or say that it was lost."""
+        try:
+            return call(*arguments, **named)
+        except TimeoutError:
+            raise
+        except (OSError, CancelledError, asyncio.CancelledError) as error:
+            raise lost(self.client) from error
+
+
+def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, ...]], count: int) -> Held:
+    """Blocks make(*arguments), so many, on the workers in turn: of equal blocks each has its share."""
+    import dask
+
+    threads = client.ncores()
+    if not threads:
+        raise ClusterError(f"{told(client)} has no workers.")
+    turns = [worker for worker in sorted(threads) for _ in range(threads[worker])]
+    token, blocks = uuid.uuid4().hex[:8], []
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
+        for number, each in enumerate(arguments):
+            task = dask.delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
+            worker = turns[number * len(turns) // count]
+            blocks.append(client.compute(task, workers=[worker], allow_other_workers=True))
+    return Held(client, blocks)
+
+
+class _Gone(Exception):
+    """Stands for the answer of a keeper whose worker is gone."""
+
+    def result(self) -> Any:
+        raise self
+
+
+def lost(client: Any) -> ClusterError:
+    """The scheduler is gone."""
+    return ClusterError(
+        f"{told(client)} was lost, and with it the rows. Start it again and fit again; chains with "
+        "Gibbs(checkpoint=...) go on where they were, with the same draws."
+    )

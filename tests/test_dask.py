@@ -1,0 +1,141 @@
+"""The engine on a Dask cluster: the answers of the compiled one, whatever the blocks, the workers and their fates."""
+
+import multiprocessing
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+from conftest import small_problem
+from plackett import (
+    EM,
+    ChoiceSets,
+    Gibbs,
+    PlackettLuceChooser,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    Variational,
+)
+from plackett.cluster.client import ClusterError, check_versions, in_use, versions
+from plackett.engines import make_engine
+from plackett.model.race import Weights
+
+rng = np.random.default_rng(0)
+X = np.column_stack([rng.normal(size=(600, 2)), rng.integers(0, 2, size=(600, 2))])
+Y = np.array(["a", "b", "c"])[(X[:, 0] + rng.normal(size=600) > 0).astype(int) + (X[:, 1] + X[:, 2] > 1)]
+SHORT = {"draws": 15, "tune": 10, "chains": 2, "moves": "none"}
+WEIGHT = rng.choice([0.0, 1.0, 2.0, 40.0, 1e3], size=600)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
+        Client(workers, direct_to_workers=True) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("plackett.engines.dask.ENTRIES", 1000)
+
+
+def fitted(inference, sample_weight=None, engine="dask", **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chains are short
+        clf = PlackettLuceClassifier(inference, engine=engine, random_state=0, **({"features": "exp"} | settings))
+        return clf.fit(X, Y, sample_weight=sample_weight)
+
+
+def assert_same_answer(a, b, rtol=1e-10):
+    """Of EM and the variational scheme where they end, of chains draw for draw."""
+    np.testing.assert_array_equal(a.classes_, b.classes_)
+    np.testing.assert_allclose(a.weights_, b.weights_, rtol=0, atol=rtol)
+    assert a.shape_ == pytest.approx(b.shape_, rel=1e-8)  # settled to the tolerance of its climb
+    if a.trace_.ndim == 1:
+        assert a.trace_[-1] == pytest.approx(b.trace_[-1], rel=rtol)
+    else:
+        np.testing.assert_allclose(a.trace_, b.trace_, rtol=rtol)
+        np.testing.assert_allclose(a.posterior_.log_weights, b.posterior_.log_weights, rtol=rtol)
+        np.testing.assert_allclose(a.posterior_.shape, b.posterior_.shape, rtol=rtol)
+
+
+def test_a_cluster_is_started_and_closed_where_there_is_none():
+    assert in_use() is None  # this test comes before those with a client
+    found = fitted("variational", shape=0.5)
+    assert in_use() is None
+    assert not multiprocessing.active_children()
+    assert_same_answer(fitted("variational", shape=0.5, engine="numba"), found)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_passes_are_those_of_the_compiled_engine(client, weighted):
+    W, codes, log_weights = small_problem(9000, 15, 5)
+    weight = np.resize(WEIGHT, len(codes)) if weighted else None
+    fast, far = (make_engine(name).prepare(W, codes, weight, 5) for name in ("numba", "dask"))
+    assert len(far.held.blocks) > 100
+    weights = Weights(log_weights - 1, log_weights + 2)
+    a, b = fast.expect(weights), far.expect(weights)
+    np.testing.assert_allclose(b.wins, a.wins, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(b.exposure, a.exposure, rtol=1e-11)
+    assert b.value == pytest.approx(a.value, rel=1e-11)
+    for key in (0, 2**61 + 12345):
+        a, b = fast.sample(weights, key), far.sample(weights, key)
+        np.testing.assert_array_equal(b.wins, a.wins)
+        np.testing.assert_allclose(b.exposure, a.exposure, rtol=1e-11)
+
+
+def test_fractions_are_not_drawn(client):
+    W, codes, log_weights = small_problem(50, 3, 3)
+    rows = make_engine("dask").prepare(W, codes, np.full(50, 0.5), 3)
+    with pytest.raises(ValueError, match="whole numbers"):
+        rows.sample(Weights.point(log_weights), 1)
+
+
+@pytest.mark.parametrize("inference", [EM(), Variational(), Gibbs(**SHORT)])
+def test_fits_are_those_of_the_compiled_engine(client, inference):
+    shape = {"shape": 0.5} if isinstance(inference, EM) else {}
+    a, b = (fitted(inference, engine=engine, **shape) for engine in ("numba", "dask"))
+    assert_same_answer(a, b)
+
+
+def test_weights_and_shapes_that_are_learned_too(client):
+    a, b = (
+        fitted(EM(shapes=(1.0, 0.5), cv=2), WEIGHT, engine, class_weight="balanced") for engine in ("numba", "dask")
+    )
+    assert_same_answer(a, b)
+    np.testing.assert_allclose(list(b.cv_log_loss_.values()), list(a.cv_log_loss_.values()), rtol=1e-10)
+    a, b = (fitted(Gibbs(**SHORT), WEIGHT, engine) for engine in ("numba", "dask"))
+    assert_same_answer(a, b)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"features": "learned"}, "no learned directions"),
+        ({"inference": Gibbs(moves="exchange")}, r"moves='exchange'\) cannot be had with engine='dask'"),
+        ({"inference": Gibbs(move_budget=2.0)}, "no moves with engine='dask'"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        PlackettLuceClassifier(engine="dask", **({"features": "exp"} | settings)).fit(X, Y)
+
+
+def test_rankings_and_choices_are_refused():
+    with pytest.raises(ValueError, match="engine='dask' is for classes, and has no rankings"):
+        PlackettLuceRanker(engine="dask").fit(None, Rankings.from_orders([["a", "b"], ["b", "a"]]))
+    costs = pd.DataFrame({"cost_bus": [1, 2, 3, 1], "cost_car": [2, 1, 2, 3]})
+    sets = ChoiceSets.from_wide(costs, alternatives=["bus", "car"], attributes=["cost"])
+    with pytest.raises(ValueError, match="engine='dask' is for classes, and has no choices"):
+        PlackettLuceChooser(engine="dask").fit(sets, np.array(["bus", "car", "car", "bus"]))
+
+
+def test_other_versions_are_refused():
+    check_versions(versions(), "tcp://here")
+    with pytest.raises(ClusterError, match=r"tcp://there has NumPy 1\.0, and here it is"):
+        check_versions(versions() | {"NumPy": "1.0"}, "tcp://there")

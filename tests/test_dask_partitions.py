@@ -1,0 +1,140 @@
+"""Dask arrays and data frames: the answers of the table in one piece, and errors that name partition and row."""
+
+import warnings
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from plackett.cluster import fitting
+
+rng = np.random.default_rng(1)
+X = np.column_stack([rng.normal(size=(400, 2)) * [1, 100] + [0, 7], rng.integers(0, 2, size=(400, 2))])
+Y = np.array(["a", "b", "c"])[(X[:, 0] + rng.normal(size=400) > 0).astype(int) + (X[:, 2] + X[:, 3] > 1)]
+NAMES = ["height", "weight", "smokes", "drinks"]
+FRAME = pd.DataFrame(X, columns=NAMES)
+COUNTS = rng.choice([0.0, 1.0, 3.0], size=400)
+MANY = rng.choice([0.0, 1.0, 700.0], size=400)
+SHORT = Gibbs(draws=15, tune=10, chains=2, moves="none")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
+        Client(workers, direct_to_workers=True) as client,
+    ):
+        yield client
+
+
+def fitted(inference, X, y, sample_weight=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chains are short
+        clf = PlackettLuceClassifier(inference, random_state=0, **({"features": "exp"} | settings))
+        return clf.fit(X, y, sample_weight=sample_weight)
+
+
+def assert_same_answer(a, b, rtol=1e-10):
+    """Of EM and the variational scheme where they end, of chains draw for draw."""
+    np.testing.assert_array_equal(a.classes_, b.classes_)
+    np.testing.assert_allclose(a.weights_, b.weights_, rtol=0, atol=rtol)
+    assert a.shape_ == pytest.approx(b.shape_, rel=1e-8)  # settled to the tolerance of its climb
+    if a.trace_.ndim == 1:
+        assert a.trace_[-1] == pytest.approx(b.trace_[-1], rel=rtol)
+    else:
+        np.testing.assert_allclose(a.trace_, b.trace_, rtol=rtol)
+        np.testing.assert_allclose(a.posterior_.log_weights, b.posterior_.log_weights, rtol=rtol)
+        np.testing.assert_allclose(a.posterior_.shape, b.posterior_.shape, rtol=rtol)
+
+
+@pytest.mark.parametrize("inference", [EM(), Variational(), SHORT])
+def test_a_frame_in_partitions_gives_the_answer_of_the_frame(client, inference):
+    shape = {"shape": 0.5} if isinstance(inference, EM) else {}
+    whole = fitted(inference, FRAME, Y, **shape)
+    frame = dd.from_pandas(FRAME.assign(y=Y), npartitions=5)
+    parts = fitted(inference, frame[NAMES], frame["y"], **shape)
+    assert_same_answer(whole, parts)
+    assert list(parts.feature_names_in_) == NAMES
+    assert parts.summary().equals(whole.summary())
+    lazy = parts.predict_proba(frame[NAMES])
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), whole.predict_proba(FRAME), rtol=1e-9)
+    assert parts.predict(frame[NAMES]).compute().tolist() == whole.predict(FRAME).tolist()
+    with pytest.raises(ValueError, match="X is a Dask collection"):
+        parts.predict_interval(frame[NAMES])
+
+
+@pytest.mark.parametrize("weight", [COUNTS, MANY], ids=["few", "many"])
+def test_weights_of_rows(client, weight):
+    chunks = (100, 1, 150, 149)
+    far = da.from_array(X, chunks=(chunks, (2, 2)))
+    for inference in (SHORT, Variational()):
+        settings = {} if inference is SHORT else {"class_weight": "balanced"}
+        whole = fitted(inference, X, Y, weight, **settings)
+        y = Y if inference is SHORT else da.from_array(Y, chunks=200)
+        assert_same_answer(whole, fitted(inference, far, y, da.from_array(weight, chunks=(chunks,)), **settings))
+
+
+def test_the_shape_of_em_is_learned(client):
+    em = EM(shapes=(1.0, 0.5), cv=3)
+    whole = fitted(em, X, Y, COUNTS)
+    parts = fitted(em, da.from_array(X, chunks=(130, 4)), Y, COUNTS)
+    assert_same_answer(whole, parts)
+    np.testing.assert_allclose(list(parts.cv_log_loss_.values()), list(whole.cv_log_loss_.values()), rtol=1e-10)
+
+
+def test_means_and_deviations_by_partition(client, monkeypatch):
+    monkeypatch.setattr(fitting, "EXACT", 0)
+    table = np.column_stack([X, np.full(400, 3.0), 1e200 * X[:, 0], 1e-200 * X[:, 1]])
+    far = da.from_array(table, chunks=(90, 7))
+    whole, parts = (fitted("variational", each, Y, COUNTS, shape=0.5) for each in (table, far))
+    np.testing.assert_allclose(parts.features_.mean_, whole.features_.mean_, rtol=1e-13)
+    np.testing.assert_allclose(parts.features_.scale_, whole.features_.scale_, rtol=1e-13)
+    assert_same_answer(whole, parts)
+
+
+def test_maps_that_learn_nothing_and_others(client):
+    table, far = np.abs(X), da.from_array(np.abs(X), chunks=(90, 4))
+    plain = {"features": FunctionTransformer(), "shape": 0.5}
+    assert_same_answer(fitted("variational", table, Y, **plain), fitted("variational", far, Y, **plain))
+    with pytest.raises(ValueError, match="would have to be fitted to all rows"):
+        fitted("variational", far, Y, features=MinMaxScaler())
+
+
+def wrong(column, row, value):
+    table = X.copy()
+    table[row, column] = value
+    return da.from_array(table, chunks=(100, 4))
+
+
+@pytest.mark.parametrize(
+    ("table", "y", "weight", "words"),
+    [
+        (wrong(2, 257, np.nan), Y, None, "partition 2 of the data: row 57, column 2 is not finite: nan"),
+        (wrong(0, 0, 0.0), np.where(np.arange(400) == 399, None, Y), None, "partition 3 .*: row 99 has no label"),
+        (wrong(0, 0, 0.0), Y, np.where(np.arange(400) == 100, -1, 1), "partition 1 .*: row 0 has a weight that is neg"),
+        (wrong(0, 0, 0.0), Y[:-1], None, "one entry for each of the 400 rows"),
+        (wrong(0, 0, 0.0), np.full(400, "a"), None, "one class only: 'a'"),
+        (wrong(0, 0, 0.0), Y, np.where(Y == "b", 0, 1), "class 'b' has total weight 0"),
+    ],
+)
+def test_what_is_wrong_is_told_by_partition_and_row(client, table, y, weight, words):
+    with pytest.raises(ValueError, match=words):
+        fitted("variational", table, y, weight)
+
+
+def test_columns_and_cuts_that_do_not_fit(client):
+    frame = dd.from_pandas(FRAME.assign(town="x", y=Y), npartitions=3)
+    with pytest.raises(ValueError, match="column 'town' has the type"):
+        fitted("variational", frame[[*NAMES, "town"]], frame["y"])
+    with pytest.raises(ValueError, match="y has 2 partitions and X has 3"):
+        fitted("variational", frame[NAMES], dd.from_pandas(pd.Series(Y), npartitions=2))
+    with pytest.raises(ValueError, match="engine='numba' does not take"):
+        fitted("variational", frame[NAMES], frame["y"], engine="numba")
+    with pytest.raises(ValueError, match="in row 0 of partition 1"):
+        fitted(SHORT, da.from_array(X, chunks=(100, 4)), Y, np.where(np.arange(400) == 100, 0.5, 1))
