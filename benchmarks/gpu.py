@@ -9,7 +9,10 @@ import numpy as np
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, CupyRows
 from plackett.engines.cupy_directions import prepare_directions
 from plackett.engines.device import gpu
+from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.em import EM
+from plackett.model.race import Weights
+from plackett.responses import Outcomes, make_response
 
 
 def milliseconds(function, repeats=7, runs=10):
@@ -74,6 +77,35 @@ def gradients():
             print(f"  gradient, n = {n:,}, d = {d}, K = {K}, {M} components, {C} chains: {t:6.3f} ms")
 
 
+def situations():
+    """Against the processor: choices of five among ten kinds, with rows of their own, and rankings of ten items."""
+    rng = np.random.default_rng(0)
+    for name, T, size, p in (("choice", 1_000_000, 5, 20), ("ranking", 500_000, 10, 20)):
+        entries = np.full(T, size)
+        outcomes = Outcomes(*(np.arange(0, n * T + 1, n) for n in (size, 1 if name == "choice" else size)),
+                            np.ones(T if name == "choice" else T * size, dtype=int), np.ones(T))  # fmt: skip
+        group = np.argsort(rng.random((T, 10)), axis=1)[:, :size].ravel()
+        row = np.arange(T * size) if name == "choice" else np.repeat(np.arange(T), entries)
+        W = rng.uniform(0.1, 2.0, size=(row[-1] + 1, p)).astype(np.float32)
+        held = Situations(outcomes, group, row), make_response(name), 10
+        weights, beta = Weights.point(rng.normal(size=(10, p))), rng.normal(size=(12, p)) / 5
+        log_weights = rng.normal(size=(10, 12))
+        passes = {
+            "expected": lambda rows, w=weights: rows.expect(w),
+            "sampled": lambda rows, w=weights: rows.sample(w, 1),
+            "gradient": lambda rows, b=beta, w=log_weights: rows.gradient(b, w),
+        }
+        for engine in ("numba", "cupy"):
+            rows = prepare_situations(W, *held, engine)
+            for what, function in passes.items():
+                function(rows)
+                started = time.perf_counter()
+                for _ in range(5):
+                    function(rows)
+                t = (time.perf_counter() - started) / 5e-3
+                print(f"  {what}, {T:,} of {name}, {size} entries each, p = {p}, {engine}: {t:.2f} ms", flush=True)
+
+
 def climb(copy):
     rows = synthetic(10_000_000, 51, 5)
     started = time.perf_counter()
@@ -92,6 +124,7 @@ def main():
     sweeps(copy)
     gradients()
     climb(copy)
+    situations()
 
 
 if __name__ == "__main__":

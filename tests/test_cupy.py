@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import small_problem
-from plackett import Gibbs, PlackettLuceClassifier, classifier
+from plackett import Gibbs, PlackettLuceClassifier, PlackettLuceRanker, Rankings, classifier
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.centred import centred, log_spread, parts_of, uncentred
 from plackett.directions.climbs import climb_together
@@ -24,6 +24,7 @@ from plackett.directions.stacking import mixture_on_gpu, mixture_told
 from plackett.engines import device, make_engine
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
+from plackett.engines.cupy_situations import by_place
 from plackett.features import ExpFeatures
 from plackett.inference.hmc import ASSUMED, DOUBTED, Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
@@ -292,6 +293,25 @@ def test_data_larger_than_the_memory_of_the_gpu():
         device.check_fits(12_345, 1000, "2 rows", False)
     with pytest.raises(MemoryError, match="free there. Rows can be shared out"):
         device.check_fits(12_345, 1000, "2 rows", True)
+
+
+def test_entries_are_found_by_their_place():
+    places = np.random.default_rng(0).integers(5, size=40)
+    places[places == 3] = 4
+    order, first = by_place(places, 6)
+    np.testing.assert_array_equal(places[order], np.sort(places))
+    for place in range(6):
+        np.testing.assert_array_equal(order[first[place] : first[place + 1]], np.flatnonzero(places == place))
+
+
+@pytest.mark.parametrize(("ties", "words"), [("unknown-order", "without ties"), ("race", "without ties")])
+def test_ties_are_refused_on_a_gpu(monkeypatch, ties, words):
+    monkeypatch.setattr("plackett.ranker.make_engine", lambda name: None)
+    R = Rankings.from_orders([["a", {"b", "c"}], [{"a", "b"}, "c"]])
+    with pytest.raises(ValueError, match=words):
+        PlackettLuceRanker(features="exp", ties=ties, engine="cupy").fit([[0.0], [1.0]], R)
+    with pytest.raises(ValueError, match="counted by the sets of those left"):
+        PlackettLuceRanker(ties=ties, engine="cupy").fit(None, R)
 
 
 def test_the_moves_are_refused_on_a_gpu():

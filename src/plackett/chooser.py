@@ -64,7 +64,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         those of the person who chooses, ``groups`` of `fit`, under a common prior.
     prior : "gamma" or GIG
         The prior of the weights of fixed features.
-    engine : {"auto", "numba", "numpy"}
+    engine : {"auto", "numba", "numpy", "cupy"}
         Where the passes over the situations run.
     random_state : int, RandomState or None
         Seed of everything random; results depend neither on threads nor on the order of the situations.

@@ -49,7 +49,7 @@ from plackett.settings import check_all_read, check_all_read_of_cluster, check_a
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY_ROWS, MANY_ENTRIES, MANY_GATES = 50_000, 1 << 22, 1 << 26  # of X, W and predictions, from which a GPU gains
+MANY_ROWS, MANY_ENTRIES, MANY_GATES = 20_000, 1 << 22, 1 << 26  # of X, W and predictions, from which a GPU gains
 FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
 
 

@@ -66,7 +66,7 @@ class PlackettLuceRanker(RankingModel):
     ties : {"unknown-order", "race", "error"}
         What it means that items share a place: that they came in some order, of which nothing is known; that the race
         is seen in slots of time, and they arrived in the same one; or that something is wrong.
-    engine : {"auto", "numba", "numpy"}
+    engine : {"auto", "numba", "numpy", "cupy"}
         Where the passes over the rankings run.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rankings.
@@ -216,7 +216,7 @@ class PlackettLuceRanker(RankingModel):
                 shape, found["cv_log_loss_"] = self._held_out_shape(inference, X, R, response, rows, groups)
             elif shape <= 1 and not isinstance(self.prior, GIG):
                 _check_maximum(R, rows, shape)
-        beside = isinstance(inference, Gibbs) and self.engine != "numpy" and rows.work < LARGE
+        beside = isinstance(inference, Gibbs) and self.engine in ("auto", "numba") and rows.work < LARGE
         if beside:
             rows.set_threads(1)
         shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)

@@ -132,7 +132,7 @@ def test_auto_takes_the_gpu_and_predicts_there(monkeypatch):
     X, y = data(3000)
     monkeypatch.setattr(classifier, "MANY_ROWS", 1000)
     monkeypatch.setattr(classifier, "MANY_GATES", 1)
-    settings = {"inference": Gibbs(draws=20, tune=20, max_draws=20)}
+    settings = {"inference": Gibbs(draws=20, tune=20)}
     there, asked = fitted("auto", X, y, **settings), fitted("cupy", X, y, **settings)
     np.testing.assert_array_equal(there.posterior_.directions, asked.posterior_.directions)
     found = there.predict_proba(X)

@@ -234,6 +234,11 @@ def prepare_plain(
     outcomes: Outcomes, item: Whole, response: Response, n_items: int, engine: str = "auto"
 ) -> LeftSets | Together | NumpySituations:
     """Rankings without covariates, ready for passes: by distinct sets, but for rankings with ties."""
+    if engine == "cupy":
+        raise ValueError(
+            "rankings without covariates are counted by the sets of those left, which a processor does at once: "
+            "engine='cupy' has nothing to add. Use engine='auto'."
+        )
 
     def held(some: Situations, meaning: Response) -> NumpySituations:
         return prepare_situations(ONE, some, meaning, n_items, engine)

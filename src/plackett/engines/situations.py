@@ -207,7 +207,7 @@ class NumpySituations:
         return np.exp(np.maximum(log_rates - top, FAINT))
 
 
-ENGINES = ("auto", "numba", "numpy")
+ENGINES = ("auto", "numba", "numpy", "cupy")
 
 
 def prepare_situations(
@@ -226,8 +226,8 @@ def prepare_situations(
         What an outcome means.
     n_groups : int
         K, rows of the weights.
-    engine : "auto", "numpy" or "numba"
-        Where passes run.
+    engine : "auto", "numpy", "numba" or "cupy"
+        Where passes run; "auto" is "numba", and "cupy" knows choices and rankings without ties.
 
     Examples
     --------
@@ -248,6 +248,10 @@ def prepare_situations(
             raise ValueError(f"{name} must have a number from 0 to {bound - 1} for each entry.")
     if engine == "numpy":
         return NumpySituations(features, situations, response, n_groups)
+    if engine == "cupy":
+        from plackett.engines.cupy_situations import CupySituations
+
+        return CupySituations(features, situations, response, n_groups)
     from plackett.engines.compiled_situations import CompiledSituations
 
     return CompiledSituations(features, situations, response, n_groups)
