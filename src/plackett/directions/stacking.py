@@ -33,7 +33,8 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import DirectionPoint, sharpened
+from plackett.posterior.directions import DirectionPoint
+from plackett.posterior.stacked import SMALLEST, sharpened
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
@@ -121,7 +122,7 @@ def best_mixture(mode: Array, average: Array, codes: npt.NDArray[np.intp], weigh
 
     def loss(x: Array) -> float:
         w, kappa = expit(x[0]), np.exp(x[1])
-        mixed = sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]
+        mixed = sharpened(w * mode + (1 - w) * average, kappa, SMALLEST)[rows, codes]
         prior = (CAUTION - 1) * (log_expit(x[0]) + log_expit(-x[0])) - 0.5 * (x[1] / SPREAD) ** 2
         return -float(weight @ np.log(mixed) + prior)
 
