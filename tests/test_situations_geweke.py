@@ -14,7 +14,7 @@ from plackett.directions.prior import inverse_weights, n_owners, parts, size
 from plackett.directions.situation_density import make_density, walk_on
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.hmc import MEAN_STEP, begin, windows
-from plackett.posterior.situations import Entries, log_rates, outcome_values, shares
+from plackett.posterior.situations import log_rates, outcome_values, shares
 from plackett.responses import Outcomes, make_response
 
 A, D, N = 3, 2, 6  # entries of a situation, columns, situations
@@ -49,7 +49,7 @@ def from_prior(prior, rng, n):
 def rates_of(q, kind):
     Z, group, row, prior = setting(kind)
     beta, log_weights, _ = directions_and_weights(q, prior, D)
-    return log_rates(beta, log_weights, Entries(Z, group, row, START))
+    return log_rates(beta, log_weights, Z, group, row)
 
 
 def seen(log_r, name, rng):

@@ -210,7 +210,7 @@ class SituationTask:
         """Pr(e comes first) of the entries of some situations, (chain, draw, situation, entry)."""
         entries = self.entries(probed(self.n_situations))
         C, D, M, d = draws.directions.shape
-        found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), entries)
+        found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), *entries[:3])
         table = table_of(shares(found, entries.start), entries.start, int(np.diff(entries.start).max()))
         return np.moveaxis(table, 0, 1).reshape(C, D, *table.shape[::2])
 
@@ -218,7 +218,7 @@ class SituationTask:
         """Of choices probabilities (n, entries), the chosen first; else Pr(outcome) (n, 1) over that of a guess."""
         beta, log_weights, _ = directions_and_weights(positions, prior, self.n_columns)
         entries, outcomes = self.entries(some), part_of(self.situations, np.arange(self.n_situations)[some]).outcomes
-        log_r = log_rates(beta, log_weights, entries)
+        log_r = log_rates(beta, log_weights, *entries[:3])
         if self.chosen:
             return table_of(shares(log_r, entries.start).mean(axis=0, keepdims=True), entries.start, self.n_predicted)[
                 :, 0
