@@ -26,7 +26,7 @@ from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_o
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
 from plackett.engines.cupy_situations import by_place
 from plackett.features import ExpFeatures
-from plackett.inference.hmc import ASSUMED, DOUBTED, Flight, begin, leap, push, walk_on, windows
+from plackett.inference.hmc import DOUBTED, Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
 from plackett.posterior.directions import DirectionDraws, probabilities
 from plackett.priors import LogUniform, tabulate
@@ -408,11 +408,11 @@ def test_a_climb_finds_the_top_of_a_narrow_ridge():
 
 def test_chains_share_variances_and_leave_modes_without_mass():
     rng, n_seen, widths = np.random.default_rng(0), 200, np.geomspace(1e-4, 1.0, 6)
-    walks = [begin(np.full(6, float(c))) for c in range(4)]
+    walks = [begin(np.full(6, float(c)), 1e-6) for c in range(4)]
     for walk in walks:
         draws = widths * rng.normal(size=(n_seen, 6))
         squares = ((draws - draws.mean(axis=0)) ** 2).sum(axis=0)
-        walk.variance[0] = (squares + DOUBTED * ASSUMED) / (n_seen - 1 + DOUBTED)
+        walk.variance[0] = (squares + DOUBTED * 1e-6) / (n_seen - 1 + DOUBTED)
     renew(walks, np.array([0.5 * -POOR, -POOR - 60.0, 0.0, 10.0]), n_seen, 10**6)
     for walk, place in zip(walks, (0, 3, 2, 3), strict=True):
         np.testing.assert_array_equal(walk.position, float(place))

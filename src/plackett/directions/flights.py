@@ -20,7 +20,7 @@ from plackett.directions.prior import Prior, size
 from plackett.engines.cupy_directions import TOGETHER, CupyDirections
 from plackett.engines.device import gpu, kernel
 from plackett.inference.hmc import (
-    ASSUMED,
+    BELIEF,
     DONE,
     DOUBTED,
     INVERSE_MASS,
@@ -125,7 +125,7 @@ def begin_at_modes(rows: CupyDirections, prior: Prior, positions: list[Array]) -
         found += list(reached)
         values += list(value)
     best = int(np.argmax(values))
-    walks = [begin(found[c if value > values[best] - D else best].copy()) for c, value in enumerate(values)]
+    walks = [begin(found[c if value > values[best] - D else best].copy(), 1 / n) for c, value in enumerate(values)]
     for walk in walks:
         walk.variance[INVERSE_MASS] = guess
     return walks
@@ -137,12 +137,12 @@ def renew(walks: list[Walk], values: Array, n_seen: int, n_rows: int) -> None:
     The mass of a mode is about e^value Π_i (variance of coordinate i)^½, where `values` (C,) are the mean log-densities
     of late; variances are those about the mean of each chain.
     """
-    for_few = DOUBTED * ASSUMED  # what `plackett.inference.hmc.adapt` has added
-    squares = np.array([walk.variance[INVERSE_MASS] * (n_seen - 1 + DOUBTED) - for_few for walk in walks])
+    believed = DOUBTED * walks[0].numbers[BELIEF]  # what `plackett.inference.hmc.adapt` has added
+    squares = np.array([walk.variance[INVERSE_MASS] * (n_seen - 1 + DOUBTED) - believed for walk in walks])
     log_mass = values + 0.5 * np.log(np.maximum(squares / (n_seen - 1), LEAST_VARIANCE / n_rows)).sum(axis=1)
     best = int(np.argmax(log_mass))
     poor = log_mass < log_mass[best] - POOR
-    shared = (squares[~poor].sum(axis=0) + DOUBTED / n_rows) / ((~poor).sum() * (n_seen - 1) + DOUBTED)
+    shared = (squares[~poor].sum(axis=0) + believed) / ((~poor).sum() * (n_seen - 1) + DOUBTED)
     for walk, left in zip(walks, poor, strict=True):
         walk.position[:] = walks[best].position if left else walk.position
         walk.variance[INVERSE_MASS] = shared
