@@ -18,14 +18,16 @@ FEW = 20  # columns
 OWNED, MOST = 4, 128  # components of a class, and of all
 OWNED_BY_FEW = 2  # components of a class whose rows are too few to hold some out
 LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
+WORK, FEWEST = 20_000_000, 300  # draws times observations that a chain may go to, but to so many draws in any case
 LEAPFROGS = 96
 WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, where covariates outnumber rows: a step costs more than it tells
 SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
 
 
-def lengths(wide: bool) -> dict[str, int]:
-    """Of a chain, where Gibbs leaves them open; `wide` where covariates outnumber rows."""
-    return LENGTH | ({"max_draws": WIDE["max_draws"]} if wide else {})
+def lengths(wide: bool, n_seen: float) -> dict[str, int]:
+    """Of a chain, where Gibbs leaves them open; `wide` where covariates outnumber so many observations."""
+    most = WIDE["max_draws"] if wide else LENGTH["max_draws"]
+    return LENGTH | {"max_draws": int(np.clip(WORK / n_seen, FEWEST, most))}
 
 
 def shrinkage(n_columns: int) -> float:

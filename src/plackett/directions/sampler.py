@@ -61,7 +61,7 @@ class DirectionRun(Run):
 
 def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide))
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide, task.weight.sum()))
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)

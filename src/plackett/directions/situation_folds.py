@@ -176,7 +176,7 @@ def stacked_mode(
 
 def sample(settings: Gibbs, task: SituationTask, learned: Any, shape: float) -> Fit:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide))
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide, task.weight.sum()))
     clock = Clock(settings.max_seconds)
     which, held_out = choose_design(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, which, held_out, clock)
