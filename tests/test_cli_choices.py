@@ -12,7 +12,7 @@ from plackett.cli.commands import app
 
 RUNNER = CliRunner()
 KEYS = ("--situation", "chid", "--alternative", "alt", "--choice", "chosen")
-FAST = ("--inference", "em", "--shape", "1", "--max-iter", "20")
+FAST = ("--inference", "em", "--max-iter", "20")
 KNOWN = ["cost", "time"]
 
 

@@ -155,7 +155,7 @@ def fit(
     }
     frame = read_table(data, sep, decimal)
     if target is None:
-        choices.fit(settings | {"weights": weights or Weights.shared}, frame, choosing, drop, test, out)
+        choices.fit(settings | {"weights": (weights or Weights.shared).value}, frame, choosing, drop, test, out)
     else:
         settings["class_weight"] = class_weight
         columns = {"drop": drop or (), "categorical": categorical or (), "missing": missing or Missing.impute}
