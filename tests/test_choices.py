@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from plackett.chooser import PlackettLuceChooser
+from plackett.data.columns import Number
 from plackett.features.choices import ChoiceDesign, EntryTable
 from plackett.output.choices import Survey, diversion, effects, elasticities, willingness_to_pay
 from plackett.posterior.choice_reasons import explain_choice
-from plackett.posterior.choices import Outlook, log_rates_of_directions, log_rates_of_features
+from plackett.posterior.choices import Outlook, log_rates_of_features
 from plackett.posterior.choosers import LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.situations import log_rates
 
 A, T = 4, 60
 TIGHT = {"rtol": 2e-3, "atol": 1e-9}  # of numbers that were rounded to four digits
@@ -35,6 +37,8 @@ def choice_sets(seed=0, full=False):
         alternatives=np.array(["air", "bus", "car", "train"]),
         attributes=["cost", "time"],
         person=["income"],
+        attribute_columns=(Number("cost", 5.0, False), Number("time", 10.0, False)),
+        person_columns=(Number("income", 40.0, False),),
     )
 
 
@@ -50,7 +54,7 @@ def logit_model(X, seed=1, draws=1, components=1, **design):
     model.design_ = ChoiceDesign(**design).fit(X)
     d = len(model.design_.names_)
     model.alternatives_, model.attributes_, model.person_ = X.alternatives, X.attributes, X.person
-    model.group_labels_ = np.array(["all"])
+    model.schema_, model.group_labels_ = X, np.array(["all"])
     kind = DirectionPoint if draws == 1 else DirectionDraws
     beta = rng.normal(0, 0.7, (1, draws, components, d))
     model.posterior_ = LearnedChoices(
@@ -233,9 +237,9 @@ def test_log_rates_are_sums_over_components():
     Z, beta, log_weights = rng.normal(size=(7, 3)), rng.normal(size=(5, 2, 3)), rng.normal(size=(5, 4, 2))
     group = rng.integers(4, size=7)
     expected = np.log((np.exp(np.einsum("ef,smf->sem", Z, beta)) * np.exp(log_weights)[:, group]).sum(axis=2))
-    np.testing.assert_allclose(log_rates_of_directions(Z, beta, log_weights, group), expected)
+    np.testing.assert_allclose(log_rates(beta, log_weights, Z, group), expected)
     groups = np.tile(group, (5, 1))
-    np.testing.assert_allclose(log_rates_of_directions(Z, beta, log_weights, groups), expected)
+    np.testing.assert_allclose(log_rates(beta, log_weights, Z, groups), expected)
     weights = np.exp(rng.normal(size=(5, 4, 3)))
     expected = np.log(np.einsum("ef,sef->se", np.exp(Z), weights[:, group]))
     np.testing.assert_allclose(log_rates_of_features(Z, weights, group), expected)

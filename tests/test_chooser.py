@@ -112,6 +112,37 @@ def test_explanations_add_up(fitted, request):
         explain(model, X[:2])
 
 
+def test_levels_of_a_text_belong_together():
+    rng = np.random.default_rng(0)
+    seats = {f"seat_{a}": rng.choice(["best", "good", "poor"], 60, p=[0.2, 0.5, 0.3]) for a in LABELS}
+    frame = pd.DataFrame(seats | {f"cost_{a}": rng.integers(1, 5, 60) / 1.0 for a in LABELS})
+    frame["home"] = rng.choice(["farm", "town"], 60, p=[0.3, 0.7])
+    X = ChoiceSets.from_wide(frame, alternatives=LABELS, attributes=["seat", "cost"], person=["home"])
+    worth = {"best": 1.0, "good": 0.5, "poor": -1.0}
+    utility = np.column_stack([frame[f"seat_{a}"].map(worth) - frame[f"cost_{a}"] / 2 for a in LABELS])
+    y = np.array(LABELS)[np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)]
+    model = PlackettLuceChooser(EM(max_iter=100, cv=2), features=LearnedDirections(components=1)).fit(X, y)
+    found = model.effects(X)
+    lines = ["seat: best vs good", "seat: poor vs good", "cost", "home: farm vs town"]
+    assert found.attribute.unique().tolist() == lines
+    best, good = (
+        ChoiceSets.from_wide(
+            frame.assign(seat_car=level), alternatives=LABELS, attributes=["seat", "cost"], person=["home"]
+        )
+        for level in ("best", "good")
+    )
+    moved = (model.predict_proba(best) - model.predict_proba(good)).mean(axis=0)
+    of_car = found[(found.attribute == lines[0]) & (found.of == "car")]
+    assert of_car.alternative.tolist() == LABELS
+    np.testing.assert_allclose(of_car.effect, moved, atol=2e-4)
+    why = explain(model, X[0])
+    assert sorted(why.feature) == ["cost"] * 3 + ["home"] + ["seat"] * 3
+    held = why[why.feature == "seat"].set_index("of")["value"]
+    assert held[LABELS].tolist() == frame.loc[0, list(seats)].tolist()
+    p = model.predict_proba(X[0])[0, LABELS.index(why.attrs["class"])]
+    np.testing.assert_allclose(why.attrs["reference"] + why.contribution.sum(), np.log(p) - np.log1p(-p), rtol=1e-6)
+
+
 @pytest.mark.parametrize("fitted", ["em", "drawn"])
 def test_a_model_file_predicts_the_same(fitted, request, tmp_path):
     model, X, y = request.getfixturevalue(fitted)

@@ -16,7 +16,8 @@ from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, size
 from plackett.directions.situations import SituationTask
 from plackett.features.choices import ChoiceDesign, EntryTable
-from plackett.posterior.choices import log_rates_of_directions, log_rates_of_features
+from plackett.posterior.choices import log_rates_of_features
+from plackett.posterior.situations import log_rates
 
 LABELS, T = ["a", "b", "c"], 15  # too few to hold some out
 LEARNED = LearnedDirections(components=2, own_shape=0.5)
@@ -41,7 +42,7 @@ def drawn_directions(rng, Z):
     log_sigma[:] = prior.scale_centre + prior.scale_spread * log_sigma
     t[:] = inverse_weights(np.log(rng.gamma(prior.shape)), prior.shape)
     beta, log_weights, _ = directions_and_weights(q[None], prior, d)
-    return log_rates_of_directions(Z, beta, log_weights, np.zeros(len(Z), dtype=int))[0]
+    return log_rates(beta, log_weights, Z, np.zeros(len(Z), dtype=int))[0]
 
 
 def rank(rng, features, inference, seed):

@@ -186,7 +186,7 @@ def test_log_rates_by_definition(shared):
     beta, log_weights, Z = rng.normal(size=(S, M, d)), 3 * rng.normal(size=(S, K, M)), rng.normal(size=(n, d))
     row = rng.integers(n, size=40) if shared else rng.permutation(n)
     group = rng.integers(K, size=len(row))
-    found = log_rates(beta, log_weights, Entries(Z, group, row, np.array([0, len(row)])))
+    found = log_rates(beta, log_weights, Z, group, row)
     expected = logsumexp((beta @ Z.T)[:, :, row].transpose(0, 2, 1) + log_weights[:, group], axis=2)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 

@@ -36,7 +36,8 @@ from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Chain, Run
 from plackett.inference.limits import Clock
-from plackett.posterior.directions import probabilities, sharpened, shortest, varied
+from plackett.posterior.directions import probabilities, shortest
+from plackett.posterior.stacked import SMALLEST, sharpened, varied
 from plackett.posterior.weights import normalised
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
@@ -204,7 +205,7 @@ def test_classifier_learns_and_is_its_own_feature_map(iris, quiet, inference):
     assert clf.score(X[1::2], y[1::2]) > 0.9
     W = clf.features_.transform(X[1::2])
     scores = W @ clf.weights_.T
-    np.testing.assert_allclose(sharpened(scores, clf.posterior_.power), probability, atol=1e-9)
+    np.testing.assert_allclose(sharpened(scores, clf.posterior_.power, SMALLEST), probability, atol=1e-9)
     assert clf.weights_.sum() == pytest.approx(1)
 
 
@@ -236,7 +237,7 @@ def test_intervals_are_of_draws_and_mode_as_they_are_stacked(iris, quiet):
     few = np.concatenate([block[:, -1] for block in draws._shares(rows)])
     for weight, wanted in ((0.0, apart), (1.0, varied(few, apart))):
         moved = replace(draws, mode_weight=weight)
-        lower, upper = shortest([sharpened(wanted, draws.power)], 0.9)
+        lower, upper = shortest([sharpened(wanted, draws.power, SMALLEST)], 0.9)
         assert (
             np.array(moved.interval(rows, 0.9))
             == [np.minimum(lower, moved.predict(rows)), np.maximum(upper, moved.predict(rows))]
@@ -479,7 +480,7 @@ def test_stacking_finds_the_better_of_two_predictions_and_their_power():
     ones = np.ones(4000)
     w, kappa = best_mixture(truth, noise, codes, ones)
     assert w > 0.95 and kappa == pytest.approx(1, abs=0.1)
-    w, kappa = best_mixture(noise, sharpened(truth, 0.5), codes, ones)
+    w, kappa = best_mixture(noise, sharpened(truth, 0.5, SMALLEST), codes, ones)
     assert w < 0.05 and kappa == pytest.approx(2, abs=0.2)
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from plackett.engines import exponential_situations, make_engine
-from plackett.engines.exponential_situations import log_likelihood, make_scratch
+from plackett.engines import exponential_rankings, exponential_situations, make_engine
 from plackett.engines.situations import class_situations, prepare_situations
 from plackett.model.race import Slopes, Weights
 from plackett.responses import Choice, make_response
@@ -45,20 +44,55 @@ def test_gradient_by_finite_differences(name, kind):
             assert slope[place] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-5)
 
 
+def assert_same_slopes(found, expected, rel=1e-12, tolerance=1e-10):
+    assert found.value == pytest.approx(expected.value, rel=rel)
+    np.testing.assert_allclose(found.directions, expected.directions, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.log_weights, expected.log_weights, rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize("kind", [SHARED, OWN])
 @pytest.mark.parametrize("name", RESPONSES)
 def test_compiled_equals_reference(name, kind, monkeypatch):
-    found = []
-    for engine, tile, block in (("numpy", 64, 1 << 13), ("numba", 64, 1 << 13), ("numba", 5, 17), ("numba", 1, 1)):
+    rows, _, _, beta, log_weights = directions(name, kind, "numpy")
+    expected = rows.gradient(beta, log_weights)
+    for tile, block in ((64, 1 << 13), (5, 17), (1, 1)):
         monkeypatch.setattr(exponential_situations, "TILE", tile)
         monkeypatch.setattr(exponential_situations, "BLOCK", block)
-        rows, _, _, beta, log_weights = directions(name, kind, engine)
-        found.append(rows.gradient(beta, log_weights))
+        rows, _, _, beta, log_weights = directions(name, kind)
+        assert_same_slopes(exponential_situations.gradient(rows.covariates, beta, log_weights), expected)
+        assert_same_slopes(rows.gradient(beta, log_weights), expected)
     assert len(rows.covariates.blocks) == len(rows.covariates.tile_row) > 50
-    for other in found[1:]:
-        assert other.value == pytest.approx(found[0].value, rel=1e-12)
-        np.testing.assert_allclose(other.directions, found[0].directions, rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(other.log_weights, found[0].log_weights, rtol=1e-10, atol=1e-10)
+    assert (rows.ranked(np.float64) is not None) == (kind == SHARED and name in ("choice", "ranking"))
+
+
+def ranked(dtype, name="ranking", **settings):
+    """Of rows in lanes: what a chain computes, β, ln λ, and the same by entries."""
+    rows, _, _, beta, log_weights = directions(name, SHARED, **settings)
+    packed = rows.ranked(dtype)
+    doubles, floats = exponential_rankings.log_likelihood, exponential_rankings.log_likelihood_in_floats
+    scratch = exponential_rankings.make_scratch(packed, M, D, len(log_weights))
+    value = (doubles if dtype == np.float64 else floats)(packed, 0, len(packed.values), beta, log_weights, scratch)
+    expected = exponential_situations.gradient(rows.covariates, beta, log_weights)
+    return Slopes(value, scratch.directions, scratch.log_weights), expected
+
+
+@pytest.mark.parametrize("name", ["choice", "ranking"])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 400, 9000])
+def test_rows_in_lanes_equal_entries(name, n):
+    assert_same_slopes(*ranked(np.float64, name, T=n), tolerance=1e-9)
+    found, expected = ranked(np.float32, name, T=n)
+    assert abs(found.value - expected.value) < 3e-6 * n
+    for slope, other in ((found.directions, expected.directions), (found.log_weights, expected.log_weights)):
+        assert np.abs(slope - other).max() < 1e-5 * np.sqrt(n) + 1e-5 * np.abs(other).max()
+
+
+def test_an_item_twice_or_a_row_of_two_is_no_ranking_of_rows():
+    rows, X, (outcomes, group, row), _, log_weights = directions("ranking", SHARED)
+    K, response = len(log_weights), make_response("ranking")
+    assert exponential_rankings.ranks_items(outcomes, group, row, K, response)
+    assert not exponential_rankings.ranks_items(outcomes, np.zeros_like(group), row, K, response)
+    assert not exponential_rankings.ranks_items(outcomes, group, row // 2, K, response)
+    assert not exponential_rankings.ranks_items(outcomes, group, row, K, make_response("race"))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -83,17 +117,20 @@ def test_far_scores_stay_finite(name, engine):
 
 @pytest.mark.parametrize("kind", [SHARED, OWN])
 def test_number_of_threads_changes_nothing(kind, monkeypatch):
-    monkeypatch.setattr(exponential_situations, "BLOCK", 1 << 10)
-    rows, _, _, beta, log_weights = directions("ranking", kind, T=8000)
+    module = exponential_rankings if kind == SHARED else exponential_situations
+    if kind == OWN:
+        monkeypatch.setattr(module, "BLOCK", 1 << 10)
+    rows, _, _, beta, log_weights = directions("ranking", kind, T=20_000 if kind == SHARED else 8000)
     found = []
     for n_threads in (1, 2, 7):
-        monkeypatch.setattr(exponential_situations, "cores", lambda n_threads=n_threads: n_threads)
-        monkeypatch.setattr(exponential_situations, "LARGE", 1 << 60 if n_threads == 1 else 1)
+        monkeypatch.setattr(module, "cores", lambda n_threads=n_threads: n_threads)
+        monkeypatch.setattr(module, "LARGE", 1 << 60 if n_threads == 1 else 1)
         found.append(rows.gradient(beta, log_weights))
-    assert len(rows.covariates.blocks) > 3
-    assert rows.covariates.dense == (kind == SHARED)
-    scratch = make_scratch(rows.covariates, M, D, len(log_weights))  # as a chain runs it, all blocks in a row
-    value = log_likelihood(rows.covariates, 0, len(rows.covariates.blocks) - 1, beta, log_weights, scratch)
+    packed = rows.ranked(np.float64) if kind == SHARED else rows.covariates
+    assert module.is_large(packed, M)
+    scratch = module.make_scratch(packed, M, D, len(log_weights))  # as a chain runs it, all blocks in a row
+    end = len(packed.values) if kind == SHARED else len(packed.blocks) - 1
+    value = module.log_likelihood(packed, 0, end, beta, log_weights, scratch)
     found.append(Slopes(value, scratch.directions, scratch.log_weights))
     for other in found[1:]:
         assert other.value == found[0].value

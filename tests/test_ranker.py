@@ -255,7 +255,8 @@ def test_errors_name_what_is_wrong():
         ({"inference": EM(shapes=(2.0,)), "shape": 1.1}, {}, "for shape='learn'"),
         ({"prior": GIG(0.5, 0.1), "shape": 1.1}, {}, "prior='gamma'"),
         ({"prior": "flat"}, {}, "prior must be"),
-        ({"engine": "dask"}, {}, "engine must be"),
+        ({"engine": "spark"}, {}, "engine must be"),
+        ({"engine": "dask"}, {}, "engine='dask' is for classes, and has no rankings"),
     ],
 )
 def test_what_would_be_ignored_is_refused(settings, fit, match):

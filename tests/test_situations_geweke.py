@@ -14,7 +14,7 @@ from plackett.directions.prior import inverse_weights, n_owners, parts, size
 from plackett.directions.situation_density import make_density, walk_on
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.hmc import MEAN_STEP, begin, windows
-from plackett.posterior.situations import Entries, log_rates, outcome_values, shares
+from plackett.posterior.situations import log_rates, outcome_values, shares
 from plackett.responses import Outcomes, make_response
 
 A, D, N = 3, 2, 6  # entries of a situation, columns, situations
@@ -49,7 +49,7 @@ def from_prior(prior, rng, n):
 def rates_of(q, kind):
     Z, group, row, prior = setting(kind)
     beta, log_weights, _ = directions_and_weights(q, prior, D)
-    return log_rates(beta, log_weights, Entries(Z, group, row, START))
+    return log_rates(beta, log_weights, Z, group, row)
 
 
 def seen(log_r, name, rng):
@@ -83,7 +83,13 @@ def fresh(position):
     return walk
 
 
-def alternating(kind, name, prior, n, reverse=False):
+def packed_of(rows, dtype=np.float64):
+    """As a chain has them: in lanes where everyone has a row of their own, else by entries."""
+    packed = rows.ranked(dtype)
+    return rows.covariates if packed is None else packed
+
+
+def alternating(kind, name, prior, n, reverse=False, dtype=np.float64):
     """Positions of a chain that alternates outcomes given the position and walks given the outcomes."""
     rng = np.random.default_rng(1)
     walk = fresh(from_prior(setting(kind)[3], rng, 1)[0])
@@ -94,7 +100,7 @@ def alternating(kind, name, prior, n, reverse=False):
         if reverse:  # the loser taken for the winner
             order = order.reshape(N, A)[:, ::-1].ravel()
         rows = rows_of(order, outcomes, kind, name)
-        walk_on(make_density(rows.covariates, prior, D), walk, rng, windows(0), 12, False, draws, values)
+        walk_on(make_density(packed_of(rows, dtype), prior, D), walk, rng, windows(0), 12, False, draws, values)
         out[i] = draws[0]
     return out
 
@@ -111,6 +117,10 @@ def z_scores(kind, name, prior=None, n=1600, **wrong):
 @pytest.mark.parametrize(("kind", "name"), [(ITEMS, "ranking"), (ATTRIBUTES, "choice")])
 def test_the_walk_keeps_the_joint_distribution(kind, name):
     assert np.abs(z_scores(kind, name)).max() < 4.5
+
+
+def test_the_walk_in_floats_keeps_the_joint_distribution():
+    assert np.abs(z_scores(ITEMS, "ranking", dtype=np.float32)).max() < 4.5
 
 
 @pytest.mark.slow
@@ -144,7 +154,7 @@ def test_the_posterior_is_the_prior_weighted_by_the_likelihood(kind, name):
     error = np.sqrt(weight**2 @ (p - expected) ** 2)
     walk = fresh(from_prior(prior, rng, 1)[0])
     draws, values = np.empty((4000, len(walk.position))), np.empty(4000)
-    density = make_density(rows_of(order, outcomes, kind, name).covariates, prior, D)
+    density = make_density(packed_of(rows_of(order, outcomes, kind, name)), prior, D)
     walk_on(density, walk, rng, windows(0), 24, False, draws, values)
     found = shares(rates_of(draws, kind), START).reshape(BATCHES, -1, N * A).mean(axis=1)
     own = np.sqrt(found.var(axis=0, ddof=1) / BATCHES)

@@ -53,7 +53,8 @@ class ChoosingModel(RaceModel):
             - ``attribute``, and ``of`` which alternative; "person" for persons' columns;
             - ``alternative``, whose probability changes: own effects where it is the same, else cross effects;
             - ``effect``: per unit of the attribute, averaged over situations in which ``of`` is available; of 0/1, the
-              difference between 1 and 0. Over the alternatives effects add up to 0;
+              difference between 1 and 0; of a text, between each level and the most frequent one, in lines such as
+              ``class: first vs second``. Over the alternatives effects add up to 0;
             - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM.
         """
         from plackett.output.choices import effects

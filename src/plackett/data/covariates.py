@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.data.columns import Category
+from plackett.data.columns import Category, Number
 from plackett.model.race import Array
 
 OTHER = "other"  # a level that is none of those known
@@ -49,8 +49,13 @@ def covariates_of(model: Any) -> list[Covariate]:
     table = getattr(model, "table_", None)
     if table is None:
         return by_names([str(name) for name in model._covariates()])
-    found, start = [], 0
-    for column in table.columns:
+    return of_columns(table.columns)
+
+
+def of_columns(columns: Sequence[Number | Category]) -> list[Covariate]:
+    """Columns that have learned how they become numbers, which stand side by side."""
+    found, start = list[Covariate](), 0
+    for column in columns:
         names = column.names()
         if isinstance(column, Category):
             found.append(_category(column, start))

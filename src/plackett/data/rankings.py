@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import graphlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
+from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
     Labels,
@@ -329,30 +327,9 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b", "z"], ["b", "a"]], unranked="absent").components()
         [['a', 'b'], ['z']]
         """
-        above = self._above()
-        n, part = connected_components(above, connection="strong")
-        first = np.full(n, len(self.items))
-        np.minimum.at(first, part, np.arange(len(self.items)))
-        sources: dict[int, set[int]] = {int(c): set() for c in np.argsort(first)}
-        upper, lower = above.nonzero()
-        for i, j in np.unique(np.column_stack([part[upper], part[lower]]), axis=0).tolist():
-            if i != j:
-                sources[j].add(i)
-        labels = self.items.tolist()
-        ordered = graphlib.TopologicalSorter(sources).static_order()
-        return [[labels[k] for k in np.flatnonzero(part == c)] for c in ordered]
-
-    def _above(self) -> sparse.csr_array:
-        """(K, K) How many rows place item i in the bucket right above that of item j; paths tell of all others."""
-        seen = self[self.counts > 0]
-        place, row = places_of(seen.outcomes), seen.situation
-        begins = np.append(True, np.diff(row) > 0)[: len(row)]
-        highest = place == np.repeat(place[begins], np.diff(seen.outcomes.start))
-        shape = (int(place[-1]) + 2 if len(place) else 1, len(self.items))
-        ones = np.ones(len(place))
-        upper = sparse.csr_array((ones, (place + 1, seen.item)), shape=shape)
-        lower = sparse.csr_array((ones[~highest], (place[~highest], seen.item[~highest])), shape=shape)
-        return sparse.csr_array(upper.T @ lower)
+        seen, labels = self[self.counts > 0], self.items.tolist()
+        found = components(seen.outcomes, seen.item, len(labels))
+        return [[labels[k] for k in part] for part in found]
 
 
 def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:

@@ -42,6 +42,9 @@ FARTHEST = 3.0  # ln of the worth of a group, from their average
 STEPS = 20  # of the worths
 OWNED = 2  # components of a group, where groups own them
 COMMON = 6  # components of the one owner, where groups own none
+FLOATS = (
+    1000  # situations from which on chains walk in floats; these cut votes off below e^−50, where few rows may lead
+)
 
 
 @dataclass(frozen=True)
@@ -133,13 +136,15 @@ class SituationTask:
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
         """Chains side by side, unless situations are many, the engine has other plans or the response is foreign."""
-        packed = getattr(rows, "covariates", None)
-        if packed is None:
+        if getattr(rows, "covariates", None) is None:
             return None
         from plackett.directions.situation_density import make_density, walk_on  # kernels, compiled where they are used
-        from plackett.engines.exponential_situations import is_large
+        from plackett.engines import exponential_rankings, exponential_situations
 
-        if is_large(packed, len(prior.owner)):
+        packed = rows.ranked(np.float32 if self.n_situations >= FLOATS else np.float64)
+        large = exponential_situations.is_large if packed is None else exponential_rankings.is_large
+        packed = rows.covariates if packed is None else packed
+        if large(packed, len(prior.owner)):
             return None
         return lambda *how: walk_on(make_density(packed, prior, self.n_columns), *how)
 
@@ -205,7 +210,7 @@ class SituationTask:
         """Pr(e comes first) of the entries of some situations, (chain, draw, situation, entry)."""
         entries = self.entries(probed(self.n_situations))
         C, D, M, d = draws.directions.shape
-        found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), entries)
+        found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), *entries[:3])
         table = table_of(shares(found, entries.start), entries.start, int(np.diff(entries.start).max()))
         return np.moveaxis(table, 0, 1).reshape(C, D, *table.shape[::2])
 
@@ -213,7 +218,7 @@ class SituationTask:
         """Of choices probabilities (n, entries), the chosen first; else Pr(outcome) (n, 1) over that of a guess."""
         beta, log_weights, _ = directions_and_weights(positions, prior, self.n_columns)
         entries, outcomes = self.entries(some), part_of(self.situations, np.arange(self.n_situations)[some]).outcomes
-        log_r = log_rates(beta, log_weights, entries)
+        log_r = log_rates(beta, log_weights, *entries[:3])
         if self.chosen:
             return table_of(shares(log_r, entries.start).mean(axis=0, keepdims=True), entries.start, self.n_predicted)[
                 :, 0

@@ -33,7 +33,8 @@ from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import SMALLEST, DirectionPoint, sharpened
+from plackett.posterior.directions import DirectionPoint
+from plackett.posterior.stacked import SMALLEST, sharpened
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
@@ -122,7 +123,12 @@ def mixture_told(
 ) -> Callable[[float, float], float]:
     """The log-probability of all labels as a function of w and κ."""
     rows = np.arange(len(codes))
-    return lambda w, kappa: float(weight @ np.log(sharpened(w * mode + (1 - w) * average, kappa)[rows, codes]))
+
+    def told(w: float, kappa: float) -> float:
+        mixed = sharpened(w * mode + (1 - w) * average, kappa, SMALLEST)[rows, codes]
+        return float(weight @ np.log(mixed))
+
+    return told
 
 
 def mixture_on_gpu(

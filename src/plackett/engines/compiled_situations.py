@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
@@ -22,6 +23,7 @@ from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses.base import Response
 
 if TYPE_CHECKING:
+    from plackett.engines.exponential_rankings import RankedRows
     from plackett.engines.exponential_situations import Covariates
 
 BLOCK = 4096  # entries in a block, where there are not more than
@@ -150,13 +152,30 @@ class CompiledSituations(NumpySituations):
         """The features as covariates x of exp(x·β); None where a compiled pass does not know the response."""
         from plackett.engines.exponential_situations import pack  # kernels, compiled where they are used
 
-        return pack(self.features.astype(np.float64), *self.situations, self.n_classes, self.response)
+        return pack(self.features.astype(np.float64), *self.situations, self.response)
+
+    def ranked(self, dtype: npt.DTypeLike) -> RankedRows | None:
+        """The same where everyone who ranks or chooses items has a row of their own; None elsewhere."""
+        from plackett.engines.exponential_rankings import pack, ranks_items
+
+        outcomes, group, row = self.situations
+        if not ranks_items(outcomes, group, row, self.n_classes, self.response):
+            return None
+        return pack(self.features, outcomes, group, self.n_classes, self.response, dtype)
+
+    @cached_property
+    def _ranked(self) -> RankedRows | None:
+        return self.ranked(np.float64)
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
 
         With a response from outside this package it is that of the reference.
         """
+        if self._ranked is not None:
+            from plackett.engines.exponential_rankings import gradient as gradient_of_rankings
+
+            return gradient_of_rankings(self._ranked, beta, log_weights)
         if self.covariates is None:
             return super().gradient(beta, log_weights)
         from plackett.engines.exponential_situations import gradient

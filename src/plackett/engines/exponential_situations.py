@@ -6,9 +6,9 @@ n_e − r_e s_e of the log-likelihood in ln r_e, and with C_e = (n_e − r_e s_e
 
     Σ_i x_i e_ij Σ_{e of i} C_e θ_gj   in β_j,        θ_gj Σ_{e of g} C_e e_ij   in ln λ_gj.
 
-Where most groups have an entry in most rows (items that all persons rank) D and C are tables (row, group), and all sums
-are products of small matrices; else they are taken entry by entry. Rows go in tiles, some situations and the rows that
-these alone use, which stay in cache; sums of tiles are added up in fixed blocks, which threads may share.
+Sums are taken entry by entry; where everyone who ranks items has a row of their own, `exponential_rankings` is faster.
+Rows go in tiles, some situations and the rows that these alone use, which stay in cache; sums of tiles are added up in
+fixed blocks, which threads may share.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class Covariates(NamedTuple):
     blocks: Whole  # tiles where blocks begin, and the end
     kind: int  # of the response
     absolute: bool
-    dense: bool  # D and C as tables
 
 
 class Scratch(NamedTuple):
@@ -71,11 +70,9 @@ class Scratch(NamedTuple):
     beta: Array  # (column, component)
     log_total: Array  # (component,): ln Λ
     votes: Array  # (group, component): θ
-    by_group: Array  # (component, group): θ
     gates: Array  # (row of a tile, component)
     pull: Array  # (row of a tile, component)
     peak: Array  # (row of a tile,): ln of what gates are relative to
-    table: Array  # (row of a tile, group): D, then C
     rates: Array  # (entry of a tile,): r
     relative: Array  # D, then C
     arrivals: Array  # n
@@ -88,10 +85,8 @@ class Scratch(NamedTuple):
 
 
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
-COVARIATES = record(
-    Covariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH, TRUTH
-)  # fmt: skip
-SCRATCH = record(Scratch, *[REALS] * 15, TABLE, TABLE)
+COVARIATES = record(Covariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH)
+SCRATCH = record(Scratch, *[REALS] * 13, TABLE, TABLE)
 
 
 def padded(n: int, width: int = WIDTH) -> int:
@@ -114,9 +109,7 @@ def tiles_of(start: Whole, row: Whole) -> tuple[Whole, Whole]:
     return ends, used[ends].astype(np.int64)
 
 
-def pack(
-    X: Array, outcomes: Outcomes, group: Whole, row: Whole, n_groups: int, response: Response
-) -> Covariates | None:
+def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Response) -> Covariates | None:
     """The situations for the compiled pass; None where it does not know the response."""
     if response.expect_block not in KINDS:
         return None
@@ -135,18 +128,16 @@ def pack(
         np.append(starts, len(situation) - 1).astype(np.int64),
         KINDS.index(response.expect_block),
         response.absolute,
-        n_groups >= WIDTH // 2 and 2 * len(row) >= n * n_groups,
     )
 
 
 def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups: int) -> Scratch:
     """Scratch for one chain."""
-    M, K, d = padded(n_components), padded(n_groups), padded(n_columns, 4)
+    M, d = padded(n_components), padded(n_columns, 4)
     rows = int(np.diff(packed.tile_row).max()) + 4
     entries = padded(int(np.diff(packed.outcomes.start[packed.tile_situation]).max()))
-    table = rows * K if packed.dense else 0
-    sizes = (d * M, M, K * M, M * K, rows * M, rows * M, rows, table, entries, entries, entries, entries)
-    arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, K * M)]
+    sizes = (d * M, M, n_groups * M, rows * M, rows * M, rows, entries, entries, entries, entries)
+    arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, n_groups * M)]
     arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
     return Scratch(*arrays)
 
@@ -172,7 +163,7 @@ def add_products(A, a, a_row, a_step, B, b, b_step, n, C, c, c_row):
 def begin_pass(beta, log_weights, scratch):
     """Take in β, θ and ln Λ, and begin the gradient at 0."""
     (K, M), d = log_weights.shape, beta.shape[1]
-    width, groups = len(scratch.log_total), len(scratch.by_group) // len(scratch.log_total)
+    width = len(scratch.log_total)
     for j in range(M):
         peak = -np.inf
         for k in range(K):
@@ -184,7 +175,6 @@ def begin_pass(beta, log_weights, scratch):
             whole += vote
         for k in range(K):
             scratch.votes[k * width + j] /= whole
-            scratch.by_group[j * groups + k] = scratch.votes[k * width + j]
             scratch.log_weights[k, j] = 0.0
         scratch.log_total[j] = peak + math.log(whole)
         for f in range(d):
@@ -216,24 +206,9 @@ def make_gates(values, columns, first, n, scratch):
 
 
 @inner
-def make_tables(n, scratch):
-    """D of n rows and all groups."""
-    width, M = len(scratch.log_total), len(scratch.directions)
-    groups = len(scratch.by_group) // width
-    for i in range(0, n, 4):
-        for k in range(0, groups, WIDTH):
-            at = i * groups + k
-            for p in range(4):
-                store(scratch.table, at + p * groups, spread(0.0))
-            add_products(scratch.gates, i * width, width, 1, scratch.by_group, k, groups, M, scratch.table, at, groups)
-
-
-@inner
 def rate_of(packed, e, i, scratch):
     """D_e of an entry whose row is the i-th of its tile."""
     width, g = len(scratch.log_total), packed.group[e]
-    if packed.dense:
-        return scratch.table[i * (len(scratch.by_group) // width) + g]
     sums = spread(0.0)
     for j in range(0, width, WIDTH):
         sums = multiply_add(load(scratch.gates, i * width + j), load(scratch.votes, g * width + j), sums)
@@ -272,29 +247,8 @@ def make_slopes(packed, first, last, scratch):
 
 
 @inner
-def pull_by_tables(packed, low, high, first_row, n, scratch):
-    """Σ C θ of n rows, and Σ C e of all groups, from the table of C."""
-    width, K = len(scratch.log_total), len(scratch.log_weights)
-    groups = len(scratch.by_group) // width
-    for at in range(0, (n + 3) // 4 * 4 * groups, WIDTH):
-        store(scratch.table, at, spread(0.0))
-    for e in range(low, high):
-        scratch.table[(packed.row[e] - first_row) * groups + packed.group[e]] += scratch.relative[e - low]
-    for i in range(0, n, 4):
-        for j in range(0, width, WIDTH):
-            at = i * width + j
-            for p in range(4):
-                store(scratch.pull, at + p * width, spread(0.0))
-            add_products(scratch.table, i * groups, groups, 1, scratch.votes, j, width, K, scratch.pull, at, width)
-    for k in range(0, K, 4):
-        for j in range(0, width, WIDTH):
-            at = k * width + j
-            add_products(scratch.table, k, 1, groups, scratch.gates, j, width, n, scratch.moved, at, width)
-
-
-@inner
-def pull_by_entries(packed, low, high, first_row, n, scratch):
-    """The same, entry by entry."""
+def pull(packed, low, high, first_row, n, scratch):
+    """Σ C θ of n rows, and Σ C e of all groups."""
     width = len(scratch.log_total)
     for at in range(0, n * width, WIDTH):
         store(scratch.pull, at, spread(0.0))
@@ -329,15 +283,10 @@ def add_tile(packed, tile, scratch):
     low, high = packed.outcomes.start[first], packed.outcomes.start[last]
     width, columns = len(scratch.log_total), len(scratch.beta) // len(scratch.log_total)
     make_gates(packed.values, columns, first_row, n, scratch)
-    if packed.dense:
-        make_tables(n, scratch)
     make_rates(packed, first, last, first_row, scratch)
     expect(packed.kind, packed.outcomes, first, last, scratch.rates, scratch.arrivals, scratch.at_risk, scratch.values)
     make_slopes(packed, first, last, scratch)
-    if packed.dense:
-        pull_by_tables(packed, low, high, first_row, n, scratch)
-    else:
-        pull_by_entries(packed, low, high, first_row, n, scratch)
+    pull(packed, low, high, first_row, n, scratch)
     for at in range(0, n * width, WIDTH):
         store(scratch.pull, at, load(scratch.pull, at) * load(scratch.gates, at))
     for f in range(0, columns, 4):

@@ -55,14 +55,14 @@ class EntryTable(NamedTuple):
         entries, start = in_order(some, self.start), np.append(0, np.cumsum(np.diff(self.start)[some]))
         return EntryTable(start, self.alternative[entries], self.values[entries], self.context[some])
 
-    def with_attribute(self, f: int, x: Array) -> EntryTable:
-        """The same with another attribute f of all entries."""
+    def with_attribute(self, f: int | list[int], x: Array) -> EntryTable:
+        """The same with another attribute f of all entries, or others."""
         values = self.values.copy()
         values[:, f] = x
         return self._replace(values=values)
 
-    def with_person(self, h: int, x: Array) -> EntryTable:
-        """The same with another person's column h of all situations."""
+    def with_person(self, h: int | list[int], x: Array) -> EntryTable:
+        """The same with another person's column h of all situations, or others."""
         context = self.context.copy()
         context[:, h] = x
         return self._replace(context=context)

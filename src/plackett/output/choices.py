@@ -8,12 +8,13 @@ alternative at a time is put back into its situation.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.covariates import Covariate, of_columns
 from plackett.features.choices import EntryTable
 from plackett.model.race import Array
 from plackett.posterior.choices import Codes, Entries, Mask, Outlook, objects, significant
@@ -102,16 +103,19 @@ class Sums(NamedTuple):
 def effects(survey: Survey, prob: float) -> Columns:
     """Average marginal effects of every attribute of every alternative, and of persons' columns."""
     labels, found, of, names = survey.model.alternatives_, [], [], []
-    for f, name in enumerate(survey.model.attributes_):
-        for a, moved in enumerate(_by_alternative(survey, survey.attribute(f))):
-            if moved is not None:
-                found.append(moved)
-                of.append(labels[a])
-                names.append(name)
-    for h, name in enumerate(survey.model.person_):
-        found.append(_together(survey, survey.person_column(h)))
-        of.append(PERSON)
-        names.append(name)
+    schema, table = survey.model.schema_, survey.table
+    for column in of_columns(schema.attribute_columns):
+        for name, move in _moves(column, survey.attribute, table.with_attribute):
+            for a, moved in enumerate(_by_alternative(survey, move)):
+                if moved is not None:
+                    found.append(moved)
+                    of.append(labels[a])
+                    names.append(name)
+    for column in of_columns(schema.person_columns):
+        for name, move in _moves(column, survey.person_column, table.with_person):
+            found.append(_together(survey, move))
+            of.append(PERSON)
+            names.append(name)
     A = len(labels)
     columns: Columns = {
         "attribute": np.repeat(objects(names), A),
@@ -119,6 +123,20 @@ def effects(survey: Survey, prob: float) -> Columns:
         "alternative": np.tile(objects(labels), len(found)),
     }
     return columns | _intervals(survey, "effect", found, prob)
+
+
+def _moves(
+    column: Covariate, about: Callable[[int], Move], at: Callable[[list[int], Array], EntryTable]
+) -> Iterator[tuple[str, Move]]:
+    """A number a little lower and higher; of a text each level against the usual one."""
+    if column.levels is None:
+        yield column.name, about(column.places[0])
+        return
+    tables = {level: at(list(column.places), np.array(held)) for level, held in column.levels.items()}
+    usual = str(column.usual)
+    for level, table in tables.items():
+        if level != usual:
+            yield f"{column.name}: {level} vs {usual}", Move(tables[usual], table, 1.0)
 
 
 def elasticities(survey: Survey, f: int, prob: float) -> Columns:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plackett.data.covariates import of_columns
 from plackett.features.choices import EntryTable
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Table
@@ -84,10 +85,11 @@ def explain_choice(model: Any, row: EntryTable, person: Codes, prob: float) -> E
         0
     ]
     drawn = np.stack([(of_entries_drawn * part.mask).sum(axis=(1, 2)) for part in parts], axis=1)
+    kind = object if any(isinstance(part.value, str) for part in parts) else np.float64
     columns: Table = {
         "feature": np.array([part.feature for part in parts], dtype=object),
         "of": objects([part.of for part in parts]),
-        "value": np.array([part.value for part in parts]),
+        "value": np.array([part.value for part in parts], dtype=kind),
         "contribution": centre,
     }
     columns |= _interval(posterior.no_interval is None, centre, exact(drawn, at_last - at_first), prob)
@@ -107,20 +109,22 @@ class Part(NamedTuple):
 
     feature: str
     of: Any
-    value: float
+    value: Any
     mask: Array  # (entries, columns)
 
 
 def _parts(model: Any, row: EntryTable) -> list[Part]:
-    """Each attribute of each alternative, and each of the person's columns."""
-    source, E = model.design_.source_, len(row.alternative)
+    """Each attribute of each alternative, and each of the person's columns; the indicators of a text are one."""
+    source, E, schema = model.design_.source_, len(row.alternative), model.schema_
     found = []
-    for f, name in enumerate(model.attributes_):
+    for column in of_columns(schema.attribute_columns):
+        own = np.isin(source, [str(model.attributes_[f]) for f in column.places])
         for e, a in enumerate(row.alternative):
-            mask = (np.arange(E) == e)[:, None] * (source == name)
-            found.append(Part(str(name), _label(model, a), float(row.values[e, f]), mask))
-    for h, name in enumerate(model.person_):
-        found.append(Part(str(name), PERSON, float(row.context[0, h]), np.ones((E, 1)) * (source == name)))
+            mask = (np.arange(E) == e)[:, None] * own
+            found.append(Part(column.name, _label(model, a), column.value(row.values[e]), mask))
+    for column in of_columns(schema.person_columns):
+        own = np.isin(source, [str(model.person_[h]) for h in column.places])
+        found.append(Part(column.name, PERSON, column.value(row.context[0]), np.ones((E, 1)) * own))
     return found
 
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from plackett.data.chosen import Chosen
-from plackett.engines.situations import FAINT
 from plackett.model.race import Array
 from plackett.posterior.base import Posterior, refuse
+from plackett.posterior.situations import outcome_values
+from plackett.posterior.stacked import sharpened
 from plackett.responses import make_response
 
-POOLED = 400  # draws that predictions are averaged over
 STRANGERS = 5  # known persons that stand for a new one under each of them
 CHUNK = 1 << 21  # numbers held at a time
 Codes = npt.NDArray[np.intp]
@@ -115,11 +115,12 @@ class Outlook:
         """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
         shares = self.shares()
         mixed = np.tensordot(self.share, shares, 1)
-        return self._sharpened(mixed), self._sharpened(shares[: len(shares) - self.modes])
+        drawn = shares[: len(shares) - self.modes]
+        return sharpened(mixed, self.power), sharpened(drawn, self.power)
 
     def prediction(self) -> Array:
         """(T, A)."""
-        return self._sharpened(np.tensordot(self.share, self.shares(), 1))
+        return sharpened(np.tensordot(self.share, self.shares(), 1), self.power)
 
     def without(self, alternative: int) -> Outlook:
         """The same situations if an alternative were not there."""
@@ -134,13 +135,6 @@ class Outlook:
         found = self.log_rates.copy()
         found[:, :, alternative] = log_rates[:, :, alternative]
         return replace(self, log_rates=found)
-
-    def _sharpened(self, probability: Array) -> Array:
-        if self.power == 1.0:
-            return probability
-        raised = probability**self.power
-        result: Array = raised / raised.sum(axis=-1, keepdims=True)
-        return result
 
 
 class ChoicePosterior(Posterior):
@@ -228,13 +222,8 @@ class ChoicePosterior(Posterior):
     def _values(self, entries: Entries, seen: Chosen, group: Codes, every: bool, some: Codes, s: int) -> Array:
         """ln Pr(outcome) of each situation under one member of the pool."""
         of_one = group if group.ndim == 1 else group[s]
-        log_rates = self.log_rates(entries.features, of_one, every, some[s : s + 1])[0][seen.entry]
-        start = seen.outcomes.start
-        top = np.maximum.reduceat(log_rates, start[:-1])
-        rates = np.exp(np.maximum(log_rates - np.repeat(top, np.diff(start)), FAINT))
-        room, values = np.empty((2, len(rates))), np.empty(len(start) - 1)
-        make_response(seen.response).expect_block(seen.outcomes, 0, len(values), rates, *room, values)
-        return values
+        log_rates = self.log_rates(entries.features, of_one, every, some[s : s + 1])[:, seen.entry]
+        return outcome_values(log_rates, seen.outcomes, make_response(seen.response))[0]
 
     def log_predictive(self, rows: Entries) -> Iterator[Array]:
         """Logarithms (situations, S, A) under every draw of the chains."""
@@ -256,15 +245,6 @@ def log_rates_of_features(log_features: Array, weights: Array, group: Codes) -> 
             rates[s] = np.einsum("ej,ej->e", W, each[group if group.ndim == 1 else group[s]])
     with np.errstate(divide="ignore"):
         return np.log(rates) + top[:, 0]
-
-
-def log_rates_of_directions(Z: Array, directions: Array, log_weights: Array, group: Codes) -> Array:
-    """ln Σ_j exp(z_e·β_j) λ_gj (S, entries) of directions (S, M, d) and ln λ (S, K, M)."""
-    S, M, d = directions.shape
-    scores = (Z @ directions.reshape(S * M, d).T).reshape(len(Z), S, M).transpose(1, 0, 2)
-    rows = np.arange(S)[:, None]
-    found: Array = logsumexp(scores + log_weights[rows, group if group.ndim == 2 else group[None]], axis=2)
-    return found
 
 
 def slopes_at(Z: Array, directions: Array, log_weights: Array, group: Codes) -> Array:

@@ -12,17 +12,15 @@ from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, Table, Variables
 from plackett.posterior.choice_reasons import explain_choice, explain_race
 from plackett.posterior.choices import (
-    POOLED,
     ChoicePosterior,
     Codes,
     Entries,
-    log_rates_of_directions,
     log_rates_of_features,
     significant,
     slopes_at,
 )
-
-SMALLEST = 1e-12  # a probability that others are divided by is not taken for less
+from plackett.posterior.situations import log_rates
+from plackett.posterior.stacked import POOLED, sharpened, varied
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,8 @@ class LearnedChoices(ChoicePosterior):
 
     Attributes
     ----------
-    of_directions : DirectionDraws or DirectionPoint
-        Draws of both, with K groups instead of classes.
+    of_directions : SituationDraws or SituationPoint
+        Draws of both.
     """
 
     no_estimates = "the components of learned directions have no identity from draw to draw."
@@ -154,17 +152,17 @@ class LearnedChoices(ChoicePosterior):
     def pool(self, every: bool) -> tuple[Array, int, float]:
         """Draws and the mode with its weight; all draws by themselves count the same."""
         found = self.of_directions
-        return self.members(every)[2], 0 if every else int(found.mode_directions is not None), found.power
+        return self.members(every)[2], 0 if every else int(found._has_mode), found.power
 
     def log_rates(self, features: Array, group: Codes, every: bool, some: Codes) -> Array:
         """Of rows z of the design."""
         directions, log_weights, _ = self.members(every)
-        return log_rates_of_directions(features, directions[some], log_weights[some], group)
+        return log_rates(directions[some], log_weights[some], features, group)
 
     def log_predictive(self, rows: Entries) -> Iterator[Array]:
         """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s ∝ mode·draw_s/average, as for classes."""
         found = self.of_directions
-        if found.mode_directions is None:
+        if not found._has_mode:
             yield from super().log_predictive(rows)
             return
         done = 0
@@ -172,16 +170,12 @@ class LearnedChoices(ChoicePosterior):
             part = rows.part(done, done + len(outlook.available))
             done += len(outlook.available)
             group = np.maximum(part.group, 0)
-            alone = log_rates_of_directions(
-                part.features, found.mode_directions[None], found.mode_log_weights[None], group
-            )
-            draws = outlook.shares()
-            mode = outlook.moved(part.wide(alone)).shares()
-            varied = mode * draws / np.maximum(draws.mean(axis=0), SMALLEST)
-            varied /= varied.sum(axis=2, keepdims=True)
-            mixed = (found.mode_weight * varied + (1 - found.mode_weight) * draws) ** found.power
+            alone = log_rates(found.mode_directions[None], found.mode_log_weights[None], part.features, group)
+            draws = outlook.shares().transpose(1, 0, 2)
+            its = varied(outlook.moved(part.wide(alone)).shares()[0], draws)
+            mixed = sharpened(found.mode_weight * its + (1 - found.mode_weight) * draws, found.power)
             with np.errstate(divide="ignore"):
-                yield np.log(mixed / mixed.sum(axis=2, keepdims=True)).transpose(1, 0, 2)
+                yield np.log(mixed)
 
     def step(self, model: Any) -> float:
         """Normal scores and hinges bend: they are judged over half a deviation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from plackett.directions.summary import components
 from plackett.features.mapped import MappedRows
 from plackett.model.race import Array
 from plackett.posterior.base import (
-    NO_CHAINS,
     Explanation,
     Quantities,
     RacePosterior,
@@ -27,47 +26,21 @@ from plackett.posterior.base import (
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
-from plackett.posterior.stacked import Stacked
+from plackett.posterior.stacked import NAMELESS, SMALLEST, ModeAlone, Stacked, sharpened, varied
 from plackett.posterior.weights import CHUNK
 
 if TYPE_CHECKING:
     from plackett.directions.task import Task
 
-SMALLEST = 1e-12  # a probability that is raised to a power is not taken for less
-NAMELESS = "the components of learned directions have no identity from draw to draw"
 INSTEAD = "plots.relevance draws how much each column matters, and summary() lists the components."
 
 
 @dataclass(frozen=True)
 class DirectionDraws(Stacked, RacePosterior):
-    """Draws of a Markov chain.
-
-    Attributes
-    ----------
-    directions : (chain, draw, M, d) array
-        β, for standardised covariates or their principal axes.
-    log_weights : (chain, draw, K, M) array
-        ln λ̄, normalised so that logsumexp over class and component is 0.
-    scales : (chain, draw, d) array
-        s_f: how much each covariate matters, a priori of the order 1.
-    mode_directions, mode_log_weights : (M, d), (K, M) arrays, optional
-        The mode that is stacked with the draws.
-    mode_weight : float
-        Its weight in predictions.
-    power : float
-        κ, to which predictions are raised at last.
-    """
+    """Draws of a Markov chain: directions along standardised covariates or their principal axes, ln λ̄ of classes."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
     no_race = f"{NAMELESS}, so none can be said to win. plots.contributions draws what speaks for a row's class."
-
-    directions: Array = field(repr=False)
-    log_weights: Array = field(repr=False)
-    scales: Array = field(repr=False)
-    mode_directions: Array | None = field(default=None, repr=False)
-    mode_log_weights: Array | None = field(default=None, repr=False)
-    mode_weight: float = 0.0
-    power: float = 1.0
 
     def gates(self, task: Task) -> Gates:
         """The feature map of what predicts, for covariates as they came."""
@@ -100,11 +73,11 @@ class DirectionDraws(Stacked, RacePosterior):
 
     def probabilities(self, rows: MappedRows) -> Iterator[Array]:
         """Class probabilities (rows, S, K) of runs of rows under the draws that predict; the mode is none of them."""
-        return (block if self.mode_directions is None else block[:, :-1] for block in self._shares(rows))
+        return (block[:, :-1] if self._has_mode else block for block in self._shares(rows))
 
     def predict(self, rows: MappedRows) -> Array:
         """Class probabilities (n, K): the average of draws and mode, to the power κ."""
-        return sharpened(rows.features.mixed(rows.X, self.weights), self.power)
+        return self._sharpened(rows.features.mixed(rows.X, self.weights))
 
     def interval(self, rows: MappedRows, prob: float) -> tuple[Array, Array]:
         """The shortest that hold so much of what draws and mode would predict, and the prediction as well.
@@ -117,13 +90,16 @@ class DirectionDraws(Stacked, RacePosterior):
         probability = self.predict(rows)
         return np.minimum(lower, probability), np.maximum(upper, probability)
 
+    def _sharpened(self, probability: Array) -> Array:
+        return sharpened(probability, self.power, SMALLEST)
+
     def _stacked(self, shares: Array) -> Array:
         """Draws (rows, S, K) of what the stacking believes: a part w of them as the mode has them, to the power κ."""
-        if self.mode_directions is None:
-            return sharpened(shares, self.power)
+        if not self._has_mode:
+            return self._sharpened(shares)
         draws, mode = shares[:, :-1], shares[:, -1]
         turns = np.diff(np.floor(self.mode_weight * np.arange(draws.shape[1] + 1))) > 0  # evenly spaced
-        return sharpened(np.where(turns[:, None], varied(mode, draws), draws), self.power)
+        return self._sharpened(np.where(turns[:, None], varied(mode, draws), draws))
 
     def log_predictive(self, rows: MappedRows) -> Iterator[Array]:
         """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s as in `varied`: a draw instead of the average.
@@ -143,7 +119,7 @@ class DirectionDraws(Stacked, RacePosterior):
 
     def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
         """As for any posterior; of a row that is set otherwise only the scores of the columns that change are new."""
-        gates, rows, has_mode = model.features_, np.asarray(X, dtype=np.float64), self.mode_directions is not None
+        gates, rows, has_mode = model.features_, np.asarray(X, dtype=np.float64), self._has_mode
         S, M, _ = gates.directions.shape
         K, step = len(model.classes_), max(1, CHUNK // (S * M))
         share, votes = self._pooled()[2], self.votes
@@ -156,8 +132,8 @@ class DirectionDraws(Stacked, RacePosterior):
                 change = gates.on_scale(values[some], places) - z[:, places]
                 moved = softmax(gates.directions_along(places) @ change.T, scores)
                 p = np.matmul(votes, moved).transpose(2, 0, 1) / M  # as `weights` has them
-                point[c] += sharpened(np.tensordot(p, share, (1, 0)), self.power).sum(axis=0)
-                draws[c] += sharpened(p[:, : S - has_mode], self.power).sum(axis=0)
+                point[c] += self._sharpened(np.tensordot(p, share, (1, 0))).sum(axis=0)
+                draws[c] += self._sharpened(p[:, : S - has_mode]).sum(axis=0)
         return point / len(rows), draws / len(rows)
 
     def step(self, model: Any) -> float:
@@ -193,7 +169,7 @@ class DirectionDraws(Stacked, RacePosterior):
         change = gates.directions @ (z if gates.rotation is None else z @ gates.rotation)
         votes, share = self.votes.transpose(0, 2, 1), self._pooled()[2]
         smallest = SMALLEST * votes.shape[1]  # `weights` are votes over the number of components
-        line = Mixture(gates.offsets, change, votes, share, self.mode_directions is not None, self.power, smallest)
+        line = Mixture(gates.offsets, change, votes, share, self._has_mode, self.power, smallest)
         found = contributions(line, k, gates.directions, lambda slopes: z * gates.along_covariates(slopes))
         return reasons(model, found, k, rows.X[0], gates.reference(), prob)
 
@@ -214,25 +190,11 @@ class DirectionDraws(Stacked, RacePosterior):
         return Quantities(scalars | {"log-likelihood": ("log-posterior", model.trace_)})
 
 
-def sharpened(probability: Array, power: float) -> Array:
-    """p^κ/Σ_l p_l^κ over the last axis."""
-    return np.exp(log_sharpened(probability, power))
-
-
 def log_sharpened(probability: Array, power: float) -> Array:
     """κ ln p − ln Σ_l p_l^κ over the last axis."""
     log = power * np.log(np.maximum(probability, SMALLEST))
     result: Array = log - logsumexp(log, axis=-1, keepdims=True)
     return result
-
-
-def varied(mode: Array, draws: Array) -> Array:
-    """mode_s ∝ mode·draw_s/average, (rows, S, K), from a mode's probabilities (rows, K) and those of draws.
-
-    A mode has no draws of its own; so its log-odds are taken to vary as those of the draws do about their average.
-    """
-    average = draws.mean(axis=1, keepdims=True)
-    return sharpened(mode[:, None] * np.maximum(draws, SMALLEST) / np.maximum(average, SMALLEST), 1.0)
 
 
 def shortest(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
@@ -248,15 +210,8 @@ def shortest(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
     return lower, upper
 
 
-class DirectionPoint(DirectionDraws):
-    """The mode alone: one chain of one draw."""
-
-    no_chains = NO_CHAINS
-    no_interval = "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'."
-
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """There is nothing to judge it by."""
-        return None, "one estimate without uncertainty"
+class DirectionPoint(ModeAlone, DirectionDraws):
+    """The mode alone."""
 
 
 def probabilities(draws: DirectionDraws, Z: Array) -> Array:

@@ -6,7 +6,7 @@ Entry e of a situation has the rate r_e = Σ_j exp(z_e·β_j) λ_gj. No row of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,15 +15,14 @@ from scipy.special import logsumexp
 
 from plackett.engines.situations import FAINT
 from plackett.model.race import Array
-from plackett.posterior.base import NO_CHAINS, Explanation, Posterior, Quantities, Variables
+from plackett.posterior.base import Explanation, Posterior, Quantities, Variables
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
-from plackett.posterior.stacked import Stacked
+from plackett.posterior.stacked import NAMELESS, ModeAlone, Stacked, sharpened
 from plackett.responses.base import Outcomes, Response, Whole
 
 CHUNK = 1 << 21  # numbers exp(z·β) held at a time
-NAMELESS = "the components of learned directions have no identity from draw to draw"
 
 
 class Entries(NamedTuple):
@@ -60,20 +59,24 @@ class Entries(NamedTuple):
             first = last
 
 
-def log_rates(directions: Array, log_weights: Array, entries: Entries) -> Array:
-    """ln r_e = ln Σ_j exp(z_e·β_j) λ_gj of every entry, (S, entries), for β (S, M, d) and ln λ (S, K, M)."""
-    used, row = np.unique(entries.row, return_inverse=True)
-    scores = directions @ entries.Z[used].T  # (S, M, rows)
+def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row: Whole | None = None) -> Array:
+    """ln r_e = ln Σ_j exp(z_e·β_j) λ_gj of every entry, (S, entries), for β (S, M, d) and ln λ (S, K, M).
+
+    Groups are (entries,), or (S, entries) where they differ between the draws; each entry has a row of Z of its own
+    unless it is said which.
+    """
+    used, row = np.unique(np.arange(len(Z)) if row is None else row, return_inverse=True)
+    scores = directions @ Z[used].T  # (S, M, rows)
     total = logsumexp(log_weights, axis=1)  # (S, M)
     scores += total[..., None]
     peak = scores.max(axis=1)  # (S, rows)
     scores -= peak[:, None]
     np.exp(np.maximum(scores, FAINT, out=scores), out=scores)
     votes = np.exp(np.maximum(log_weights - total[:, None], FAINT))  # (S, K, M)
-    if len(used) < len(row):  # some entries share rows
-        rates = np.matmul(votes, scores)[:, entries.group, row]
+    if len(used) < len(row) and group.ndim == 1:  # some entries share rows
+        rates = np.matmul(votes, scores)[:, group, row]
     else:
-        rates = np.einsum("sem,sme->se", votes[:, entries.group], scores[:, :, row])
+        rates = np.einsum("sem,sme->se", votes[np.arange(len(votes))[:, None], group], scores[:, :, row])
     found: Array = np.log(rates) + peak[:, row]
     return found
 
@@ -117,35 +120,11 @@ def table_of(shares: Array, start: Whole, width: int) -> Array:
 
 @dataclass(frozen=True)
 class SituationDraws(Stacked, Posterior):
-    """Draws of a Markov chain.
-
-    Attributes
-    ----------
-    directions : (chain, draw, M, d) array
-        β, for the columns of the design.
-    log_weights : (chain, draw, K, M) array
-        ln λ of every group; normalised so that logsumexp over all is 0 unless rates are absolute (race ties).
-    scales : (chain, draw, d) array
-        s_f: how much each column matters, a priori of the order 1.
-    mode_directions, mode_log_weights : (M, d), (K, M) arrays, optional
-        The mode that is stacked with the draws.
-    mode_weight : float
-        Its weight in predictions.
-    power : float
-        κ, to which probabilities of choices are raised at last.
-    """
+    """Draws of a Markov chain: directions along the columns of the design, and ln λ of groups, whose weights differ."""
 
     model_name = "Plackett–Luce regression"
     no_estimates = f"{NAMELESS}, so there are no weights to compare."
     no_race = f"{NAMELESS}, so none can be said to win."
-
-    directions: Array = field(repr=False)
-    log_weights: Array = field(repr=False)
-    scales: Array = field(repr=False)
-    mode_directions: Array | None = field(default=None, repr=False)
-    mode_log_weights: Array | None = field(default=None, repr=False)
-    mode_weight: float = 0.0
-    power: float = 1.0
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
@@ -169,14 +148,14 @@ class SituationDraws(Stacked, Posterior):
         Only differences within a situation count, unless rates are absolute.
         """
         directions, log_weights, _ = self._pooled()
-        return log_rates(directions, log_weights, entries)
+        return log_rates(directions, log_weights, *entries[:3])
 
     def _blocks(self, entries: Entries) -> Iterator[tuple[int, int, Array]]:
         """Runs of situations, and ln r (S, entries) of each."""
         directions, log_weights, _ = self._pooled()
         step = max(1, CHUNK // (len(directions) * directions.shape[1]))
         for first, last in entries.parts(step):
-            yield first, last, log_rates(directions, log_weights, entries.part(first, last))
+            yield first, last, log_rates(directions, log_weights, *entries.part(first, last)[:3])
 
     def probabilities(self, rows: Entries) -> Iterator[Array]:
         """Pr(e comes first) (situations, S, entries) of runs of situations under draws; the mode is none of them.
@@ -195,7 +174,7 @@ class SituationDraws(Stacked, Posterior):
         for first, last, log_r in self._blocks(rows):
             start = rows.start[first : last + 1] - rows.start[first]
             found.append(table_of(weights[None] @ shares(log_r, start), start, width)[:, 0])
-        return sharpened_choices(np.concatenate(found), self.power)
+        return sharpened(np.concatenate(found), self.power)
 
     def interval(self, rows: Entries, prob: float) -> tuple[Array, Array]:
         """Around the prediction as well, which may lean on a mode that is no draw."""
@@ -211,7 +190,7 @@ class SituationDraws(Stacked, Posterior):
     def chain_log_rates(self, entries: Entries) -> Array:
         """ln r_e (chain, draw, entries) under every draw."""
         C, D, K, M = self.log_weights.shape
-        found = log_rates(self.directions.reshape(C * D, M, -1), self.log_weights.reshape(C * D, K, M), entries)
+        found = log_rates(self.directions.reshape(C * D, M, -1), self.log_weights.reshape(C * D, K, M), *entries[:3])
         return found.reshape(C, D, -1)
 
     def chain_values(self, entries: Entries, outcomes: Outcomes, response: Response) -> Array:
@@ -220,7 +199,7 @@ class SituationDraws(Stacked, Posterior):
         directions, log_weights = self.directions.reshape(C * D, M, -1), self.log_weights.reshape(C * D, K, M)
         parts = []
         for first, last in entries.parts(max(1, CHUNK // (C * D * M))):
-            log_r = log_rates(directions, log_weights, entries.part(first, last))
+            log_r = log_rates(directions, log_weights, *entries.part(first, last)[:3])
             parts.append(outcome_values(log_r, part_of_outcomes(outcomes, first, last), response))
         return np.concatenate(parts, axis=1).reshape(C, D, -1)
 
@@ -233,10 +212,6 @@ class SituationDraws(Stacked, Posterior):
             return np.log(self.predict(entries)[:, 0])
         found: Array = logsumexp(self.values(entries, outcomes, response), axis=0, b=self.draw_weights[:, None])
         return found
-
-    @property
-    def _has_mode(self) -> bool:
-        return self.mode_directions is not None
 
     def size(self, model: Any) -> str:
         """Groups and components."""
@@ -276,21 +251,5 @@ class SituationDraws(Stacked, Posterior):
         return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
 
 
-class SituationPoint(SituationDraws):
-    """The mode alone: one chain of one draw."""
-
-    no_chains = NO_CHAINS
-    no_interval = "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'."
-
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """There is nothing to judge it by."""
-        return None, "one estimate without uncertainty"
-
-
-def sharpened_choices(probability: Array, power: float) -> Array:
-    """p^κ/Σ p^κ over the last axis; what is 0 stays 0."""
-    if power == 1.0:
-        return probability
-    raised = (probability / probability.max(axis=-1, keepdims=True)) ** power
-    found: Array = raised / raised.sum(axis=-1, keepdims=True)
-    return found
+class SituationPoint(ModeAlone, SituationDraws):
+    """The mode alone."""

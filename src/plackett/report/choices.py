@@ -251,7 +251,7 @@ def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: Any, kind: str
         body.append(table(f"{name}: who arrives first, the most probable of {len(found)}", columns, lines))
     elif len(found):
         best = "; ".join(
-            f"{w.of} {w.feature} = {w.value:.4g}: {w.contribution:+.2f}" for w in found.head(4).itertuples()
+            f"{w.of} {w.feature} = {words.held(w.value)}: {w.contribution:+.2f}" for w in found.head(4).itertuples()
         )
         body.append(
             figure(

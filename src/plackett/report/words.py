@@ -117,14 +117,15 @@ def contributions(why: pd.DataFrame) -> str:
     for side, sign in (("for", 1), ("against", -1)):
         most = why[sign * why["contribution"] > 0].head(3)
         if len(most):
-            named = (f"{w.feature} = {_held(w.value)} ({w.contribution:+.2f})" for w in most.itertuples())
+            named = (f"{w.feature} = {held(w.value)} ({w.contribution:+.2f})" for w in most.itertuples())
             parts.append(f"{side} it {'speak' if len(most) > 1 else 'speaks'} {', '.join(named)}")
     if not parts:
         return "No column moves this prediction."
     return f"Predicted is {why.attrs['class']}; {'; '.join(parts)}. Numbers in brackets add up to log-odds."
 
 
-def _held(value: Any) -> str:
+def held(value: Any) -> str:
+    """A number or a text as it is written."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
