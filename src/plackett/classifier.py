@@ -33,6 +33,7 @@ from plackett.directions.learning import SHAPE
 from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
+from plackett.engines.cupy import CupyEngine
 from plackett.engines.device import present, takes_gpu
 from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
 from plackett.features import ExpFeatures
@@ -49,7 +50,7 @@ from plackett.settings import check_all_read, check_all_read_of_cluster, check_a
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY_ROWS, MANY_ENTRIES, MANY_GATES = 20_000, 1 << 22, 1 << 26  # of X, W and predictions, from which a GPU gains
+MANY_ROWS, MANY_ENTRIES, MANY_GATES = 20_000, 1 << 23, 1 << 26  # of X, W and predictions, from which a GPU gains
 FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
 
 
@@ -259,7 +260,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         W = transform(fitted, X)
         entries, moves = W.shape[0] * W.shape[1], isinstance(inference, Gibbs) and inference.moves != "none"
         gains = entries >= MANY_ENTRIES and not moves and not sparse.issparse(W)
-        engine = make_engine("cupy" if takes_gpu(self.engine, gains, entries * W.dtype.itemsize) else self.engine)
+        name = "cupy" if takes_gpu(self.engine, gains, 8 * entries) else self.engine
+        engine = CupyEngine(exact=not isinstance(inference, Gibbs)) if name == "cupy" else make_engine(name)
         if sparse.issparse(W):
             check_all_read_of_sparse(inference)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):

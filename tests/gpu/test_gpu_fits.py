@@ -12,6 +12,7 @@ from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
 from plackett.engines import make_engine
+from plackett.features import ExpFeatures
 from plackett.inference.hmc import Flight, begin, leap, push
 
 pytestmark = pytest.mark.gpu
@@ -38,6 +39,14 @@ def test_estimates_are_those_of_the_processor(inference, shape):
     np.testing.assert_allclose(here.weights_, there.weights_, atol=1e-7)
     assert here.shape_ == pytest.approx(there.shape_, rel=1e-6)
     np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X), atol=1e-6)
+
+
+def test_an_ascent_comes_to_rest_with_features_in_floats():
+    X, y = data(60_000)
+    settings = {"features": ExpFeatures(dtype="float32"), "inference": EM(), "shape": 0.5}
+    here, there = (fitted(e, X, y, **settings) for e in ("numba", "cupy"))
+    np.testing.assert_allclose(here.weights_, there.weights_, atol=1e-7)
+    assert there.n_iter_ < 2 * here.n_iter_
 
 
 def test_plain_gibbs_has_the_draws_of_the_processor():

@@ -204,10 +204,18 @@ class CupyRows:
 
 
 class CupyEngine:
-    """Passes on one NVIDIA GPU."""
+    """Passes on one NVIDIA GPU.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    exact : bool
+        Hold features in doubles whatever they come in: an ascent to a tolerance of 1e-10 does not see its last steps
+        through the rounding of floats. A draw does not mind.
+    """
+
+    def __init__(self, exact: bool = False) -> None:
         gpu()
+        self.exact = exact
 
     def prepare(
         self,
@@ -223,7 +231,7 @@ class CupyEngine:
                 "output, such as OneHotEncoder(sparse_output=False)."
             )
         xp, p = gpu(), features.shape[1]
-        dtype = np.dtype(np.float32 if features.dtype == np.float32 else np.float64)
+        dtype = np.dtype(np.float32 if features.dtype == np.float32 and not self.exact else np.float64)
         if plan_pass(SAMPLE, p, 1, dtype.itemsize, chip_bytes()) is None:
             raise ValueError(
                 f"engine='cupy' has no room for the weights of {p:,} features on the chip. Use engine='auto'."
@@ -232,7 +240,7 @@ class CupyEngine:
         counts = np.bincount(codes, minlength=n_classes)
         n_tiles = int((-(-counts // LANES)).sum())
         needed = n_tiles * p * LANES * dtype.itemsize + 8 * len(codes) + 4 * UPLOAD
-        check_fits(needed, free_bytes(), f"{len(codes):,} rows of {p:,} features", dtype.itemsize == 4)
+        check_fits(needed, free_bytes(), f"{len(codes):,} rows of {p:,} features", dtype.itemsize == 4 or self.exact)
         tiles, tile, row = xp.empty((n_tiles, p, LANES), dtype), 0, 0
         some = max(UPLOAD // (p * dtype.itemsize * LANES), 1) * LANES
         for count in counts.tolist():
