@@ -36,19 +36,19 @@ class DirectionRun(Run):
         self.task, self.prior = task, prior
         runner = HamiltonianSampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
-        chains = [Chain(begin(task.start(prior, rng)), rng) for rng in generators]
+        chains = [Chain(begin(task.start(prior, rng), prior.totals), rng) for rng in generators]
         identity = (*task.identity, *prior, longest)
         shapes = {"position": (size(prior, task.n_columns),), "value": ()}
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
     def _begin_tuning(self) -> None:
-        """With many rows chains share their mass as soon as it is renewed.
+        """With many rows, or totals apart, chains share their mass as soon as it is renewed.
 
         The posterior is narrow then: a step that was found with a chain's own mass can be too long for that of all,
         and the chain would stand still.
         """
         super()._begin_tuning()
-        if len(self.task.weight) >= MANY:
+        if len(self.task.weight) >= MANY or self.prior.totals:
             self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
 
     def posterior(self) -> Any:

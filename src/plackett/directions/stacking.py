@@ -69,7 +69,7 @@ def held_out_averages(
         task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
         runner = HamiltonianSampler(part, prior, tune, longest)
         rng = np.random.default_rng(seed)
-        chain = Chain(begin(part.start(prior, rng)), rng)
+        chain = Chain(begin(part.start(prior, rng), prior.totals), rng)
         for tuning, length in ((True, tune), (False, DRAWS)):
             positions, values = np.empty((length, size(prior, task.n_columns))), np.empty(length)
             for i in range(0, length, ROUND):

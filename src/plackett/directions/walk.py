@@ -61,6 +61,16 @@ class HamiltonianSampler:
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
+        if not self.prior.totals or not len(position):
+            self._walk(chain, tuning, position, value)
+            return
+        from plackett.directions.scales import renew_scales
+
+        for t in range(len(position)):
+            renew_scales(chain.state.position, self.n_columns, self.prior, chain.rng)
+            self._walk(chain, tuning, position[t : t + 1], value[t : t + 1])
+
+    def _walk(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         how = chain.state, chain.rng, self.ends, self.longest, tuning, position, value
         if self.walk_on is None:
             hmc.walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
@@ -68,8 +78,12 @@ class HamiltonianSampler:
             self.walk_on(*how)
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """Chains share their mass: what one has learned of a coordinate holds for the others."""
-        shared = np.mean([chain.state.variance[hmc.INVERSE_MASS] for chain in chains], axis=0)
+        """Chains share their mass: what one has learned of a coordinate holds for the others.
+
+        By slopes it is the mean of the masses, so that what is narrow for one chain is taken for narrow.
+        """
+        found = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
+        shared = 1 / (1 / found).mean(axis=0) if self.prior.totals else found.mean(axis=0)
         for chain in chains:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 
