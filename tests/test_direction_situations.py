@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy import stats as laws
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -13,11 +14,20 @@ from plackett import EM, Gibbs, Variational
 from plackett.directions import LearnedDirections
 from plackett.directions.density import density_of
 from plackett.directions.map import ascend
-from plackett.directions.prior import log_weights_of, parts, size
+from plackett.directions.positions import directions_and_weights
+from plackett.directions.prior import log_weights_of, parts, reflected, size
+from plackett.directions.scales import renew_scales
+from plackett.directions.situation_density import (
+    log_density,
+    log_density_in_floats,
+    log_density_of_rankings,
+    make_density,
+)
 from plackett.directions.situation_folds import best_weight, dealt, mean_and_error
 from plackett.directions.situations import learn, make_situation_task
 from plackett.directions.task import make_task
 from plackett.engines.situations import Situations, class_situations, part_of
+from plackett.inference import hmc
 from plackett.output import modelfile
 from plackett.posterior.situations import Entries, SituationDraws, log_rates, outcome_values
 from plackett.responses import Outcomes, make_response
@@ -89,6 +99,92 @@ def test_gradient_with_one_owner_by_finite_differences(groups):
     for i in range(len(q)):
         h = 1e-6 * (np.arange(len(q)) == i)
         assert gradient[i] == pytest.approx((density(q + h, other) - density(q - h, other)) / 2e-6, rel=1e-4, abs=1e-4)
+
+
+def with_totals(components=2):
+    task = task_of("ranking")
+    prior = task.chain_prior(LearnedDirections(components=components), 0.02)
+    assert prior.totals and size(prior, 2) == size(prior._replace(totals=False), 2) + 4
+    return task, prior
+
+
+def test_gradient_with_totals_by_finite_differences():
+    task, prior = with_totals()
+    density, q = density_of(task.prepared(np.float64), prior, 2), np.random.default_rng(3).normal(size=size(prior, 2))
+    gradient, other = np.empty(len(q)), np.empty(len(q))
+    density(q, gradient)
+    for i in range(len(q)):
+        h = 1e-6 * (np.arange(len(q)) == i)
+        assert gradient[i] == pytest.approx((density(q + h, other) - density(q - h, other)) / 2e-6, rel=1e-4, abs=1e-4)
+
+
+def test_compiled_densities_agree():
+    task, prior = with_totals()
+    rows, q = task.prepared(np.float64), np.random.default_rng(4).normal(size=size(prior, 2))
+    expected, gradient = np.empty(len(q)), np.empty(len(q))
+    value = density_of(rows, prior, 2)(q, expected)
+    for packed, compiled, tolerance in (
+        (rows.covariates, log_density, 1e-9),
+        (rows.ranked(np.float64), log_density_of_rankings, 1e-9),
+        (rows.ranked(np.float32), log_density_in_floats, 1e-3),
+    ):
+        assert compiled(q, gradient, make_density(packed, prior, 2)) == pytest.approx(value, abs=tolerance)
+        np.testing.assert_allclose(gradient, expected, atol=tolerance)
+
+
+def test_totals_leave_the_start_and_the_law_of_weights():
+    task, prior = with_totals()
+    plain = prior._replace(totals=False)
+    starts = [task.start(each, np.random.default_rng(0)) for each in (prior, plain)]
+    for found, expected in zip(*map(directions_and_weights, starts, (prior, plain), (2, 2)), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    rng, n, a = np.random.default_rng(5), 20_000, np.array([0.5, 0.2, 1.5])
+    g, total = rng.gamma(a, size=(n, 3)), rng.gamma(a.sum(), size=n)
+    weights = total[:, None] * g / g.sum(axis=1, keepdims=True)
+    for j in range(3):
+        assert laws.kstest(weights[:, j], laws.gamma(a[j]).cdf).pvalue > 1e-4
+    assert np.abs(np.corrcoef(weights.T) - np.eye(3)).max() < 5 / np.sqrt(n)
+
+
+def test_new_scales_leave_directions_where_they_are_and_the_prior_as_it_is():
+    """Moments of draws of the prior, moved while β is held, are those of the prior."""
+    _, prior = with_totals()
+    rng, n, d = np.random.default_rng(8), 4000, 2
+    q = rng.normal(size=(n, size(prior, d)))
+    u, v, _, log_s, log_sigma = parts(q, *prior.shape.shape, d)
+    log_s *= prior.covariate_spread
+    log_sigma[:] = prior.scale_centre + prior.scale_spread * log_sigma
+    before, held = q.copy(), directions_and_weights(q, prior, d)
+    for position in q:
+        renew_scales(position, d, prior, rng)
+    for found, expected in zip(directions_and_weights(q, prior, d)[:2], held[:2], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    moved = np.abs(q - before).mean(axis=0)
+    for part in (u, v, log_s / prior.covariate_spread, (log_sigma - prior.scale_centre) / prior.scale_spread):
+        z = part.reshape(n, -1)
+        assert np.abs(z.mean(axis=0)).max() < 5 / np.sqrt(n)
+        assert np.abs((z**2).mean(axis=0) - 1).max() < 5 * np.sqrt(2 / n)
+    assert (parts(moved, *prior.shape.shape, d)[0] > 0.05).all() and (moved[-8:-4] > 0.05).all()
+    assert (parts(moved, *prior.shape.shape, d)[2] == 0).all() and (moved[-4:] == 0).all()
+
+
+def test_the_reflection_is_its_own_inverse_and_begins_with_the_mean():
+    x = np.random.default_rng(6).normal(size=(3, 5))
+    np.testing.assert_allclose(reflected(reflected(x)), x)
+    np.testing.assert_allclose(reflected(x)[:, 0], x.sum(axis=1) / np.sqrt(5))
+    np.testing.assert_array_equal(reflected(x[:, :1]), x[:, :1])
+
+
+def test_a_mass_by_slopes_finds_the_scales_of_a_normal_density():
+    scales, rng = np.array([0.01, 1.0, 30.0]), np.random.default_rng(7)
+
+    def density(q, gradient):
+        gradient[:] = -q / scales**2
+        return -0.5 * float(((q / scales) ** 2).sum())
+
+    walk = hmc.begin(scales * rng.normal(size=3), by_slopes=True)
+    hmc.walk_on(density, walk, rng, hmc.windows(2000), 24, True, np.empty((2000, 3)), np.empty(2000))
+    np.testing.assert_allclose(np.sqrt(walk.variance[hmc.INVERSE_MASS]), scales, rtol=0.3)
 
 
 def test_one_component_is_conditional_logit():

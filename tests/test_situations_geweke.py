@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 
 from plackett.directions import LearnedDirections
 from plackett.directions.positions import directions_and_weights
-from plackett.directions.prior import inverse_weights, n_owners, parts, size
+from plackett.directions.prior import inverse_weights, n_owners, parts, reflected, size
+from plackett.directions.scales import renew_scales
 from plackett.directions.situation_density import make_density, walk_on
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.hmc import MEAN_STEP, begin, windows
@@ -28,7 +29,7 @@ def setting(kind):
     """Covariates, groups and rows of entries, and the prior."""
     rng = np.random.default_rng(0)
     if kind == ITEMS:
-        prior = LEARNED.prior(A, D, 0.2)
+        prior = LEARNED.prior(A, D, 0.2)._replace(totals=True)  # as chains over items have it
         return rng.normal(size=(N, D)), np.tile(np.arange(A), N), np.repeat(np.arange(N), A), prior
     prior = LEARNED.prior(1, D, 0.2)._replace(shape=np.full((2, 2), 0.5))  # two groups, one owner
     return rng.normal(size=(N * A, D)), rng.integers(2, size=N * A), np.arange(N * A), prior
@@ -43,6 +44,9 @@ def from_prior(prior, rng, n):
     # ln Gam(a) = ln Gam(a + 1) + ln(U)/a
     log_weights = np.log(rng.gamma(prior.shape + 1, size=t.shape)) - rng.exponential(size=t.shape) / prior.shape
     t[:] = inverse_weights(log_weights, prior.shape)
+    if prior.totals:
+        shape = prior.shape.sum(axis=1)
+        q[:, -len(shape) :] = reflected(np.log(rng.gamma(shape, size=(n, len(shape)))))
     return q
 
 
@@ -72,8 +76,9 @@ def rows_of(order, outcomes, kind, name):
 
 def statistics(q, kind):
     """Pr(e comes first), its square, and the scales: (draw, statistic)."""
-    p = shares(rates_of(q, kind), START)
-    return np.hstack([p, p**2, q[:, -(D + 2) :], q[:, -2:] ** 2])
+    p, prior = shares(rates_of(q, kind), START), setting(kind)[3]
+    *_, log_s, log_sigma = parts(q, *prior.shape.shape, D, n_owners(prior))
+    return np.hstack([p, p**2, log_s, log_sigma, log_sigma**2])
 
 
 def fresh(position):
@@ -100,6 +105,8 @@ def alternating(kind, name, prior, n, reverse=False, dtype=np.float64):
         if reverse:  # the loser taken for the winner
             order = order.reshape(N, A)[:, ::-1].ravel()
         rows = rows_of(order, outcomes, kind, name)
+        if prior.totals:
+            renew_scales(walk.position, D, prior, rng)
         walk_on(make_density(packed_of(rows, dtype), prior, D), walk, rng, windows(0), 12, False, draws, values)
         out[i] = draws[0]
     return out

@@ -140,11 +140,20 @@ def log_density(q, gradient, density):
 def density_of(rows: DirectionRows, prior: Prior, n_columns: int) -> Callable[[Array, Array], float]:
     """The same with the pass of any engine: of a position, filling its gradient."""
     place = make_place(prior, n_columns)
+    if prior.totals:
+        from plackett.directions.totals import make_totals, share_out, take_back
+
+        totals = make_totals(prior)
 
     def log_density(q: Array, gradient: Array) -> float:
         unpack(q, prior, place)
-        found = rows.gradient(place.beta, place.log_weights)
-        value: float = add_prior(q, gradient, prior, place, found.value, found.directions, found.log_weights)
+        if prior.totals:
+            share_out(q, prior, place, totals)
+        found = rows.gradient(place.beta, totals.log_weights if prior.totals else place.log_weights)
+        value = found.value
+        if prior.totals:
+            value = take_back(q, gradient, prior, totals, value, found.log_weights)
+        value = add_prior(q, gradient, prior, place, value, found.directions, found.log_weights)
         return value
 
     return log_density

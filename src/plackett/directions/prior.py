@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compute.compiled import REAL, REALS, TABLE, WHOLES, record
+from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, WHOLES, record
 from plackett.model.race import Array
 
 
@@ -34,15 +34,16 @@ class Prior(NamedTuple):
     covariate_spread: float  # deviation of ln s_f about 0
     scale_centre: Array  # (2,) of ln σ_0, ln σ_1
     scale_spread: Array  # (2,)
+    totals: bool = False  # whether a position has the totals of the weights apart
 
 
-PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS)
+PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS, TRUTH)
 
 
 def size(prior: Prior, n_columns: int) -> int:
     """Length of a position."""
     K, M = prior.shape.shape
-    return (n_owners(prior) + M) * n_columns + K * M + n_columns + 2
+    return (n_owners(prior) + M) * n_columns + K * M + n_columns + 2 + (K if prior.totals else 0)
 
 
 def n_owners(prior: Prior) -> int:
@@ -53,10 +54,10 @@ def n_owners(prior: Prior) -> int:
 def parts(q: Array, K: int, M: int, d: int, owners: int | None = None) -> tuple[Array, ...]:
     """Views of positions (…, D): u (…, K, d), v (…, M, d), t (…, K, M), ln s (…, d), ln σ (…, 2).
 
-    There are as many u as owners, K if nothing is said.
+    There are as many u as owners, K if nothing is said. What a position has behind these is left out.
     """
     O = K if owners is None else owners
-    u, v, t, log_s, log_sigma = np.split(q, np.cumsum([O * d, M * d, K * M, d]), axis=-1)
+    u, v, t, log_s, log_sigma, _ = np.split(q, np.cumsum([O * d, M * d, K * M, d, 2]), axis=-1)
     size = q.shape[:-1]
     return u.reshape(*size, O, d), v.reshape(*size, M, d), t.reshape(*size, K, M), log_s, log_sigma
 
@@ -75,6 +76,17 @@ def inverse_weights(log_weights: Array, shape: Array) -> Array:
         h = t - steep * np.logaddexp(0.0, -t)
         t = t + (log_weights - h) / (1 + steep / (1 + np.exp(t)))
     return t
+
+
+def reflected(x: Array) -> Array:
+    """Rx along the last axis: R is the reflection that takes the first axis to the mean of all, its own inverse."""
+    n = x.shape[-1]
+    if n == 1:
+        return x
+    w = np.full(n, 1 / np.sqrt(n))
+    w[0] -= 1
+    mirrored: Array = x - w * (x @ w)[..., None] / (1 - 1 / np.sqrt(n))
+    return mirrored
 
 
 def directions_of(u: Array, v: Array, log_s: Array, log_sigma: Array, owner: npt.NDArray[np.int64]) -> Array:

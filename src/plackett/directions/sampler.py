@@ -41,13 +41,13 @@ class DirectionRun(Run):
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
     def _begin_tuning(self) -> None:
-        """With many rows chains share their mass as soon as it is renewed.
+        """With many rows, or totals apart, chains share their mass as soon as it is renewed.
 
         The posterior is narrow then: a step that was found with a chain's own mass can be too long for that of all,
         and the chain would stand still.
         """
         super()._begin_tuning()
-        if self.task.weight.sum() >= MANY:
+        if self.task.weight.sum() >= MANY or self.prior.totals:
             self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
 
     def posterior(self) -> Any:

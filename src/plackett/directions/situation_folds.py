@@ -89,7 +89,7 @@ def choose_design(
     n_folds = next(folds for many, folds in FOLDS.items() if task.n_situations < many)
     fold = dealt(task, min(n_folds, n_units(task)))
     tasks = [task.with_design(which) for which in range(len(task.designs))]
-    priors = [each.prior(settings, shape) for each in tasks]
+    priors = [each.chain_prior(settings, shape) for each in tasks]
     found = held_out_averages(tasks, priors, fold, min(settings.longest(task.wide), LONGEST), min(tune, TUNE), clock)
     lost = [losses(predicted, task) for predicted in found]
     gains = [mean_and_error(lost[0] - each, task) for each in lost]
@@ -181,7 +181,7 @@ def sample(settings: Gibbs, task: SituationTask, learned: Any, shape: float) -> 
     which, held_out = choose_design(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, which, held_out, clock)
     task = task.with_design(which)
-    run = DirectionRun(settings, task, task.prior(learned, shape), learned.longest(task.wide), clock, goes_on)
+    run = DirectionRun(settings, task, task.chain_prior(learned, shape), learned.longest(task.wide), clock, goes_on)
     fit = drawn(run, mode, shape)
     return Fit(fit.posterior, fit.shape, fit.trace, fit.n_iter, fit.extra | {"design_": which})
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.positions import directions_and_weights
-from plackett.directions.prior import Prior, inverse_weights, n_owners, parts, size
+from plackett.directions.prior import Prior, inverse_weights, n_owners, parts, reflected, size
 from plackett.engines.base import DirectionRows
 from plackett.engines.situations import NumpySituations, Situations, canonical, part_of, prepare_situations
 from plackett.inference import EM, Gibbs, Variational
@@ -170,6 +170,10 @@ class SituationTask:
         single: Prior = settings.prior(1, self.n_columns, shape, M)
         return single._replace(shape=shapes)
 
+    def chain_prior(self, settings: Any, shape: float) -> Prior:
+        """The same as chains walk on it: with totals apart where groups own components."""
+        return self.prior(settings, shape)._replace(totals=self.owned)
+
     def start(self, prior: Prior, rng: np.random.Generator) -> Array:
         """Directions along the slope at β = 0, the groups' worths without covariates, and noise."""
         (K, M), d, owners = prior.shape.shape, self.n_columns, n_owners(prior)
@@ -184,6 +188,8 @@ class SituationTask:
         u[:] = slope / (np.maximum(of_owner, 1.0)[:, None] * SCALES * np.sqrt(d))
         v[:] = JITTER * rng.standard_normal(v.shape)
         t[:] = inverse_weights(log_weights, prior.shape)
+        if prior.totals:
+            q[-K:] = reflected(np.logaddexp.reduce(log_weights, axis=1))
         return q
 
     @cached_property

@@ -71,6 +71,8 @@ class HamiltonianSampler:
 
         A place that is far below another, by more than their widths can make up for, is left for that one.
         """
+        if self.prior.totals:
+            return [hmc.begin(position, by_slopes=True) for position in positions]
         if self.n_seen < MANY:
             return [hmc.begin(position) for position in positions]
         places, values = zip(*map(self._uphill, positions), strict=True)
@@ -91,6 +93,16 @@ class HamiltonianSampler:
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
+        if not self.prior.totals or not len(position):
+            self._walk(chain, tuning, position, value)
+            return
+        from plackett.directions.scales import renew_scales
+
+        for t in range(len(position)):
+            renew_scales(chain.state.position, self.n_columns, self.prior, chain.rng)
+            self._walk(chain, tuning, position[t : t + 1], value[t : t + 1])
+
+    def _walk(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         how = chain.state, chain.rng, self.ends, self.longest, tuning, position, value
         if self.walk_on is None:
             hmc.walk_on(density_of(self.rows, self.prior, self.n_columns), *how)
@@ -106,10 +118,13 @@ class HamiltonianSampler:
         """Chains share their mass: what one has learned of a coordinate holds for the others.
 
         With many observations a component is pinned in one chain and free in another: the mean of logarithms leaves
-        a step to both.
+        a step to both. By slopes it is the mean of the masses, so that what is narrow for one chain is taken for narrow.
         """
-        learned = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
-        shared = np.mean(learned, axis=0) if self.n_seen < MANY else np.exp(np.mean(np.log(learned), axis=0))
+        found = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
+        if self.prior.totals:
+            shared = 1 / (1 / found).mean(axis=0)
+        else:
+            shared = found.mean(axis=0) if self.n_seen < MANY else np.exp(np.log(found).mean(axis=0))
         for chain in chains:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 

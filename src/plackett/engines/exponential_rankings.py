@@ -138,8 +138,8 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
         (M, columns, lanes // 2), (K, M, lanes // 2), (K, n_components), (M, n_groups), n_components
     )  # fmt: skip
     arrays: list[Any] = [np.zeros(shape, dtype) for shape in shapes]
-    found = np.empty((n_components, n_columns)), np.empty((n_groups, n_components))
-    return Scratch(*[*arrays, *found])
+    arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
+    return Scratch(*arrays)
 
 
 @inner

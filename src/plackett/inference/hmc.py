@@ -1,7 +1,9 @@
 """Hamiltonian Monte Carlo with trajectories of random length, on any density.
 
 While tuning, the step follows an acceptance of 0.8 by dual averaging (Hoffman & Gelman 2014), and the diagonal of the
-inverse mass is the variance of each window of iterations in turn.
+inverse mass is the variance of each window of iterations in turn; or, where slopes are asked for, the root of the
+variance over the mean square of the gradient, which equals it for a normal density. A coordinate that is wide in one
+place and narrow in another, such as a weight that is in use or not, then moves by a step between the two.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import numpy.typing as npt
 from plackett.compute.compiled import NOTHING, REAL, REALS, RNG, TABLE, TRUTH, WHOLES, apart, record
 from plackett.model.race import Array
 
-INVERSE_MASS, MEAN, SQUARES = range(3)  # rows of Walk.variance
+INVERSE_MASS, MEAN, SQUARES, SLOPES = range(4)  # rows of Walk.variance
 STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, BELIEF, NUMBERS = range(9)
 ACCEPTANCE, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75
 ASSUMED, DOUBTED = 0.1, 5.0  # the variance believed at the start, if nothing else is said, and the draws it counts for
 FIRST_STEP = 0.2
+SMOOTH = 1e-3  # a mean square of slopes that counts as none
 TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 
@@ -27,7 +30,7 @@ class Walk(NamedTuple):
     """Where a chain stands and what it has adapted."""
 
     position: Array  # (D,)
-    variance: Array  # (3, D): inverse mass; mean and sum of squares of the window
+    variance: Array  # (3 or 4, D): inverse mass; mean and sum of squares of the window, and of squared slopes
     numbers: Array  # ln of the step and of its mean; dual averaging's anchor, error, count; iterations; window's
 
 
@@ -48,9 +51,9 @@ def make_flight(size: int) -> Flight:
     return Flight(*np.empty((4, size)))
 
 
-def begin(position: Array, belief: float = ASSUMED) -> Walk:
-    """A chain before its first iteration, and the variance that is believed of any coordinate."""
-    variance = np.zeros((3, len(position)))
+def begin(position: Array, belief: float = ASSUMED, by_slopes: bool = False) -> Walk:
+    """A chain before its first iteration, the variance believed of any coordinate, and whether slopes tell of it."""
+    variance = np.zeros((4 if by_slopes else 3, len(position)))
     variance[INVERSE_MASS] = belief
     numbers = np.zeros(NUMBERS)
     numbers[BELIEF] = belief
@@ -70,10 +73,11 @@ def windows(tune: int) -> npt.NDArray[np.int64]:
     return np.array(ends, dtype=np.int64)
 
 
-@apart(NOTHING, WALK, REAL, WHOLES)
-def adapt(walk, accepted, ends):
+@apart(NOTHING, WALK, REALS, REAL, WHOLES)
+def adapt(walk, gradient, accepted, ends):
     """One step of dual averaging and of the running variances; a new mass where a window ends."""
     numbers, q, variance = walk.numbers, walk.position, walk.variance
+    by_slopes = len(variance) > SLOPES
     numbers[COUNT] += 1
     weight = 1 / (numbers[COUNT] + DELAY)
     numbers[ERROR] += weight * (ACCEPTANCE - accepted - numbers[ERROR])
@@ -86,10 +90,17 @@ def adapt(walk, accepted, ends):
         change = q[i] - variance[MEAN, i]
         variance[MEAN, i] += change / n
         variance[SQUARES, i] += change * (q[i] - variance[MEAN, i])
+        if by_slopes:
+            variance[SLOPES, i] += gradient[i] * gradient[i]
     for end in ends:
         if numbers[DONE] == end:
             for i in range(len(q)):
-                variance[INVERSE_MASS, i] = (variance[SQUARES, i] + DOUBTED * numbers[BELIEF]) / (n - 1 + DOUBTED)
+                if by_slopes:
+                    precision = variance[SLOPES, i] / n + SMOOTH
+                    spread = (variance[SQUARES, i] + DOUBTED / precision) / (n - 1 + DOUBTED)
+                    variance[INVERSE_MASS, i], variance[SLOPES, i] = np.sqrt(spread / precision), 0.0
+                else:
+                    variance[INVERSE_MASS, i] = (variance[SQUARES, i] + DOUBTED * numbers[BELIEF]) / (n - 1 + DOUBTED)
                 variance[MEAN, i], variance[SQUARES, i] = 0.0, 0.0
             numbers[SEEN], numbers[COUNT], numbers[ERROR] = 0.0, 0.0, 0.0
             numbers[STEP] = numbers[MEAN_STEP]
@@ -143,7 +154,7 @@ def land(walk, flight, energy, value, rng, ends, tuning):
         for i in range(len(q)):
             q[i], flight.gradient[i] = flight.old[i], flight.old_gradient[i]
     if tuning:
-        adapt(walk, accepted, ends)
+        adapt(walk, flight.gradient, accepted, ends)
     return stays
 
 
