@@ -118,7 +118,7 @@ class HamiltonianSampler:
         """Chains share their mass: what one has learned of a coordinate holds for the others.
 
         With many observations a component is pinned in one chain and free in another: the mean of logarithms leaves
-        a step to both. By slopes it is the mean of the masses, so that what is narrow for one chain is taken for narrow.
+        a step to both. By slopes it is the mean of the masses, so that what is narrow for one is taken for narrow.
         """
         found = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
         if self.prior.totals:
