@@ -63,22 +63,21 @@ class HamiltonianSampler:
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
         self.n_seen = float(task.weight.sum())
+        self.narrow = prior.totals or self.n_seen >= MANY  # the posterior, for which chains prepare
         self.walk_on = task.compiled_walk(self.rows, prior)
         self.workers = 1 if self.walk_on is None else cores()
 
     def begin(self, positions: list[Array]) -> list[hmc.Walk]:
-        """Chains at positions, or uphill of them where observations are many: the posterior is a narrow place then.
+        """Chains at positions, or uphill of them where observations are many.
 
         A place that is far below another, by more than their widths can make up for, is left for that one.
         """
-        if self.prior.totals:
-            return [hmc.begin(position, by_slopes=True) for position in positions]
-        if self.n_seen < MANY:
-            return [hmc.begin(position) for position in positions]
+        if self.n_seen < MANY or self.prior.totals:
+            return [hmc.begin(position, by_slopes=self.narrow) for position in positions]
         places, values = zip(*map(self._uphill, positions), strict=True)
         best = int(np.argmax(values))
         chosen = [c if value > values[best] - len(places[c]) else best for c, value in enumerate(values)]
-        return [hmc.begin(places[c].copy(), NARROW / self.n_seen) for c in chosen]
+        return [hmc.begin(places[c].copy(), NARROW / self.n_seen, self.narrow) for c in chosen]
 
     def _uphill(self, position: Array) -> tuple[Array, float]:
         """A place near the mode above a position, and the log-density there."""
@@ -93,7 +92,7 @@ class HamiltonianSampler:
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, D), and `value` with log-densities."""
-        if not self.prior.totals or not len(position):
+        if not self.narrow or not len(position):
             self._walk(chain, tuning, position, value)
             return
         from plackett.directions.scales import renew_scales
@@ -117,14 +116,10 @@ class HamiltonianSampler:
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
         """Chains share their mass: what one has learned of a coordinate holds for the others.
 
-        With many observations a component is pinned in one chain and free in another: the mean of logarithms leaves
-        a step to both. By slopes it is the mean of the masses, so that what is narrow for one is taken for narrow.
+        By slopes it is the mean of the masses, so that what is narrow for one chain is taken for narrow.
         """
         found = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
-        if self.prior.totals:
-            shared = 1 / (1 / found).mean(axis=0)
-        else:
-            shared = found.mean(axis=0) if self.n_seen < MANY else np.exp(np.log(found).mean(axis=0))
+        shared = 1 / (1 / found).mean(axis=0) if self.narrow else found.mean(axis=0)
         for chain in chains:
             chain.state.variance[hmc.INVERSE_MASS] = shared
 
