@@ -15,7 +15,7 @@ from plackett.directions.prior import Prior
 from plackett.directions.starts import start
 from plackett.directions.walk import walk_on
 from plackett.engines import make_engine
-from plackett.engines.base import DirectionRows
+from plackett.engines.base import RUN, DirectionRows
 from plackett.engines.cupy_directions import mean_votes_on_gpu
 from plackett.engines.exponential import ExponentialRows
 from plackett.features.normal_scores import knots_of, normal_scores
@@ -178,7 +178,9 @@ class Task:
         """Class probabilities (n, K)."""
         if self.flies:
             return mean_votes_on_gpu(self.Z[some], *directions_and_weights(positions, prior, self.n_columns)[:2])
-        return probabilities(self.unpacked(positions[None], prior), self.Z[some]).mean(axis=(0, 1))
+        draws, Z = self.unpacked(positions[None], prior), self.Z[some]
+        runs = (Z[start : start + RUN] for start in range(0, len(Z), RUN))
+        return np.concatenate([probabilities(draws, run).mean(axis=(0, 1)) for run in runs])
 
 
 def make_task(
