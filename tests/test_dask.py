@@ -1,6 +1,7 @@
 """The engine on a Dask cluster: the answers of the compiled one, whatever the blocks, the workers and their fates."""
 
 import multiprocessing
+import pickle
 import warnings
 
 import numpy as np
@@ -20,7 +21,9 @@ from plackett import (
     Variational,
 )
 from plackett.cluster.client import ClusterError, check_versions, in_use, versions
+from plackett.cluster.storage import MappedBlock, give_back, in_file
 from plackett.engines import make_engine
+from plackett.engines.placed import place_rows
 from plackett.model.race import Weights
 
 rng = np.random.default_rng(0)
@@ -139,3 +142,32 @@ def test_other_versions_are_refused():
     check_versions(versions(), "tcp://here")
     with pytest.raises(ClusterError, match=r"tcp://there has NumPy 1\.0, and here it is"):
         check_versions(versions() | {"NumPy": "1.0"}, "tcp://there")
+
+
+def test_blocks_in_files_are_the_same(tmp_path):
+    W, codes, log_weights = small_problem(9000, 15, 5)
+    weights = Weights.point(log_weights)
+    held = place_rows(W, codes, None, 5, 1)
+    held.put(np.random.default_rng(0).permutation(9000).astype(np.uint32))
+    mapped = in_file(held, str(tmp_path))
+    assert not list(tmp_path.iterdir())  # the file has no name
+    sent = pickle.loads(pickle.dumps(mapped))
+    for rows in (mapped, sent):
+        for a, b in ((held.expect(weights), rows.expect(weights)), (held.sample(weights, 3), rows.sample(weights, 3))):
+            np.testing.assert_array_equal(a.wins, b.wins)
+            np.testing.assert_array_equal(a.exposure, b.exposure)
+        give_back(rows)
+    np.testing.assert_array_equal(mapped.features(np.arange(9000)), W)
+
+
+def test_a_worker_with_little_memory_keeps_blocks_in_files(client):
+    keep = "import plackett.cluster.storage as storage; storage.KEPT = "
+    W, codes, log_weights = small_problem(500, 6, 4)
+    client.run(exec, keep + "0.0")
+    rows = make_engine("dask").prepare(W, codes, None, 4)
+    assert set(rows.held.each(type)) == {MappedBlock}
+    near = make_engine("numba").prepare(W, codes, None, 4).expect(Weights.point(log_weights))
+    np.testing.assert_allclose(rows.expect(Weights.point(log_weights)).wins, near.wins, rtol=1e-11)
+    far = fitted(Gibbs(**SHORT))
+    client.run(exec, keep + "0.5")
+    assert_same_answer(fitted(Gibbs(**SHORT), engine="numba"), far)

@@ -134,6 +134,8 @@ def test_columns_and_cuts_that_do_not_fit(client):
         fitted("variational", frame[[*NAMES, "town"]], frame["y"])
     with pytest.raises(ValueError, match="y has 2 partitions and X has 3"):
         fitted("variational", frame[NAMES], dd.from_pandas(pd.Series(Y), npartitions=2))
+    with pytest.raises(ValueError, match="partition 0 of the data: X has 134 rows, and y has the shape"):
+        fitted("variational", frame[NAMES], dd.from_pandas(pd.Series(Y[:-30]), npartitions=3))
     with pytest.raises(ValueError, match="engine='numba' does not take"):
         fitted("variational", frame[NAMES], frame["y"], engine="numba")
     with pytest.raises(ValueError, match="in row 0 of partition 1"):

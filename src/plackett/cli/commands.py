@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plackett.cli import choices, classes, rankings
+from plackett.cli import choices, classes, clusters, rankings
 from plackett.cli.console import Commands, check_output
 from plackett.cli.options import (
     Chains,
@@ -27,6 +27,7 @@ from plackett.cli.options import (
     Seed,
     Sep,
     Shape,
+    Tables,
     TargetESS,
     Tol,
     inference_of,
@@ -51,6 +52,15 @@ class FeatureKind(StrEnum):
 
     learned = "learned"
     exp = "exp"
+
+
+class Engine(StrEnum):
+    """Where passes run."""
+
+    auto = "auto"
+    numba = "numba"
+    numpy = "numpy"
+    dask = "dask"
 
 
 class ClassWeight(StrEnum):
@@ -85,7 +95,7 @@ def _about_choices(help: str) -> Any:
 
 @app.command()
 def fit(
-    data: Data,
+    data: Tables,
     out: Annotated[str, typer.Option(help="Model file to write; - for standard output.", show_default=False)],
     target: Annotated[str | None, typer.Option(help="Column of the classes.", show_default=False)] = None,
     situation: Annotated[str | None, _about_choices("Column that tells which situation a row is of.")] = None,
@@ -117,6 +127,12 @@ def fit(
         ClassWeight | None, typer.Option(help="Let all classes count the same, however many rows they have.")
     ] = None,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of the rows to hold out and test on.")] = 0.0,
+    engine: Annotated[
+        Engine, typer.Option(help="Where passes run: all cores, plain NumPy, or the workers of a Dask cluster.")
+    ] = Engine.auto,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of the Dask scheduler (dask; else a cluster on this machine).")
+    ] = None,
     draws: Draws = None,
     tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 150, exp 2000).")] = None,
     chains: Chains = None,
@@ -153,13 +169,34 @@ def fit(
         "random_state": seed,
         "progress": sys.stderr.isatty(),
     }
-    frame = read_table(data, sep, decimal)
+    if engine is Engine.dask:
+        given = others | options | {"test": test, "sep": sep, "decimal": decimal}
+        _check_cluster(target, {name: value for name, value in given.items() if name != "class_weight"})
+        settings["class_weight"] = class_weight
+        clusters.fit(settings, data, target or "", drop or [], scheduler, out)
+        return
+    if scheduler is not None or len(data) > 1:
+        what = "--scheduler" if scheduler is not None else "more than one table"
+        raise typer.BadParameter(f"{what} is for --engine dask.")
+    settings["engine"] = engine.value
+    frame = read_table(data[0], sep, decimal)
     if target is None:
         choices.fit(settings | {"weights": (weights or Weights.shared).value}, frame, choosing, drop, test, out)
     else:
         settings["class_weight"] = class_weight
         columns = {"drop": drop or (), "categorical": categorical or (), "missing": missing or Missing.impute}
         classes.fit(settings, frame, target, columns, test, out)
+
+
+def _check_cluster(target: str | None, given: dict[str, Any]) -> None:
+    """Refuse what is not to be had where workers read the table."""
+    for name, value in given.items():
+        if value:
+            raise typer.BadParameter(
+                f"--{name} cannot be had with --engine dask, which takes Parquet files of numbers and a --target."
+            )
+    if target is None:
+        raise typer.BadParameter("--engine dask is for classes: give --target.")
 
 
 def _check_one_kind(

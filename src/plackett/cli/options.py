@@ -23,6 +23,10 @@ class Inference(StrEnum):
 
 
 Data = Annotated[str, typer.Argument(help="Table: CSV, TSV or Parquet; - for standard input.", show_default=False)]
+Tables = Annotated[
+    list[str],
+    typer.Argument(help="Table: CSV, TSV or Parquet; - for standard input. Many: --engine dask.", show_default=False),
+]
 Model = Annotated[str, typer.Argument(help="Model file; - for standard input.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output file.")]
 Columns = list[str] | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from plackett.cluster.client import Versions, check_versions
 from plackett.cluster.held import address_here, threads_here
+from plackett.cluster.storage import settled
 from plackett.engines.base import _projection
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.features.mapped import transform
@@ -61,14 +61,14 @@ def make_block(X: Any, y: Any, weight: Any, recipe: Recipe) -> PlacedRows:
     """Map and pack the rows of a partition."""
     check_versions(recipe.versions, address_here())
     taken = take(X, y, weight, recipe)
-    p = transform(recipe.features, rows_of(X, np.zeros(1, dtype=np.intp))).shape[1] if len(X) else 0
-    W = transform(recipe.features, taken.X) if len(taken.codes) else np.empty((0, p))
-    return place_rows(W, taken.codes, taken.weight, len(recipe.classes), threads_here())
+    W = transform(recipe.features, taken.X)
+    return settled(place_rows(W, taken.codes, taken.weight, len(recipe.classes), threads_here()))
 
 
 def with_places(rows: PlacedRows, places: Places) -> PlacedRows:
     """The same block, whose rows know their places among all."""
-    placed = copy.copy(rows)
+    placed = type(rows).__new__(type(rows))  # the same arrays, in memory or in a file
+    vars(placed).update(vars(rows))
     placed.put(places)
     return placed
 

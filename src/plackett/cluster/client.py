@@ -16,10 +16,11 @@ import scipy
 from plackett.compute.pieces import cores
 
 NEEDED = "engine='dask' needs Dask: pip install 'plackett[dask]'"
+PATIENCE = 300.0  # seconds without any worker
 Versions = dict[str, str]
 
 
-class ClusterError(RuntimeError):
+class ClusterError(ValueError):
     """A cluster cannot be used, or was lost."""
 
 
@@ -95,7 +96,11 @@ def check_versions(there: Versions, where: str) -> None:
 
 
 def check_workers(client: Any) -> None:
-    """Refuse workers without plackett, or with other versions of what computes."""
+    """Wait for the first worker; refuse those without plackett, or with other versions of what computes."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError as error:
+        raise ClusterError(f"{told(client)} has had no worker for {PATIENCE:.0f} seconds.") from error
     try:
         found: dict[str, Versions] = client.run(versions)
     except ImportError as error:

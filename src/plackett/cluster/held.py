@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from plackett.cluster.client import ClusterError, Versions, check_versions, distributed, told, versions
+from plackett.cluster.client import PATIENCE, ClusterError, Versions, check_versions, distributed, told, versions
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
-PATIENCE = 300.0  # seconds without any worker
 LOOK = 1.0  # seconds between looks whether the cluster is still there
 Question = Callable[..., Any]
 

@@ -18,6 +18,8 @@ from plackett.data.entry import NUMBERS, SHOWN
 from plackett.data.validation import plain
 from plackett.model.race import Array
 
+LABEL, WEIGHT = "label, of plackett", "weight, of plackett"  # columns beside those of X
+
 
 def is_dask(X: Any) -> bool:
     """Whether this is a Dask collection; Dask is not imported to know it."""
@@ -73,6 +75,8 @@ def partitions(X: Any, y: Any, sample_weight: Any, client: Any) -> Partitions:
     if hasattr(X, "columns"):
         names = list(X.columns)
         _check_columns(X)
+        if of_one_frame(X, y):
+            return _side_by_side(X, y, sample_weight, client)
         parts, sizes = X.to_delayed(), None
         n_columns = len(names)
     else:
@@ -85,6 +89,36 @@ def partitions(X: Any, y: Any, sample_weight: Any, client: Any) -> Partitions:
             sizes = None
     labels, weights = (_cut(what, parts, sizes, name, client) for what, name in ((y, "y"), (sample_weight, "weights")))
     return Partitions(list(zip(parts, labels, weights, strict=True)), n_columns, names)
+
+
+def of_one_frame(X: Any, series: Any) -> bool:
+    """Whether a Dask series comes from the frame that X comes from, row by row."""
+    if not (is_dask(series) and hasattr(series, "divisions")):
+        return False
+    from dask.dataframe.dask_expr._expr import are_co_aligned
+
+    return bool(are_co_aligned(X.expr, series.expr))
+
+
+def _side_by_side(X: Any, y: Any, sample_weight: Any, client: Any) -> Partitions:
+    """Series as columns of the frame: Dask may cut those of one table differently where it reads few columns."""
+    import dask
+
+    names = list(X.columns)
+    beside = {LABEL: y} | ({WEIGHT: sample_weight} if of_one_frame(X, sample_weight) else {})
+    parts = X.assign(**beside).to_delayed()
+    column = dask.delayed(column_of, pure=False)
+    if WEIGHT in beside:
+        weights = [column(part, WEIGHT) for part in parts]
+    else:
+        weights = _cut(sample_weight, parts, None, "weights", client)
+    rows = [(column(part, names), column(part, LABEL)) for part in parts]
+    return Partitions([(*row, weight) for row, weight in zip(rows, weights, strict=True)], len(names), names)
+
+
+def column_of(part: Any, name: Any) -> Any:
+    """A column of a frame, or some of them."""
+    return part[name]
 
 
 def _check_columns(X: Any) -> None:

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from plackett.cluster.client import ClusterError, in_use
 from plackett.cluster.held import Held, made, threads_here
+from plackett.cluster.storage import give_back, settled
 from plackett.engines.base import Features, canonical_order, check_counts
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.model.race import Array, Stats, Weights
@@ -58,12 +59,16 @@ class ClusterRows:
 
 def expected(rows: PlacedRows, weights: Weights) -> Stats:
     """Of one block."""
-    return _small(rows.expect(weights))
+    found = _small(rows.expect(weights))
+    give_back(rows)
+    return found
 
 
 def sampled(rows: PlacedRows, weights: Weights, key: int) -> Stats:
     """Of one block."""
-    return _small(rows.sample(weights, key))
+    found = _small(rows.sample(weights, key))
+    give_back(rows)
+    return found
 
 
 def _small(stats: Stats) -> Stats:
@@ -81,7 +86,7 @@ def packed(
     """A block of rows whose places are known."""
     rows = place_rows(W, codes.astype(np.intp), weight, n_classes, threads_here())
     rows.put(places)
-    return rows
+    return settled(rows)
 
 
 def smallest_kind(n: int) -> Any:

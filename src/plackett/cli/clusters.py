@@ -1,0 +1,46 @@
+"""Tables on a Dask cluster: what `fit --engine dask` does with Parquet files, whose rows are never read here."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from plackett.cli.options import fitted, save_and_tell
+
+
+def fit(
+    settings: dict[str, Any], paths: list[str], target: str, drop: list[str], scheduler: str | None, out: str
+) -> None:
+    """Fit a classifier to Parquet files that workers read, and write it to a file."""
+    from plackett.classifier import PlackettLuceClassifier
+    from plackett.cli.classes import origin
+    from plackett.cluster.client import cluster, distributed
+    from plackett.data.columns import Number, check_column
+    from plackett.data.table import Table
+
+    with contextlib.ExitStack() as stack:
+        if scheduler is not None:
+            stack.enter_context(distributed().Client(scheduler))
+        stack.enter_context(cluster())
+        frame = _read(paths)
+        for name in (target, *drop):
+            check_column(frame._meta, name)
+        X, y = frame.drop(columns=[target, *drop]), frame[target]
+        clf = PlackettLuceClassifier(**settings, engine="dask")
+        words = fitted(lambda: clf.fit(X, y))
+        counts = y.value_counts().compute()
+    columns = tuple(
+        Number(str(name), float(mean), False) for name, mean in zip(X.columns, clf.features_.mean_, strict=True)
+    )
+    clf.table_ = Table(columns, target, "error", {label: int(counts[label]) for label in clf.classes_.tolist()})
+    save_and_tell(clf, out, origin(clf), words)
+
+
+def _read(paths: list[str]) -> Any:
+    """A Dask data frame of the files; a folder is all Parquet files in it."""
+    import dask.dataframe as dd
+
+    for path in paths:
+        if path == "-" or path.rsplit(".", 1)[-1].lower() in ("csv", "tsv", "txt", "gz"):
+            raise ValueError(f"--engine dask reads Parquet files, got {path}.")
+    return dd.read_parquet(paths if len(paths) > 1 else paths[0])
