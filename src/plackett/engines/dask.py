@@ -7,6 +7,7 @@ which of them were lost on the way.
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from operator import add
 from typing import Any
@@ -22,7 +23,7 @@ from plackett.engines.base import Features, canonical_order, check_counts
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.model.race import Array, Stats, Weights
 
-ENTRIES = 1 << 22  # of W in a block that is cut from an array
+ENTRIES = 1 << 24  # of W in a block that is cut from an array, at the most
 
 
 class ClusterRows:
@@ -89,6 +90,11 @@ def packed(
     return settled(rows)
 
 
+def _power_of_two(x: float) -> int:
+    """The smallest that is not below x: so many equal blocks can be shared out to 2, 4 or 8 workers."""
+    return 1 << max(math.ceil(math.log2(x)), 0)
+
+
 def smallest_kind(n: int) -> Any:
     """Of numbers below n."""
     return np.uint32 if n <= 1 << 32 else np.uint64
@@ -111,7 +117,7 @@ class DaskEngine:
         if client is None:
             raise ClusterError("engine='dask' needs a distributed.Client here.")
         (n, p), order = features.shape, canonical_order(features, codes, sample_weight)[0]
-        size, kind = max(ENTRIES // p, 1), smallest_kind(n)
+        size, kind = -(-n // _power_of_two(n * p / ENTRIES)), smallest_kind(n)
 
         def block(start: int) -> tuple[Any, ...]:
             rows = order[start : start + size]

@@ -1,0 +1,61 @@
+"""A pass on a local Dask cluster against the compiled engine on the same cores, which take turns in one process.
+
+The cluster has a process a core with one thread, the compiled engine a thread a core. A pass over hardly any rows tells
+what a question to all workers costs by itself.
+"""
+
+import time
+
+import numpy as np
+
+import plackett.engines.dask as far
+from plackett.cluster.client import cluster
+from plackett.engines import make_engine
+from plackett.model.race import Weights
+
+ROWS, FEATURES, CLASSES = 1_000_000, 41, 4
+BLOCKS = (64, 8, 2)
+TURNS = 9
+
+
+def problem(rows):
+    rng = np.random.default_rng(0)
+    W = rng.random((rows, FEATURES), dtype=np.float32)
+    W /= W.max(axis=1, keepdims=True)
+    return W, rng.integers(CLASSES, size=rows), np.log(rng.gamma(0.5, size=(CLASSES, FEATURES)))
+
+
+def seconds(tasks):
+    """The median and the smallest time of each task by the clock."""
+    times = {name: [] for name in tasks}
+    for turn in range(TURNS + 2):
+        for name, task in tasks.items():
+            started = time.perf_counter()
+            task()
+            if turn > 1:
+                times[name].append(time.perf_counter() - started)
+    return {name: (np.median(each), min(each)) for name, each in times.items()}
+
+
+def main():
+    W, codes, log_weights = problem(ROWS)
+    weights = Weights.point(log_weights)
+    near = make_engine("numba").prepare(W, codes, None, CLASSES)
+    with cluster():
+        tasks = {"compiled": lambda: near.expect(weights)}
+        few = make_engine("dask").prepare(W[:1000], codes[:1000], None, CLASSES)
+        tasks["dask, 1,000 rows"] = lambda: few.expect(weights)
+        for count in BLOCKS:
+            far.ENTRIES = ROWS * FEATURES / count
+            rows = make_engine("dask").prepare(W, codes, None, CLASSES)
+            tasks[f"dask, {count} blocks of {ROWS // count:,}"] = lambda rows=rows: rows.expect(weights)
+        found = seconds(tasks)
+    print(f"\nDask: an expected pass, n = {ROWS:,}, p = {FEATURES}, K = {CLASSES}, float32")
+    print(f"{'':32}{'median':>12}{'best':>12}{'passes/s':>10}{'against':>10}")
+    for name, (median, best) in found.items():
+        ratio = median / found["compiled"][0]
+        print(f"{name:32}{1e3 * median:9.1f} ms{1e3 * best:9.1f} ms{1 / median:10.1f}{ratio:10.2f}")
+
+
+if __name__ == "__main__":
+    main()
