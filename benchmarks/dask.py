@@ -13,8 +13,8 @@ from plackett.cluster.client import cluster
 from plackett.engines import make_engine
 from plackett.model.race import Weights
 
-ROWS, FEATURES, CLASSES = 1_000_000, 41, 4
-BLOCKS = (64, 8, 2)
+FEATURES, CLASSES = 41, 4
+BLOCKS = {1_000_000: (64, 8, 2), 10_000_000: (16, 2)}  # of so many rows
 TURNS = 9
 
 
@@ -37,24 +37,30 @@ def seconds(tasks):
     return {name: (np.median(each), min(each)) for name, each in times.items()}
 
 
-def main():
-    W, codes, log_weights = problem(ROWS)
+def compare(n, blocks):
+    """A pass over n rows, cut into so many blocks."""
+    W, codes, log_weights = problem(n)
     weights = Weights.point(log_weights)
     near = make_engine("numba").prepare(W, codes, None, CLASSES)
     with cluster():
         tasks = {"compiled": lambda: near.expect(weights)}
         few = make_engine("dask").prepare(W[:1000], codes[:1000], None, CLASSES)
         tasks["dask, 1,000 rows"] = lambda: few.expect(weights)
-        for count in BLOCKS:
-            far.ENTRIES = ROWS * FEATURES / count
+        for count in blocks:
+            far.ENTRIES = n * FEATURES / count
             rows = make_engine("dask").prepare(W, codes, None, CLASSES)
-            tasks[f"dask, {count} blocks of {ROWS // count:,}"] = lambda rows=rows: rows.expect(weights)
+            tasks[f"dask, {count} blocks of {n // count:,}"] = lambda rows=rows: rows.expect(weights)
         found = seconds(tasks)
-    print(f"\nDask: an expected pass, n = {ROWS:,}, p = {FEATURES}, K = {CLASSES}, float32")
+    print(f"\nDask: an expected pass, n = {n:,}, p = {FEATURES}, K = {CLASSES}, float32")
     print(f"{'':32}{'median':>12}{'best':>12}{'passes/s':>10}{'against':>10}")
     for name, (median, best) in found.items():
         ratio = median / found["compiled"][0]
-        print(f"{name:32}{1e3 * median:9.1f} ms{1e3 * best:9.1f} ms{1 / median:10.1f}{ratio:10.2f}")
+        print(f"{name:32}{1e3 * median:9.1f} ms{1e3 * best:9.1f} ms{1 / median:10.1f}{ratio:10.2f}", flush=True)
+
+
+def main():
+    for n, blocks in BLOCKS.items():
+        compare(n, blocks)
 
 
 if __name__ == "__main__":

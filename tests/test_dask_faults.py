@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 from plackett import Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
-from plackett.cluster.client import ClusterError
+from plackett.cluster.client import ClusterError, check_workers, versions
 from plackett.cluster.held import Held
 
 rng = np.random.default_rng(2)
@@ -157,3 +157,25 @@ def test_a_scheduler_that_is_lost_is_told_of_and_the_chains_go_on(tmp_path, monk
     assert path.stat().st_size > 0
     with Away() as away, Client(away.address, timeout=60):
         assert_equal(calm, fitted(Gibbs(**SHORT, checkpoint=path), far))
+
+
+class Told:
+    """A client whose workers say this of their versions."""
+
+    scheduler = None
+
+    def __init__(self, *found):
+        self.found = dict(enumerate(found))
+
+    def run(self, function, on_error):
+        return {f"worker {i}": found for i, found in self.found.items()}
+
+
+def test_workers_are_asked_for_their_versions_and_one_that_is_lost_meanwhile_is_let_go():
+    check_workers(Told(versions(), OSError("stream is closed"), versions()))
+    with pytest.raises(ClusterError, match="lack plackett .no module named"):
+        check_workers(Told(versions(), ImportError("no module named plackett")))
+    with pytest.raises(ClusterError, match=r"worker 1 has NumPy 1\.0, and here it is"):
+        check_workers(Told(OSError(), versions() | {"NumPy": "1.0"}))
+    with pytest.raises(ZeroDivisionError):
+        check_workers(Told(ZeroDivisionError()))

@@ -96,16 +96,15 @@ def check_versions(there: Versions, where: str) -> None:
 
 
 def check_workers(client: Any) -> None:
-    """Wait for the first worker; refuse those without plackett, or with other versions of what computes."""
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError as error:
-        raise ClusterError(f"{told(client)} has had no worker for {PATIENCE:.0f} seconds.") from error
-    try:
-        found: dict[str, Versions] = client.run(versions)
-    except ImportError as error:
-        raise ClusterError(f"the workers of {told(client)} lack plackett ({error}). Install it on all.") from error
+    """Refuse workers without plackett, or with other versions of what computes; one that was lost is let go."""
+    found: dict[str, Versions | Exception] = client.run(versions, on_error="return")
     for where, there in sorted(found.items()):
+        if isinstance(there, ImportError):
+            raise ClusterError(f"the workers of {told(client)} lack plackett ({there}). Install it on all.") from there
+        if isinstance(there, OSError):
+            continue
+        if isinstance(there, Exception):
+            raise there
         check_versions(there, where)
 
 
