@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
 
+from clusters import assert_same_answer, two_workers
 from conftest import small_problem
 from plackett import (
     EM,
@@ -35,10 +35,7 @@ WEIGHT = rng.choice([0.0, 1.0, 2.0, 40.0, 1e3], size=600)
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
-        Client(workers, direct_to_workers=True) as client,
-    ):
+    with two_workers() as client:
         yield client
 
 
@@ -52,19 +49,6 @@ def fitted(inference, sample_weight=None, engine="dask", **settings):
         warnings.simplefilter("ignore")  # chains are short
         clf = PlackettLuceClassifier(inference, engine=engine, random_state=0, **({"features": "exp"} | settings))
         return clf.fit(X, Y, sample_weight=sample_weight)
-
-
-def assert_same_answer(a, b, rtol=1e-10):
-    """Of EM and the variational scheme where they end, of chains draw for draw."""
-    np.testing.assert_array_equal(a.classes_, b.classes_)
-    np.testing.assert_allclose(a.weights_, b.weights_, rtol=0, atol=rtol)
-    assert a.shape_ == pytest.approx(b.shape_, rel=1e-8)  # settled to the tolerance of its climb
-    if a.trace_.ndim == 1:
-        assert a.trace_[-1] == pytest.approx(b.trace_[-1], rel=rtol)
-    else:
-        np.testing.assert_allclose(a.trace_, b.trace_, rtol=rtol)
-        np.testing.assert_allclose(a.posterior_.log_weights, b.posterior_.log_weights, rtol=rtol)
-        np.testing.assert_allclose(a.posterior_.shape, b.posterior_.shape, rtol=rtol)
 
 
 def test_a_cluster_is_started_and_closed_where_there_is_none():

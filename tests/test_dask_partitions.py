@@ -7,9 +7,9 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
+from clusters import assert_same_answer, two_workers
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
 
@@ -25,10 +25,7 @@ SHORT = Gibbs(draws=15, tune=10, chains=2, moves="none")
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
-        Client(workers, direct_to_workers=True) as client,
-    ):
+    with two_workers() as client:
         yield client
 
 
@@ -37,19 +34,6 @@ def fitted(inference, X, y, sample_weight=None, **settings):
         warnings.simplefilter("ignore")  # chains are short
         clf = PlackettLuceClassifier(inference, random_state=0, **({"features": "exp"} | settings))
         return clf.fit(X, y, sample_weight=sample_weight)
-
-
-def assert_same_answer(a, b, rtol=1e-10):
-    """Of EM and the variational scheme where they end, of chains draw for draw."""
-    np.testing.assert_array_equal(a.classes_, b.classes_)
-    np.testing.assert_allclose(a.weights_, b.weights_, rtol=0, atol=rtol)
-    assert a.shape_ == pytest.approx(b.shape_, rel=1e-8)  # settled to the tolerance of its climb
-    if a.trace_.ndim == 1:
-        assert a.trace_[-1] == pytest.approx(b.trace_[-1], rel=rtol)
-    else:
-        np.testing.assert_allclose(a.trace_, b.trace_, rtol=rtol)
-        np.testing.assert_allclose(a.posterior_.log_weights, b.posterior_.log_weights, rtol=rtol)
-        np.testing.assert_allclose(a.posterior_.shape, b.posterior_.shape, rtol=rtol)
 
 
 @pytest.mark.parametrize("inference", [EM(), Variational(), SHORT])

@@ -276,6 +276,7 @@ def test_with_many_rows_chains_begin_uphill_and_take_the_posterior_for_narrow(ir
     (many,) = HamiltonianSampler(task, prior, 10, 5).begin([begun])
     assert (few.position == begun).all() and (few.variance[hmc.INVERSE_MASS] == hmc.ASSUMED).all()
     assert (many.variance[hmc.INVERSE_MASS] == compiled.NARROW / len(y)).all()
+    assert (len(few.variance), len(many.variance)) == (hmc.SLOPES, hmc.SLOPES + 1)  # those of slopes besides
 
     def downhill(q):
         gradient = np.empty_like(q)
