@@ -36,8 +36,17 @@ from plackett.compute.compiled import (
 )
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import BYTES, all_lanes, exp, larger, load, log, spread, store, total
-from plackett.engines.exponential import LARGE, LOWEST, LOWEST_FLOAT, Numbers, add_products, clear, scores_of
-from plackett.engines.exponential import begin_pass as take_in
+from plackett.engines.exponential import (
+    LARGE,
+    LOWEST,
+    LOWEST_FLOAT,
+    RAREST,
+    RAREST_FLOAT,
+    Numbers,
+    add_products,
+    clear,
+    scores_of,
+)
 from plackett.model.race import Array, Slopes
 from plackett.responses import choice, ranking
 from plackett.responses.base import Outcomes, Response, Whole
@@ -136,10 +145,24 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
 @inner
 def begin_pass(beta, log_weights, scratch):
     """Take in β, θ and ln Λ, and begin the gradient at 0."""
-    take_in(beta, log_weights, scratch)
-    for k in range(len(log_weights)):
-        for j in range(len(beta)):
+    (K, M), d = log_weights.shape, beta.shape[1]
+    rarest = RAREST if scratch.votes.itemsize == 8 else RAREST_FLOAT
+    for j in range(M):
+        peak = -np.inf
+        for k in range(K):
+            peak = max(peak, log_weights[k, j])
+        whole = 0.0
+        for k in range(K):
+            scratch.log_weights[k, j] = np.exp(max(log_weights[k, j] - peak, rarest))
+            whole += scratch.log_weights[k, j]
+        for k in range(K):
+            scratch.votes[k, j] = scratch.log_weights[k, j] / whole
             scratch.by_component[j, k] = scratch.votes[k, j]
+            scratch.log_weights[k, j] = 0.0
+        scratch.log_total[j] = peak + np.log(whole)
+        for f in range(d):
+            scratch.beta[j, f] = beta[j, f]
+            scratch.directions[j, f] = 0.0
 
 
 @inner
