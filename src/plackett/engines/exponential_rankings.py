@@ -144,7 +144,11 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
 
 @inner
 def begin_pass(beta, log_weights, scratch):
-    """Take in β, θ and ln Λ, and begin the gradient at 0."""
+    """Take in β, θ and ln Λ, and begin the gradient at 0.
+
+    As for classes, but no kernel of theirs is called with a `Scratch` of this module: its cache would name that, and
+    looking into an old one would import this module while the kernel is being compiled.
+    """
     (K, M), d = log_weights.shape, beta.shape[1]
     rarest = RAREST if scratch.votes.itemsize == 8 else RAREST_FLOAT
     for j in range(M):
