@@ -32,7 +32,7 @@ browser: $(READY)  # for the tests of the report; where it cannot be had, the te
 	  } >.venv/browser.log 2>&1 || true; }
 
 lint: $(READY)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 

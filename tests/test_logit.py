@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from benchmarks.nuts_logit import nuts_logit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from benchmarks.nuts_logit import nuts_logit
 from plackett import SparseLogitClassifier, datasets, load
 from plackett.posterior.measures import plain_ess
 

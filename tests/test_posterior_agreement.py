@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
-from benchmarks.data import load
 from scipy.stats import binom
 
+from benchmarks.data import load
 from nuts import nuts_choice_weights, nuts_log_weights
 from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier
 from plackett.engines import make_engine

@@ -5,13 +5,13 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from sklearn import metrics
+
 from benchmarks.prediction.methods import RIVALS, Forest
 from benchmarks.prediction.run import cells, path_of, run, run_cell, write
 from benchmarks.prediction.scores import calibration_error, calibration_noise, score
 from benchmarks.prediction.sets import SETS, make_split
 from benchmarks.prediction.table import verdict, write_tables
-from sklearn import metrics
-
 from plackett.datasets import load
 
 
