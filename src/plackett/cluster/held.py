@@ -31,11 +31,12 @@ class Keeper:
         check_versions(here, address_here())
         self.blocks = blocks
 
-    def ask(self, question: Question, arguments: tuple[Any, ...], each: list[Any] | None) -> bytes:
-        """What the question gives for every block, in one piece; `each` has arguments of the blocks one by one.
+    def ask(self, asked: bytes, each: list[Any] | None) -> bytes:
+        """What a pickled (question, arguments) gives for every block, in one piece; `each` has more, block by block.
 
         Dask would send every array in a frame of its own, which takes longer than a pass over a small block.
         """
+        question, arguments = pickle.loads(asked)
         own = [()] * len(self.blocks) if each is None else [(one,) for one in each]
         return pickle.dumps([question(block, *arguments, *one) for block, one in zip(self.blocks, own, strict=True)])
 
@@ -61,7 +62,7 @@ class Held:
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
         """What question(block, *arguments) gives, in the order of the blocks; `own` has one more argument for each."""
         found: dict[int, Any] = {}
-        failed = 0
+        failed, in_one_piece = 0, pickle.dumps((question, arguments))
         while len(found) < len(self.blocks):
             with self._placing:
                 if not self.keepers:
@@ -71,7 +72,7 @@ class Held:
             for numbers, keeper in keepers:
                 if any(number not in found for number in numbers):
                     each = None if own is None else [own[number] for number in numbers]
-                    asked.append((numbers, self._ask(keeper, question, arguments, each)))
+                    asked.append((numbers, self._ask(keeper, in_one_piece, each)))
             lost = False
             for numbers, answer in asked:
                 try:
