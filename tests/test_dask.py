@@ -20,7 +20,9 @@ from plackett import (
     Rankings,
     Variational,
 )
+from plackett.cluster.blocks import span
 from plackett.cluster.client import ClusterError, check_versions, in_use, versions
+from plackett.cluster.held import Keeper
 from plackett.cluster.storage import MappedBlock, give_back, in_file
 from plackett.engines import make_engine
 from plackett.engines.placed import place_rows
@@ -142,6 +144,17 @@ def test_blocks_in_files_are_the_same(tmp_path):
             np.testing.assert_array_equal(a.exposure, b.exposure)
         give_back(rows)
     np.testing.assert_array_equal(mapped.features(np.arange(9000)), W)
+
+
+def test_any_question_gives_the_pages_of_a_file_back(tmp_path, monkeypatch):
+    """Dask counts them as memory of the worker, and would end it."""
+    W, codes, _ = small_problem(500, 6, 4)
+    held, given = in_file(place_rows(W, codes, None, 4, 1), str(tmp_path)), []
+    monkeypatch.setattr(MappedBlock, "give_back", lambda self: given.append(self))
+    keeper = Keeper.__new__(Keeper)
+    keeper.blocks = [held, held]
+    assert len(pickle.loads(keeper.ask(pickle.dumps((span, ())), None))) == 2
+    assert given == [held, held]
 
 
 def test_a_worker_with_little_memory_keeps_blocks_in_files(client):

@@ -18,6 +18,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from plackett.cluster.client import PATIENCE, ClusterError, Versions, check_versions, distributed, told, versions
+from plackett.cluster.storage import give_back
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
 LOOK = 1.0  # seconds between looks whether the cluster is still there
@@ -38,7 +39,11 @@ class Keeper:
         """
         question, arguments = pickle.loads(asked)
         own = [()] * len(self.blocks) if each is None else [(one,) for one in each]
-        return pickle.dumps([question(block, *arguments, *one) for block, one in zip(self.blocks, own, strict=True)])
+        found = []
+        for block, one in zip(self.blocks, own, strict=True):
+            found.append(question(block, *arguments, *one))
+            give_back(block)
+        return pickle.dumps(found)
 
 
 def threads_here() -> int:

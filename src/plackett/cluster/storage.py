@@ -1,7 +1,7 @@
 """Blocks beyond a worker's memory: their values lie in a file of the worker's local folder, mapped into memory.
 
 The file has no name from the start, where the system allows that, and is gone with the block or the process. After a
-pass its pages are given back: Dask counts them as memory of the worker, and would end it.
+question its pages are given back: Dask counts them as memory of the worker, and would end it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MappedBlock(PlacedRows):
         return state | {"mapping": None, "panels": self.panels._replace(values=np.array(self.panels.values))}
 
     def give_back(self) -> None:
-        """Let go of the pages that a pass has read."""
+        """Let go of the pages that a question has read."""
         if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -56,7 +56,7 @@ def settled(rows: PlacedRows) -> PlacedRows:
     return in_file(rows, worker.local_directory)
 
 
-def give_back(rows: PlacedRows) -> None:
-    """After a pass."""
-    if isinstance(rows, MappedBlock):
-        rows.give_back()
+def give_back(block: Any) -> None:
+    """After a question."""
+    if isinstance(block, MappedBlock):
+        block.give_back()

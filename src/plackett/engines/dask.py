@@ -18,7 +18,7 @@ from scipy import sparse
 
 from plackett.cluster.client import ClusterError, in_use
 from plackett.cluster.held import Held, made, threads_here
-from plackett.cluster.storage import give_back, settled
+from plackett.cluster.storage import settled
 from plackett.engines.base import Features, canonical_order, check_counts
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.model.race import Array, Stats, Weights
@@ -60,16 +60,12 @@ class ClusterRows:
 
 def expected(rows: PlacedRows, weights: Weights) -> Stats:
     """Of one block."""
-    found = _small(rows.expect(weights))
-    give_back(rows)
-    return found
+    return _small(rows.expect(weights))
 
 
 def sampled(rows: PlacedRows, weights: Weights, key: int) -> Stats:
     """Of one block."""
-    found = _small(rows.sample(weights, key))
-    give_back(rows)
-    return found
+    return _small(rows.sample(weights, key))
 
 
 def _small(stats: Stats) -> Stats:
