@@ -9,6 +9,7 @@ made where the blocks are by then, and the question, whose answer is a function 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pickle
 import threading
 import time
@@ -122,8 +123,21 @@ class Held:
             )
             for worker, numbers in groups.items()
         ]  # fmt: skip
-        keepers = self._sure(self.client.gather, futures)
-        self.keepers = list(zip(groups.values(), keepers, strict=True))
+        if self._begun(futures, set(groups)):
+            with contextlib.suppress(RuntimeError):  # Dask's word for a worker that is gone
+                self.keepers = list(zip(groups.values(), self._sure(self.client.gather, futures), strict=True))
+
+    def _begun(self, keepers: list[Any], workers: set[str]) -> bool:
+        """Whether all keepers are there; one whose worker was lost meanwhile may never be."""
+        while True:
+            try:
+                self._sure(distributed().wait, keepers, timeout=LOOK)
+            except TimeoutError:
+                if workers <= set(self._sure(self.client.ncores)):
+                    continue
+                self._sure(self.client.cancel, keepers)
+                return False
+            return True
 
     def _wait(self) -> None:
         """Until all blocks are there; an error where one cannot be made, or nobody is left to make it."""
@@ -135,6 +149,7 @@ class Held:
             except TimeoutError:
                 if self._sure(self.client.ncores):
                     last = time.monotonic()
+                    self._sure(self.client.run_on_scheduler, run_anywhere)
                 elif time.monotonic() - last > PATIENCE:
                     raise ClusterError(f"{told(self.client)} has had no worker for {PATIENCE:.0f} seconds.") from None
                 continue
@@ -168,6 +183,16 @@ def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, 
             worker = turns[number * len(turns) // count]
             blocks.append(client.compute(task, workers=[worker], allow_other_workers=True))
     return Held(client, blocks)
+
+
+def run_anywhere(dask_scheduler: Any) -> None:
+    """Let tasks begin for which other workers would do.
+
+    Where all workers are lost at once, Dask gives those that come later only what was meant for them.
+    """
+    stuck = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
+    dask_scheduler.set_restrictions(dict.fromkeys(stuck))
+    dask_scheduler.transitions(dict.fromkeys(stuck, "processing"), f"plackett-{time.monotonic_ns()}")
 
 
 class _Gone(Exception):
