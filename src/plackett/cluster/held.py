@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from plackett.cluster.client import PATIENCE, ClusterError, Versions, check_versions, distributed, told, versions
-from plackett.cluster.storage import give_back
+from plackett.cluster.storage import Block
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
 LOOK = 1.0  # seconds between looks whether the cluster is still there
@@ -29,7 +29,7 @@ Question = Callable[..., Any]
 class Keeper:
     """Knows the blocks of one worker."""
 
-    def __init__(self, blocks: list[Any], here: Versions):
+    def __init__(self, blocks: list[Block], here: Versions):
         check_versions(here, address_here())
         self.blocks = blocks
 
@@ -43,7 +43,7 @@ class Keeper:
         found = []
         for block, one in zip(self.blocks, own, strict=True):
             found.append(question(block, *arguments, *one))
-            give_back(block)
+            block.give_back()
         return pickle.dumps(found)
 
 
