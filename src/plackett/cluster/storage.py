@@ -64,7 +64,7 @@ class Block:
         vars(self).update(state)
 
     def __reduce__(self) -> Any:
-        return restored, (type(self), self.__getstate__())
+        return restored, (type(self), pickle.dumps(self.__getstate__()))  # a message's arrays are not to be written
 
 
 Kind = TypeVar("Kind", bound=Block)
@@ -77,9 +77,9 @@ def made_of(kind: type[Kind], state: dict[str, Any]) -> Kind:
     return block
 
 
-def restored(kind: type[Block], state: dict[str, Any]) -> Block:
+def restored(kind: type[Block], state: bytes) -> Block:
     """A block that has travelled."""
-    return made_of(kind, state).settled()
+    return made_of(kind, pickle.loads(state)).settled()
 
 
 def worker_here() -> Any:
