@@ -5,21 +5,11 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from clusters import assert_same_answer, two_workers
 from conftest import small_problem
-from plackett import (
-    EM,
-    ChoiceSets,
-    Gibbs,
-    PlackettLuceChooser,
-    PlackettLuceClassifier,
-    PlackettLuceRanker,
-    Rankings,
-    Variational,
-)
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster.blocks import span
 from plackett.cluster.client import ClusterError, check_versions, in_use, versions
 from plackett.cluster.held import Keeper
@@ -113,15 +103,6 @@ def test_weights_and_shapes_that_are_learned_too(client):
 def test_what_cannot_be_had_is_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         PlackettLuceClassifier(engine="dask", **({"features": "exp"} | settings)).fit(X, Y)
-
-
-def test_rankings_and_choices_are_refused():
-    with pytest.raises(ValueError, match="engine='dask' is for classes, and has no rankings"):
-        PlackettLuceRanker(engine="dask").fit(None, Rankings.from_orders([["a", "b"], ["b", "a"]]))
-    costs = pd.DataFrame({"cost_bus": [1, 2, 3, 1], "cost_car": [2, 1, 2, 3]})
-    sets = ChoiceSets.from_wide(costs, alternatives=["bus", "car"], attributes=["cost"])
-    with pytest.raises(ValueError, match="engine='dask' is for classes, and has no choices"):
-        PlackettLuceChooser(engine="dask").fit(sets, np.array(["bus", "car", "car", "bus"]))
 
 
 def test_other_versions_are_refused():
