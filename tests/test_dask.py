@@ -95,7 +95,6 @@ def test_weights_and_shapes_that_are_learned_too(client):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"features": "learned"}, "no learned directions"),
         ({"inference": Gibbs(moves="exchange")}, r"moves='exchange'\) cannot be had with engine='dask'"),
         ({"inference": Gibbs(move_budget=2.0)}, "no moves with engine='dask'"),
     ],

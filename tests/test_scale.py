@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 from plackett import EM, Gibbs, PlackettLuceClassifier, load
 from plackett.directions.learning import LearnedDirections
 from plackett.directions.stacking import choose_scale
-from plackett.directions.task import make_task, with_scores
+from plackett.directions.task import make_task
 from plackett.features.normal_scores import MOST, knots_of, normal_scores
 from plackett.inference.folds import grouped_folds
 from plackett.inference.limits import Clock
@@ -58,7 +58,7 @@ def test_held_out_rows_choose_the_scale(seen):
     task = make_task(X, y, None, np.random.SeedSequence(0))
     chosen, held_out = choose_scale(task, LearnedDirections(components=1), 0.02, 60, Clock())
     assert (chosen.knots is not None) == (seen == "exp")
-    assert held_out.average.shape == (len(chosen.Z), 2) and held_out.fold.max() == 9
+    assert held_out.average.shape == (len(chosen.Z), 2) and len(held_out.folds) == 10
     np.testing.assert_allclose(held_out.average.sum(axis=1), 1)
 
 
@@ -83,7 +83,7 @@ def test_scores_keep_rows_weights_and_order():
     rng = np.random.default_rng(0)
     X, y = rng.exponential(size=(40, 3)), rng.integers(0, 2, 40)
     task = make_task(X, y, None, np.random.SeedSequence(0))
-    other = with_scores(task)
+    other = task.with_scores()
     np.testing.assert_array_equal(other.codes, task.codes)
     np.testing.assert_array_equal(np.argsort(other.Z, axis=0), np.argsort(task.Z, axis=0))
     np.testing.assert_allclose(other.Z.mean(axis=0), 0, atol=1e-12)

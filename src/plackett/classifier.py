@@ -188,7 +188,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         features, inference, shape = self._checked_parts(groups)
         with whole_or_not_at_all(self):
             if is_dask(X):
-                return self._fit_partitions(features, inference, shape, X, y, sample_weight)
+                return self._fit_partitions(features, inference, shape, X, y, sample_weight, groups)
             X, y = self._validate(X, y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes, self.class_weight)
@@ -210,7 +210,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         return self
 
     def _fit_partitions(
-        self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any
+        self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> PlackettLuceClassifier:
         """Fit to a Dask collection, whose rows stay where they are."""
         from plackett.cluster.fitting import fit_partitions
@@ -220,7 +220,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
                 f"X is a Dask collection, which engine={self.engine!r} does not take. Use engine='auto', or give it "
                 "X.compute()."
             )
-        check_all_read_of_cluster(self, features, inference)
+        check_all_read_of_cluster(self, features, inference, groups)
         with one_blas_thread():
             self.classes_, fit = fit_partitions(self, features, inference, shape, X, y, sample_weight)
         self._keep(inference, fit)
@@ -241,7 +241,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         make_engine(self.engine)
         check_all_read(self, features, inference, shape)
         if self.engine == "dask":
-            check_all_read_of_cluster(self, features, inference)
+            check_all_read_of_cluster(self, features, inference, groups)
         return features, inference, shape if tailed is None else float(tailed.shape)
 
     def _learn_weights(
@@ -295,10 +295,15 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     ) -> Fit:
         """Weights and directions together; the gates of the draws become the feature map."""
         all_alike(X)
+        shape = SHAPE if shape is None else shape
+        if self.engine == "dask":
+            from plackett.cluster.directions import task_of_array
+
+            return features.learn(inference, task_of_array(X, codes, weight, *self._run_settings()), shape)
         on_gpu = takes_gpu(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
         engine = "cupy" if on_gpu else self.engine
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), engine)
-        return features.learn(inference, task, SHAPE if shape is None else shape)
+        return features.learn(inference, task, shape)
 
     @property
     def relevance_(self) -> pd.Series:

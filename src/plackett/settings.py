@@ -161,14 +161,20 @@ def check_all_read_of_sparse(inference: Any) -> None:
         refuse(inference, ("move_budget",), "there are no moves with sparse features.")
 
 
-def check_all_read_of_cluster(model: Any, features: Any, inference: Any) -> None:
+def check_all_read_of_cluster(model: Any, features: Any, inference: Any, groups: Any = None) -> None:
     """Refuse what would not be read, or cannot be had, where the rows lie on the workers of a cluster."""
-    if isinstance(features, LearnedDirections):
+    if groups is not None:
         raise ValueError(
-            "engine='dask' has no learned directions. Use features='exp' for the paper's model, or engine='auto' where "
-            "the rows fit into memory."
+            "groups cannot be had with engine='dask', where what a row holds decides with which others it is held out. "
+            "Leave them out, or use engine='auto' where the rows fit into memory."
         )
-    if isinstance(inference, Gibbs):
+    if isinstance(features, LearnedDirections):
+        if isinstance(inference, EM) and not isinstance(inference.cv, (int, np.integer)):
+            raise ValueError(
+                f"EM(cv={inference.cv!r}) cannot be had with engine='dask' and learned directions, where what a row "
+                "holds decides its fold. Give the number of folds, or use engine='auto' where the rows fit into memory."
+            )
+    elif isinstance(inference, Gibbs):
         if inference.moves == "exchange":
             raise ValueError(
                 "Gibbs(moves='exchange') cannot be had with engine='dask': the moves go through whole columns. Use "

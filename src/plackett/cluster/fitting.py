@@ -18,8 +18,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from plackett.cluster.blocks import Recipe, coded, digest, make_block, projected, some_rows, span, take, with_places
 from plackett.cluster.client import cluster, versions
 from plackett.cluster.held import Held, made
+from plackett.cluster.observed import observe
 from plackett.cluster.partitions import Looked, Moments, Partitions, look_at, looked, numbers_of, partitions
 from plackett.data.validation import _weights_of_classes, all_alike, plain
+from plackett.directions import LearnedDirections
+from plackett.directions.learning import SHAPE
 from plackett.engines.base import canonical_order
 from plackett.engines.dask import ClusterRows, smallest_kind
 from plackett.features import ExpFeatures
@@ -103,6 +106,9 @@ def fit_partitions(
                 f"a classifier needs at least two classes, and y holds one class only: {plain(found.classes[0])}."
             )
         factors = _weights_of_classes(clf.class_weight, found.classes, found.weight)
+        if isinstance(features, LearnedDirections):
+            all_alike(np.array([found.low, found.high]), stacklevel=5)
+            return found.classes, _learned(clf, client, table, found, features, inference, shape, factors)
         repeat = isinstance(inference, Gibbs) and _repeated(found, factors)
         data = prepare(client, table, found, features, factors, repeat)
         extra: dict[str, Any] = {"features_": data.recipe.features}
@@ -121,6 +127,23 @@ def fit_partitions(
         problem = _problem(clf, client, data, isinstance(inference, Gibbs))
         fit = inference.fit(problem, shape)
         return found.classes, replace(fit, extra=fit.extra | extra)
+
+
+def _learned(
+    clf: Any, client: Any, table: Partitions, found: Looked, features: LearnedDirections, inference: Any,
+    shape: float | None, factors: Array,
+) -> Fit:  # fmt: skip
+    """Directions and weights together."""
+    from plackett.cluster.directions import make_cluster_task
+
+    recipe = Recipe(None, found.classes, factors, _plain(found, factors), False, versions())
+    parts = [(*table.parts[number], recipe) for number in np.flatnonzero(found.used.sum(axis=1))]
+    held = made(client, "rows", observe, parts, len(parts))
+    return features.learn(inference, make_cluster_task(held, *clf._run_settings()), SHAPE if shape is None else shape)
+
+
+def _plain(found: Looked, factors: Array) -> bool:
+    return found.plain and bool((factors == 1).all())
 
 
 def _know_columns(clf: Any, table: Partitions) -> None:
@@ -153,7 +176,7 @@ def prepare(
     client: Any, table: Partitions, found: Looked, features: Any, factors: Array, repeat: bool = False
 ) -> Prepared:
     """Fit the map, and make blocks of the partitions that have rows."""
-    recipe = Recipe(None, found.classes, factors, found.plain and bool((factors == 1).all()), repeat, versions())
+    recipe = Recipe(None, found.classes, factors, _plain(found, factors), repeat, versions())
     filled = np.flatnonzero(found.used.sum(axis=1))
     parts = [table.parts[number] for number in filled]
     recipe = recipe._replace(features=_fitted_map(client, table, found, features, recipe, parts))
@@ -204,10 +227,7 @@ def columns_of(X: Any, y: Any, weight: Any, recipe: Recipe) -> tuple[Array, Arra
 def from_moments(found: Looked, factors: Array) -> tuple[Array, Array]:
     """Mean and deviation of each column, infinite for a constant one, from sums over partitions."""
     both = reduce(Moments.__add__, (m.times(f) for m, f in zip(found.moments, factors.tolist(), strict=True)))
-    mean: Array = both.mean.astype(np.float64)
-    size = np.maximum(np.abs(found.low - mean), np.abs(found.high - mean))
-    varies = size > 1e-12 * np.maximum(np.abs(found.low), np.abs(found.high))
-    return mean, np.where(varies, np.sqrt(both.squares / both.weight).astype(np.float64), np.inf)
+    return both.scale(found.low, found.high)
 
 
 def _problem(clf: Any, client: Any, data: Prepared, sampled: bool) -> Problem:

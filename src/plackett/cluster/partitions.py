@@ -45,6 +45,13 @@ class Moments(NamedTuple):
         """With every row counted so often."""
         return Moments(self.weight * factor, self.mean, self.squares * factor)
 
+    def scale(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Mean and deviation of each column, infinite for a constant one, from its smallest and largest values."""
+        mean: Array = self.mean.astype(np.float64)
+        size = np.maximum(np.abs(low - mean), np.abs(high - mean))
+        varies = size > 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        return mean, np.where(varies, np.sqrt(self.squares / self.weight).astype(np.float64), np.inf)
+
 
 class Look(NamedTuple):
     """What one partition holds; rows of weight zero are left out but for their number."""
@@ -198,7 +205,7 @@ def look(X: Any, y: Any, weight: Any) -> Look:
     fraction = (int(broken[0]), float(counts[broken[0]])) if len(broken) else None
     found = np.unique(labels)
     code = np.searchsorted(found, labels)
-    moments = [_moments(values[mine], counts[mine]) for mine in (code == k for k in range(len(found)))]
+    moments = [moments_of(values[mine], counts[mine]) for mine in (code == k for k in range(len(found)))]
     some = values[counts > 0]
     low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (none, none)
     used = np.bincount(code, counts > 0, len(found)).astype(np.intp)
@@ -213,7 +220,8 @@ def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.zeros(len(labels), dtype=bool)
 
 
-def _moments(values: Array, weight: Array) -> Moments:
+def moments_of(values: Array, weight: Array) -> Moments:
+    """Of rows and their weights."""
     total = weight.sum()
     if total == 0:
         nothing = np.zeros(values.shape[1], dtype=np.longdouble)

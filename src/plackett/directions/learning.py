@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from plackett.data.validation import positive
-from plackett.directions.task import Task
+from plackett.directions.task import ClassTask
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, check_count
 
@@ -71,7 +71,7 @@ class LearnedDirections(BaseEstimator):
         self.covariate_spread = covariate_spread
         self.leapfrogs = leapfrogs
 
-    def learn(self, inference: EM | Variational | Gibbs, task: Task, shape: float) -> Fit:
+    def learn(self, inference: EM | Variational | Gibbs, task: ClassTask, shape: float) -> Fit:
         """Draws of directions and weights, or their mode, with the gates as feature map and what there is to read."""
         from plackett.directions.map import climb
         from plackett.directions.sampler import sample
@@ -88,8 +88,11 @@ class LearnedDirections(BaseEstimator):
                 "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
             )
         draws: Any = fit.posterior
-        gates = draws.gates(task)
-        found = {"gate_shares_": gate_shares(gates, task), "readable_draw_": readable_draw(draws, gates, task)}
+        gates = draws.gates(task.here)
+        found = {
+            "gate_shares_": gate_shares(gates, task.here),
+            "readable_draw_": readable_draw(draws, gates, task.here),
+        }
         return replace(fit, extra=fit.extra | {"features_": gates} | found)
 
     def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Any:

@@ -8,7 +8,6 @@ one component for each class the weights for other classes are left out: that is
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from plackett.directions.density import density_of
 from plackett.directions.learning import shrinkage
 from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts
-from plackett.directions.task import DirectionTask, Task
+from plackett.directions.task import ClassTask, DirectionTask, Task
 from plackett.inference.base import Fit
 from plackett.inference.em import EM
-from plackett.inference.folds import Folds, splits
+from plackett.inference.folds import Folds
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import tracked
@@ -52,7 +51,7 @@ def ascend(
     position[-2:] = np.log(scale)
     held = pure_votes(position, prior, d)
     gradient, trace = np.empty_like(position), []
-    n = task.weight.sum()
+    n = task.n_seen
 
     def objective(x: Array) -> tuple[float, Array]:
         position[:free] = x
@@ -102,7 +101,7 @@ def point(position: Array, prior: Prior, d: int) -> DirectionPoint:
 
 
 def held_out_modes(
-    task: Task,
+    task: ClassTask,
     settings: Any,
     shape: float,
     components: list[int],
@@ -111,17 +110,16 @@ def held_out_modes(
     clock: Clock,
 ) -> dict[tuple[int, float], Array]:
     """Probabilities (n, K) of held-out rows by (components, σ); NaN for rows that no mode could predict."""
-    scales = scales_for(task.Z.shape[1])
-    found = {(m, scale): np.full((len(task.Z), task.n_classes), np.nan) for m in components for scale in scales}
+    scales = scales_for(task.n_columns)
+    found = {(m, scale): np.full((len(task.here.Z), task.n_classes), np.nan) for m in components for scale in scales}
     for done, (train, test) in enumerate(tracked(folds, task.progress, "held-out rows, modes")):
         clock.check("while rows were held out", (1 + done / len(folds)) / 4)
-        present, codes = np.unique(task.codes[train], return_inverse=True)
+        part, present = task.with_classes_of(train)
         if len(present) < 2:
             continue
-        fold = replace(task, Z=task.Z[train], codes=codes, weight=task.weight[train])
         for m in components:
-            prior = settings.prior(len(present), task.Z.shape[1], shape, m)
-            for scale, (position, *_) in zip(scales, path(fold, prior, max_iter, COARSE), strict=True):
+            prior = settings.prior(len(present), task.n_columns, shape, m)
+            for scale, (position, *_) in zip(scales, path(part, prior, max_iter, COARSE), strict=True):
                 found[m, scale][test] = 0.0
                 found[m, scale][np.ix_(test, present)] = task.predicted(position[None], prior, test)
     return found
@@ -141,18 +139,17 @@ def best_choice(
     return min(losses, key=lambda choice: losses[choice]), losses
 
 
-def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
+def climb(em: EM, task: ClassTask, settings: Any, shape: float) -> Fit:
     """The mode with the penalty and the number of components of the lowest held-out log-loss."""
     em._check()
-    if task.Z.any():
+    if task.here.Z.any():
         components = sorted({1, settings.owned(task.n_classes)})
-        folds = splits(em.cv, lambda: task.Z, task.Z, task.codes)
-        found = held_out_modes(task, settings, shape, components, folds, em.max_iter, Clock())
-        (m, scale), losses = best_choice(found, task)
+        found = held_out_modes(task, settings, shape, components, task.splits(em.cv), em.max_iter, Clock())
+        (m, scale), losses = best_choice(found, task.here)
     else:  # rows that are all alike
-        (m, scale), losses = (1, scales_for(task.Z.shape[1])[-1]), {}
-    prior = settings.prior(task.n_classes, task.Z.shape[1], shape, m)
-    climbs = path(task, prior, em.max_iter, FINE)[: scales_for(task.Z.shape[1]).index(scale) + 1]
+        (m, scale), losses = (1, scales_for(task.n_columns)[-1]), {}
+    prior = settings.prior(task.n_classes, task.n_columns, shape, m)
+    climbs = path(task, prior, em.max_iter, FINE)[: scales_for(task.n_columns).index(scale) + 1]
     position, trace, converged = climbs[-1]
     if not converged:
         warnings.warn(
@@ -161,7 +158,7 @@ def climb(em: EM, task: Task, settings: Any, shape: float) -> Fit:
             stacklevel=5,
         )
     return Fit(
-        point(position, prior, task.Z.shape[1]),
+        point(position, prior, task.n_columns),
         shape=shape,
         trace=np.array(trace),
         n_iter=sum(len(steps) for _, steps, _ in climbs),

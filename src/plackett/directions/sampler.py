@@ -9,7 +9,7 @@ import numpy as np
 from plackett.directions.learning import lengths
 from plackett.directions.prior import Prior, size
 from plackett.directions.stacking import choose_scale, stacked_mode
-from plackett.directions.task import DirectionTask, Task
+from plackett.directions.task import ClassTask, DirectionTask
 from plackett.directions.walk import MANY, make_sampler
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Chain, Run
@@ -47,7 +47,7 @@ class DirectionRun(Run):
         and the chain would stand still.
         """
         super()._begin_tuning()
-        if self.task.weight.sum() >= MANY or self.prior.totals:
+        if self.task.n_seen >= MANY or self.prior.totals:
             self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
 
     def posterior(self) -> Any:
@@ -59,14 +59,14 @@ class DirectionRun(Run):
         return diagnose(probability=self.task.probed(self.posterior()))
 
 
-def sample(settings: Gibbs, task: Task, learned: Any, shape: float) -> tuple[Fit, Task]:
+def sample(settings: Gibbs, task: ClassTask, learned: Any, shape: float) -> tuple[Fit, ClassTask]:
     """The posterior of directions and weights, with a mode stacked beside it."""
-    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide, task.weight.sum()))
+    goes_on, settings = open_ended(settings), settings.completed(**lengths(task.wide, task.n_seen))
     clock = Clock(settings.max_seconds)
     task, held_out = choose_scale(task, learned, shape, settings.tune, clock)
     mode = None if held_out is None else stacked_mode(task, learned, shape, held_out, clock)
     owned = learned.owned(task.n_classes, few=held_out is None)
-    prior = learned.prior(task.n_classes, task.Z.shape[1], shape, owned)
+    prior = learned.prior(task.n_classes, task.n_columns, shape, owned)
     run = DirectionRun(settings, task, prior, learned.longest(task.wide), clock, goes_on)
     return drawn(run, mode, shape), task
 

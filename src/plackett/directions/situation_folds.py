@@ -36,7 +36,7 @@ from plackett.directions.stacking import (
 from plackett.engines.draws import mixed
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.em import EM
-from plackett.inference.folds import Folds
+from plackett.inference.folds import Folds, as_folds
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
@@ -87,15 +87,15 @@ def choose_design(
     if n_units(task) < FEWEST:
         return 0, None
     n_folds = next(folds for many, folds in FOLDS.items() if task.n_situations < many)
-    fold = dealt(task, min(n_folds, n_units(task)))
+    folds = as_folds(dealt(task, min(n_folds, n_units(task))))
     tasks = [task.with_design(which) for which in range(len(task.designs))]
     priors = [each.chain_prior(settings, shape) for each in tasks]
-    found = held_out_averages(tasks, priors, fold, min(settings.longest(task.wide), LONGEST), min(tune, TUNE), clock)
+    found = held_out_averages(tasks, priors, folds, min(settings.longest(task.wide), LONGEST), min(tune, TUNE), clock)
     lost = [losses(predicted, task) for predicted in found]
     gains = [mean_and_error(lost[0] - each, task) for each in lost]
     clear = [which for which, (mean, error) in enumerate(gains) if mean > CLEARLY * error]
     which = max(clear, key=lambda which: gains[which][0], default=0)
-    return which, HeldOut(fold, found[which])
+    return which, HeldOut(folds, found[which])
 
 
 def mode_at(task: SituationTask, prior: Any, position: Array) -> SituationPoint:
@@ -158,8 +158,7 @@ def stacked_mode(
     task: SituationTask, settings: Any, shape: float, which: int, held_out: HeldOut, clock: Clock
 ) -> tuple[SituationDraws, float, float]:
     """The mode with one component an owner to go beside the draws, its weight, and κ."""
-    fold, average = held_out
-    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
+    folds, average = held_out
     modes = held_out_modes(task, settings, shape, [which], [1], folds, ITERATIONS, clock)
     (_, _, scale), _ = best_choice(modes, task)
     mode, power = modes[which, 1, scale], 1.0
@@ -192,8 +191,7 @@ def splits(cv: Any, task: SituationTask) -> Folds:
         return list(check_cv(cv).split(np.zeros(task.n_situations), groups=task.persons))
     if min(cv, n_units(task)) < 2:
         raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units(task)} to deal out.")
-    fold = dealt(task, min(int(cv), n_units(task)))
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
+    return as_folds(dealt(task, min(int(cv), n_units(task))))
 
 
 def climb(em: EM, task: SituationTask, settings: Any, shape: float) -> Fit:

@@ -87,6 +87,11 @@ class SituationTask:
         return self.situations.outcomes.counts
 
     @property
+    def n_seen(self) -> float:
+        """All situations, each as often as it was seen."""
+        return float(self.weight.sum())
+
+    @property
     def n_situations(self) -> int:
         """T."""
         return len(self.weight)
@@ -124,6 +129,11 @@ class SituationTask:
     @property
     def flies(self) -> bool:
         """No engine does that for situations."""
+        return False
+
+    @property
+    def waits(self) -> bool:
+        """All situations are here."""
         return False
 
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:

@@ -24,11 +24,11 @@ from scipy.special import expit, log_expit
 from plackett.compute.pieces import cores
 from plackett.directions.map import best_choice, held_out_modes, path, point, scales_for
 from plackett.directions.prior import Prior, size
-from plackett.directions.task import DirectionTask, Task, with_scores
-from plackett.directions.walk import load_kernels, make_sampler
+from plackett.directions.task import ClassTask, DirectionTask
+from plackett.directions.walk import AT_ONCE, load_kernels, make_sampler
 from plackett.engines.device import gpu
 from plackett.inference.driver import Chain
-from plackett.inference.folds import grouped_folds
+from plackett.inference.folds import Folds
 from plackett.inference.limits import Clock
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
@@ -49,14 +49,14 @@ ROUND = 10  # iterations after which a short chain looks whether it is still wan
 class HeldOut(NamedTuple):
     """Folds, and probabilities (n, K) of each row by chains that have not seen its fold."""
 
-    fold: npt.NDArray[np.intp]
+    folds: Folds
     average: Array
 
 
 def held_out_averages(
     tasks: Sequence[DirectionTask],
     priors: Sequence[Prior],
-    fold: npt.NDArray[np.intp],
+    folds: Folds,
     longest: int,
     tune: int,
     clock: Clock,
@@ -67,7 +67,8 @@ def held_out_averages(
     given_up = threading.Event()
 
     def predict(which: int, f: int, *seeds: np.random.SeedSequence) -> Array:
-        task, prior, part = tasks[which], priors[which], tasks[which].part(fold != f)
+        (train, test), task, prior = folds[f], tasks[which], priors[which]
+        part = task.part(train)
         runner = make_sampler(part, prior, tune, longest)
         generators = [np.random.default_rng(seed) for seed in seeds]
         walks = runner.begin([part.start(prior, rng) for rng in generators])
@@ -78,13 +79,15 @@ def held_out_averages(
                 if given_up.is_set():
                     raise CancelledError
                 runner.advance_all(chains, tuning, positions[:, i : i + ROUND], values[:, i : i + ROUND])
-        return task.predicted(positions.reshape(-1, D), prior, fold == f)
+        return task.predicted(positions.reshape(-1, D), prior, test)
 
     together = CHAINS if tasks[0].flies else 1  # chains of a job
-    places = [(which, f) for which in range(len(tasks)) for f in range(fold.max() + 1)] * (CHAINS // together)
+    places = [(which, f) for which in range(len(tasks)) for f in range(len(folds))] * (CHAINS // together)
     seeds = np.random.SeedSequence(0).spawn(len(places) * together)  # what is decided is a function of the data alone
-    found = [np.zeros((len(fold), task.n_predicted)) for task in tasks]
-    pool = ThreadPoolExecutor(1 if tasks[0].flies else min(len(places), cores()))
+    n = sum(len(test) for _, test in folds)
+    found = [np.zeros((n, task.n_predicted)) for task in tasks]
+    at_once = 1 if tasks[0].flies else AT_ONCE if tasks[0].waits else cores()
+    pool = ThreadPoolExecutor(min(len(places), at_once))
     try:
         with progress_bar(tasks[0].progress, "held-out rows", len(places)) as report:
             jobs = [pool.submit(predict, *place, *seeds[i :: len(places)]) for i, place in enumerate(places)]
@@ -92,7 +95,7 @@ def held_out_averages(
                 wait([job], clock.left)
                 if not job.done():
                     clock.check("while rows were held out", done / len(jobs) / 4)  # a quarter of the work, or so
-                found[which][fold == f] += job.result() / (CHAINS // together)
+                found[which][folds[f][1]] += job.result() / (CHAINS // together)
                 report(done + 1)
     finally:
         given_up.set()
@@ -100,22 +103,25 @@ def held_out_averages(
     return found
 
 
-def choose_scale(task: Task, settings: Any, shape: float, tune: int, clock: Clock) -> tuple[Task, HeldOut | None]:
+def choose_scale(
+    task: ClassTask, settings: Any, shape: float, tune: int, clock: Clock
+) -> tuple[ClassTask, HeldOut | None]:
     """The task with covariates as they are or as normal scores; nothing is held out where rows are too few to tell."""
-    if len(task.Z) < FEWEST:
+    if task.n_rows < FEWEST:
         return task, None
-    n_folds = next(folds for many, folds in FOLDS.items() if len(task.Z) < many)
-    fold = grouped_folds(task.Z, task.codes, task.groups, WIDE_FOLDS if task.wide else n_folds)
-    tasks = [task] if task.rows.shape[1] > len(task.rows) else [task, with_scores(task)]
-    prior = settings.prior(task.n_classes, task.Z.shape[1], shape)
+    n_folds = next(folds for many, folds in FOLDS.items() if task.n_rows < many)
+    folds = task.dealt(WIDE_FOLDS if task.wide else n_folds)
+    tasks = [task] if task.here.rows.shape[1] > task.n_rows else [task, task.with_scores()]
+    prior = settings.prior(task.n_classes, task.n_columns, shape)
     longest = min(settings.longest(task.wide), LONGEST)
-    found = held_out_averages(tasks, [prior] * len(tasks), fold, longest, min(tune, TUNE), clock)
-    losses = [log_losses(p, task.codes) for p in found]
+    found = held_out_averages(tasks, [prior] * len(tasks), folds, longest, min(tune, TUNE), clock)
+    codes, weight = task.here.codes, task.here.weight
+    losses = [log_losses(p, codes) for p in found]
     gain = losses[0] - losses[-1]
-    mean = np.average(gain, weights=task.weight)
-    error = np.sqrt(np.average((gain - mean) ** 2, weights=task.weight) / task.weight.sum())
+    mean = np.average(gain, weights=weight)
+    error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
     chosen = -1 if mean > CLEARLY * error else 0
-    return tasks[chosen], HeldOut(fold, found[chosen])
+    return tasks[chosen], HeldOut(folds, found[chosen])
 
 
 def mixture_told(
@@ -162,16 +168,15 @@ def best_mixture(
 
 
 def stacked_mode(
-    task: Task, settings: Any, shape: float, held_out: HeldOut, clock: Clock
+    task: ClassTask, settings: Any, shape: float, held_out: HeldOut, clock: Clock
 ) -> tuple[DirectionPoint, float, float]:
     """The mode to go beside the draws, its weight, and the power κ of the predictions."""
-    fold, average = held_out
-    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
+    folds, average = held_out
     modes = held_out_modes(task, settings, shape, [1], folds, ITERATIONS, clock)
-    (_, scale), _ = best_choice(modes, task)
+    (_, scale), _ = best_choice(modes, task.here)
     weight, power = best_mixture(
-        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.codes, task.weight, task.flies
+        np.nan_to_num(modes[1, scale], nan=1 / task.n_classes), average, task.here.codes, task.here.weight, task.flies
     )
-    single = settings.prior(task.n_classes, task.Z.shape[1], shape, 1)
-    position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.Z.shape[1]).index(scale)][0]
-    return point(position, single, task.Z.shape[1]), weight, power
+    single = settings.prior(task.n_classes, task.n_columns, shape, 1)
+    position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.n_columns).index(scale)][0]
+    return point(position, single, task.n_columns), weight, power

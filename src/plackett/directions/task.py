@@ -20,6 +20,7 @@ from plackett.engines.cupy_directions import mean_votes_on_gpu
 from plackett.engines.exponential import ExponentialRows
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
+from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
 from plackett.model.race import Array
 from plackett.posterior.diagnostics import probed
 from plackett.posterior.directions import DirectionDraws, probabilities
@@ -32,8 +33,8 @@ class DirectionTask(Protocol):
     """Observations, each with the weight that it counts: classes of rows, or outcomes of situations."""
 
     @property
-    def weight(self) -> Array:
-        """How often each was seen."""
+    def n_seen(self) -> float:
+        """All observations, each as often as it counts."""
         ...
 
     @property
@@ -66,6 +67,11 @@ class DirectionTask(Protocol):
         """Whether one pass over the rows of the engine serves several chains."""
         ...
 
+    @property
+    def waits(self) -> bool:
+        """Whether passes are waited for, as they run elsewhere: chains had better be under way side by side."""
+        ...
+
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The observations as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
         ...
@@ -74,8 +80,8 @@ class DirectionTask(Protocol):
         """What advances a chain on prepared rows without Python; None where threads had better share the rows."""
         ...
 
-    def part(self, some: npt.NDArray[Any]) -> Self:
-        """The same with some of the observations."""
+    def part(self, some: Any) -> Self:
+        """The same with some of the observations: by their numbers, or by what folds say to train on."""
         ...
 
     def start(self, prior: Prior, rng: np.random.Generator) -> Array:
@@ -92,6 +98,46 @@ class DirectionTask(Protocol):
 
     def predicted(self, positions: Array, prior: Prior, some: npt.NDArray[Any]) -> Array:
         """What positions (draw, D) say on average of some observations: (n, n_predicted)."""
+        ...
+
+
+class ClassTask(DirectionTask, Protocol):
+    """Rows of classes, here or elsewhere."""
+
+    @property
+    def here(self) -> Task:
+        """Rows that are here: all of them, or some by which to choose, to start, to diagnose and to sum up."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        ...
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def wide(self) -> bool:
+        """Whether covariates outnumber rows."""
+        ...
+
+    def dealt(self, n_folds: int) -> Folds:
+        """So many folds: what to train on, for `part`, and which of the rows here to predict."""
+        ...
+
+    def splits(self, cv: Any) -> Folds:
+        """The same as `EM(cv)` has them."""
+        ...
+
+    def with_classes_of(self, train: Any) -> tuple[Self, npt.NDArray[np.intp]]:
+        """The part to train on with the classes that it has alone, and which these are."""
+        ...
+
+    def with_scores(self) -> Self:
+        """The same rows with covariates as normal scores."""
         ...
 
 
@@ -115,6 +161,21 @@ class Task:
     knots: Array | None = None  # of normal scores, if z is made from those
     groups: npt.NDArray[np.intp] | None = None  # rows of one group are held out together
     engine: str = "auto"
+
+    @property
+    def here(self) -> Task:
+        """All rows are."""
+        return self
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return len(self.Z)
+
+    @property
+    def n_seen(self) -> float:
+        """Rows, each as often as it counts."""
+        return float(self.weight.sum())
 
     @property
     def wide(self) -> bool:
@@ -146,6 +207,11 @@ class Task:
         """On a GPU."""
         return self.engine == "cupy"
 
+    @property
+    def waits(self) -> bool:
+        """All rows are here."""
+        return False
+
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
         return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
@@ -156,9 +222,31 @@ class Task:
             return None
         return lambda *how: walk_on(make_density(rows.packed, prior), *how)
 
-    def part(self, some: npt.NDArray[Any]) -> Task:
+    def part(self, some: Any) -> Task:
         """The same with some of the rows."""
         return replace(self, Z=self.Z[some], codes=self.codes[some], weight=self.weight[some])
+
+    def with_classes_of(self, train: Any) -> tuple[Task, npt.NDArray[np.intp]]:
+        """Some of the rows, whose classes are numbered anew, and which these are."""
+        present, codes = np.unique(self.codes[train], return_inverse=True)
+        return replace(self.part(train), codes=codes), present
+
+    def dealt(self, n_folds: int) -> Folds:
+        """Folds with as many of each class in all."""
+        return as_folds(grouped_folds(self.Z, self.codes, self.groups, n_folds))
+
+    def splits(self, cv: Any) -> Folds:
+        """So many folds, or what a splitter says."""
+        return splits(cv, lambda: self.Z, self.Z, self.codes)
+
+    def with_scores(self) -> Task:
+        """The same rows with covariates as normal scores."""
+        knots = knots_of(self.rows, self.weight)
+        return self.on_scale(*mean_and_scale(normal_scores(self.rows, knots), self.weight), knots)
+
+    def on_scale(self, mean: Array, scale: Array, knots: Array) -> Task:
+        """The same rows as normal scores of these knots, with this mean and scale."""
+        return replace(self, Z=standardise(self.rows, mean, scale, knots=knots), mean=mean, scale=scale, knots=knots)
 
     def start(self, prior: Prior, rng: np.random.Generator) -> Array:
         """Sub-classes of each class; on a GPU those of some rows, since it takes a processor longer than a climb."""
@@ -194,19 +282,26 @@ def make_task(
     engine: str = "auto",
 ) -> Task:
     """Merge equal rows (of one group) and standardise."""
-    grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
-    found, place = distinct(np.column_stack([codes, X, grouped]))
-    rows: Array = found[:, 1:-1].astype(np.float64)
-    counted = np.ones(len(X)) if weight is None else weight
-    order = np.lexsort((counted, place))  # so that fractions are added in an order of their own
-    merged: Array = np.bincount(place[order], weights=counted[order]).astype(np.float64)
+    rows, labels, merged, kept = merge(X, codes, weight, groups)
     mean, scale = mean_and_scale(rows, merged)
     Z = standardise(rows, mean, scale)
     rotation = principal_axes(Z) if Z.shape[1] > max(len(Z), WIDE) else None
     if rotation is not None:
         Z = Z @ rotation
-    kept, labels = None if groups is None else found[:, -1].astype(np.intp), found[:, 0].astype(np.intp)
     return Task(Z, labels, merged, mean, scale, rotation, rows, seed, progress, seeded, groups=kept, engine=engine)
+
+
+def merge(
+    X: Array, codes: npt.NDArray[np.intp], weight: Array | None, groups: npt.NDArray[np.intp] | None = None
+) -> tuple[Array, npt.NDArray[np.intp], Array, npt.NDArray[np.intp] | None]:
+    """Distinct rows, classes and groups in lexicographic order, and the weight of each."""
+    grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
+    found, place = distinct(np.column_stack([codes, X, grouped]))
+    counted = np.ones(len(X)) if weight is None else weight
+    order = np.lexsort((counted, place))  # so that fractions are added in an order of their own
+    merged: Array = np.bincount(place[order], weights=counted[order]).astype(np.float64)
+    kept = None if groups is None else found[:, -1].astype(np.intp)
+    return found[:, 1:-1].astype(np.float64), found[:, 0].astype(np.intp), merged, kept
 
 
 def distinct(table: Array) -> tuple[Array, npt.NDArray[np.intp]]:
@@ -223,14 +318,6 @@ def distinct(table: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     place = np.empty(len(table), dtype=np.intp)
     place[order] = np.cumsum(new) - 1
     return ordered[new], place
-
-
-def with_scores(task: Task) -> Task:
-    """The same rows with covariates as normal scores."""
-    knots = knots_of(task.rows, task.weight)
-    scores = normal_scores(task.rows, knots)
-    mean, scale = mean_and_scale(scores, task.weight)
-    return replace(task, Z=standardise(scores, mean, scale), mean=mean, scale=scale, knots=knots)
 
 
 def principal_axes(Z: Array) -> Array:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MANY = 5000  # observations from which on chains begin uphill, and find their steps with the mass of all
 CLIMB, GAIN = 1000, 0.1  # iterations of L-BFGS, and the gain in log-density that is worth another
+AT_ONCE = 8  # chains under way at a time where passes are waited for
 NARROW = 200.0  # the variance that is believed of a coordinate, times the observations, where they are many
 
 
@@ -62,10 +63,10 @@ class HamiltonianSampler:
     def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
-        self.n_seen = float(task.weight.sum())
+        self.n_seen = task.n_seen
         self.narrow = prior.totals or self.n_seen >= MANY  # the posterior, for which chains prepare
         self.walk_on = task.compiled_walk(self.rows, prior)
-        self.workers = 1 if self.walk_on is None else cores()
+        self.workers = AT_ONCE if task.waits else 1 if self.walk_on is None else cores()
 
     def begin(self, positions: list[Array]) -> list[hmc.Walk]:
         """Chains at positions, or uphill of them where observations are many.

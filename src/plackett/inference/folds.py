@@ -21,7 +21,7 @@ from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
 from plackett.posterior.weights import mean_probabilities
 
-Folds = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
+Folds = list[tuple[Any, npt.NDArray[np.intp]]]  # what to train on, most often rows by number, and rows to test on
 
 
 def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
@@ -55,6 +55,11 @@ def grouped_folds(
         for f, (_, left) in enumerate(StratifiedGroupKFold(n_folds).split(fold, codes, groups)):
             fold[left] = f
     return fold
+
+
+def as_folds(fold: npt.NDArray[np.intp]) -> Folds:
+    """Rows to train on and to test on, from the fold of each row."""
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
 
 
 def splits(cv: Any, features: Callable[[], Features], X: Any, codes: npt.NDArray[np.intp]) -> Folds:

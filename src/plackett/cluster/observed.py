@@ -1,0 +1,117 @@
+"""Rows of a partition as learned directions see them, on a worker: covariates as they came, classes, weights and keys.
+
+A row's key is a function of what it holds. It decides the fold, and whether the row is among those that come to the
+client, so that neither depends on how rows were cut and where they lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.cluster.blocks import Codes, Recipe, take
+from plackett.cluster.client import check_versions
+from plackett.cluster.held import address_here
+from plackett.cluster.partitions import Moments, moments_of, numbers_of
+from plackett.cluster.storage import Block
+from plackett.directions.task import merge
+from plackett.engines.base import STEP
+from plackett.engines.draws import mixed
+from plackett.features.normal_scores import normal_scores
+from plackett.model.race import Array
+
+Keys = npt.NDArray[np.uint64]
+
+
+class Observed(Block):
+    """Distinct rows of a partition."""
+
+    def __init__(self, rows: Array, codes: Codes, weight: Array):
+        self.rows, self.codes, self.weight = rows, codes, weight
+        self.key = keys_of(rows, codes)
+
+
+def keys_of(rows: Array, codes: Codes) -> Keys:
+    """64 bits of each row and its class, evenly spread."""
+    step = np.uint64(STEP)
+    key: Keys = mixed(codes.astype(np.uint64) + step)
+    for column in rows.T:
+        key = mixed((key ^ (column + 0.0).view(np.uint64)) + step)  # −0 is 0
+    return key
+
+
+def observe(X: Any, y: Any, weight: Any, recipe: Recipe) -> Observed:
+    """The rows of a partition that count."""
+    check_versions(recipe.versions, address_here())
+    taken = take(X, y, weight, recipe)
+    return observed(numbers_of(taken.X), taken.codes, taken.weight)
+
+
+def observed(X: Array, codes: Codes, weight: Array | None) -> Observed:
+    """Equal rows are one, with the sum of their weights."""
+    rows, codes, counts, _ = merge(X, codes, weight)
+    return Observed(rows, codes, counts).settled()
+
+
+class Tally(NamedTuple):
+    """Of the rows of each class, up to the last that a block has: how many, their weight, and the smallest key."""
+
+    n_columns: int
+    rows: Codes
+    weight: Array
+    least: Keys
+
+
+def tally(block: Observed) -> Tally:
+    """What there is."""
+    least = np.full(block.codes.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(least, block.codes, block.key)
+    return Tally(
+        block.rows.shape[1], np.bincount(block.codes), np.bincount(block.codes, block.weight).astype(np.float64), least
+    )
+
+
+def some_rows(block: Observed, limits: Keys) -> tuple[Array, Codes, Array]:
+    """Rows, classes and weights of those whose key is within the limit of their class."""
+    some = block.key <= limits[block.codes]
+    return block.rows[some], block.codes[some], block.weight[some]
+
+
+def weights_by_fold(block: Observed, n_folds: int, n_classes: int) -> Array:
+    """(fold, class)."""
+    place = folds_of(block.key, n_folds) * n_classes + block.codes
+    found: Array = np.bincount(place, block.weight, n_folds * n_classes).astype(np.float64)
+    return found.reshape(n_folds, n_classes)
+
+
+def folds_of(key: Keys, n_folds: int) -> Codes:
+    """The fold of each row."""
+    return (key % np.uint64(n_folds)).astype(np.intp)
+
+
+def moments(block: Observed, knots: Array | None) -> tuple[Moments, Array, Array]:
+    """Of the covariates or their normal scores, with the smallest and largest of each."""
+    values = block.rows if knots is None else normal_scores(block.rows, knots)
+    return moments_of(values, block.weight), values.min(axis=0), values.max(axis=0)
+
+
+def masses(block: Observed, values: Array) -> Array:
+    """(2, d, m): the weight of the rows whose covariate is below each of these values (d, m), and of those at it."""
+    found = np.empty((2, *values.shape))
+    for f, (column, asked) in enumerate(zip(block.rows.T, values, strict=True)):
+        order = np.argsort(column, kind="stable")
+        up_to, x = np.append(0.0, np.cumsum(block.weight[order])), column[order]
+        below, beyond = (up_to[np.searchsorted(x, asked, side)] for side in ("left", "right"))
+        found[:, f] = below, beyond - below
+    return found
+
+
+def identity(block: Observed) -> str:
+    """A digest of all that a block holds."""
+    found = hashlib.sha256()
+    for part in (block.rows, block.codes, block.weight):
+        found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]
+    return found.hexdigest()

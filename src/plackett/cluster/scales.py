@@ -1,0 +1,56 @@
+"""Standardised covariates and normal scores where rows lie in blocks, from sums over these.
+
+A normal score is Φ⁻¹ of the share of rows below. The values at which it is told are evenly spaced among those of the
+rows that are here, and the smallest and largest of all; the share of all rows below each is exact: what the rows here
+decide is between which values the scores go straight.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from plackett.cluster.held import Held
+from plackett.cluster.observed import masses, moments
+from plackett.cluster.partitions import Moments
+from plackett.features.normal_scores import SMALLEST, knots_of
+from plackett.features.standardise import standardise
+from plackett.model.race import Array
+
+
+class Scale(NamedTuple):
+    """How covariates are taken: z = (x − mean)/scale, x first as normal scores where there are knots."""
+
+    mean: Array
+    scale: Array
+    knots: Array | None = None
+
+    def of(self, rows: Array) -> Array:
+        """z."""
+        return standardise(rows, self.mean, self.scale, knots=self.knots)
+
+
+def scale_from_sums(held: Held, knots: Array | None = None) -> Scale:
+    """Means and deviations of the covariates, or of their scores."""
+    found, low, high = zip(*held.each(moments, knots), strict=True)
+    both = reduce(Moments.__add__, found)
+    mean, scale = both.scale(np.min(low, axis=0), np.max(high, axis=0))
+    return Scale(mean, scale, knots)
+
+
+def scores_from_sums(held: Held, some: Array) -> Scale:
+    """Normal scores of all rows, by some of them."""
+    _, low, high = zip(*held.each(moments, None), strict=True)
+    seen = np.vstack([some, np.min(low, axis=0), np.max(high, axis=0)])
+    knots = knots_of(seen, np.ones(len(seen)))
+    below, at = reduce(add, held.each(masses, knots[0]))
+    shares = (below + at / 2) / (below + at)[:, -1:]
+    scores = ndtri(np.clip(shares, SMALLEST, 1 - SMALLEST))
+    for f, known in enumerate(np.isfinite(knots[0])):
+        knots[1, f] = scores[f, known][-1]
+        knots[1, f, known] = scores[f, known]
+    return scale_from_sums(held, knots)
