@@ -1,10 +1,16 @@
 """What the tests on Dask share: a small cluster, and what counts as the same answer."""
 
 import contextlib
+import itertools
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+
+from plackett.cluster.held import Held
 
 
 @contextlib.contextmanager
@@ -28,3 +34,20 @@ def assert_same_answer(a, b, rtol=1e-10):
         np.testing.assert_allclose(a.trace_, b.trace_, rtol=rtol)
         np.testing.assert_allclose(a.posterior_.log_weights, b.posterior_.log_weights, rtol=rtol)
         np.testing.assert_allclose(a.posterior_.shape, b.posterior_.shape, rtol=rtol)
+
+
+class Kills:
+    """Kills a worker a moment after the first question, the tenth and so on."""
+
+    def __init__(self, monkeypatch, client, moments):
+        self.done, each, numbers, workers = 0, Held.each, itertools.count(), len(client.ncores())
+
+        def asking(held, *question, **own):
+            if next(numbers) in moments:  # chains ask side by side
+                self.done += 1
+                client.wait_for_workers(workers)  # who come back where all are lost are not given what others had
+                pids = client.run(os.getpid)
+                threading.Timer(0.002, os.kill, (next(iter(pids.values())), signal.SIGKILL)).start()
+            return each(held, *question, **own)
+
+        monkeypatch.setattr(Held, "each", asking)

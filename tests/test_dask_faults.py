@@ -1,12 +1,10 @@
 """Workers that are killed change nothing but the time; a scheduler that is lost is told of, and chains go on."""
 
-import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import warnings
 
 import dask.array as da
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+from clusters import Kills
 from plackett import Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
 from plackett.cluster.client import ClusterError, check_workers, versions
@@ -55,22 +54,6 @@ def kill_one(client):
     """By a signal that nothing can catch; the process that watches over it starts another."""
     pids = client.run(os.getpid)
     os.kill(next(iter(pids.values())), signal.SIGKILL)
-
-
-class Kills:
-    """Kills a worker a moment after the first question, the tenth and so on."""
-
-    def __init__(self, monkeypatch, client, moments):
-        self.done, each, numbers = 0, Held.each, itertools.count()
-
-        def asking(held, *question, **own):
-            if next(numbers) in moments:  # chains ask side by side
-                self.done += 1
-                pids = client.run(os.getpid)
-                threading.Timer(0.002, os.kill, (next(iter(pids.values())), signal.SIGKILL)).start()
-            return each(held, *question, **own)
-
-        monkeypatch.setattr(Held, "each", asking)
 
 
 @pytest.mark.parametrize(
