@@ -2,6 +2,8 @@
 
 import warnings
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -132,3 +134,90 @@ def test_what_cannot_be_had_is_refused():
         ranker(Gibbs(moves="exchange"), engine="dask")
     with pytest.raises(ValueError, match="whole numbers"):
         ranker(SHORT, weight=np.full(N, 0.5), engine="dask")
+
+
+def tables(npartitions=4):
+    """Ranks and covariates as columns of one Dask data frame."""
+    frame = pd.DataFrame(RANKS, columns=list("abcd")).assign(tied=0, age=PERSONS[:, 0], smokes=PERSONS[:, 1], n=COUNTS)
+    return dd.from_pandas(frame, npartitions=npartitions)
+
+
+@pytest.mark.parametrize("inference", [EM(), Variational(), SHORT], ids=["em", "var", "gibbs"])
+def test_rankings_in_partitions(client, inference):
+    frame = tables()
+    parts = Rankings.from_ranks(frame[list("abcd")], counts=frame["n"])
+    far = ranker(inference, parts, frame[["age", "smokes"]])
+    whole = Rankings.from_ranks(RANKS, items=list("abcd"), counts=COUNTS)
+    near = ranker(inference, whole, pd.DataFrame(PERSONS, columns=["age", "smokes"]))
+    assert_same(near, far)
+    assert far.items_.tolist() == list("abcd")
+    assert far.feature_names_in_.tolist() == ["age", "smokes"]
+    assert far.summary().equals(near.summary())
+    persons = frame[["age", "smokes"]]
+    for method in ("predict_proba", "predict"):
+        lazy, at_once = getattr(far, method)(persons), getattr(near, method)(persons.compute())
+        assert isinstance(lazy, da.Array)
+        assert (np.isclose(lazy.compute(), at_once) if method == "predict_proba" else lazy.compute() == at_once).all()
+    with pytest.raises(ValueError, match="X is a Dask collection"):
+        far.prob_better(persons)
+    with pytest.raises(ValueError, match="in partitions, which fit takes alone"):
+        far.log_likelihood(persons.partitions[0].compute(), parts)
+
+
+@pytest.mark.parametrize("ties", ["unknown-order", "race"])
+def test_ties_in_partitions(client, ties):
+    table = np.vstack([RANKS, TIED])
+    X = np.vstack([PERSONS, PERSONS + 1])
+    parts = Rankings.from_ranks(da.from_array(table, chunks=(90, 2)), unranked="last")
+    far = ranker(SHORT, parts, da.from_array(X, chunks=(130, 2)), np.tile(COUNTS, 2), ties=ties)
+    assert_same(ranker(SHORT, Rankings.from_ranks(table), X, np.tile(COUNTS, 2), ties=ties), far)
+
+
+@pytest.mark.parametrize("inference", [EM(), SHORT], ids=["em", "gibbs"])
+@pytest.mark.parametrize("table, ties", [(RANKS, "error"), (np.vstack([RANKS, TIED]), "unknown-order"), (TIED, "race")])
+def test_partitions_without_covariates(client, table, ties, inference):
+    parts = Rankings.from_ranks(da.from_array(table, chunks=(90, 4)), unranked="last")
+    far, near = (ranker(inference, R, None, ties=ties) for R in (parts, Rankings.from_ranks(table)))
+    assert_same(near, far)
+
+
+def test_orders_in_partitions(client):
+    orders = pd.DataFrame(np.array(list("abcd"))[np.argsort(RANKS, axis=1)], columns=["1", "2", "3", "4"]).astype(
+        object
+    )
+    orders.iloc[::3, 2:] = None
+    parts = Rankings.from_orders(dd.from_pandas(orders, npartitions=3), unranked="last")
+    assert_same(ranker(SHORT, Rankings.from_orders(orders, unranked="last"), None), ranker(SHORT, parts, None))
+    orders.iloc[150, 0] = "e"
+    parts = Rankings.from_orders(dd.from_pandas(orders, npartitions=4), unranked="last", items=list("abcd"))
+    with pytest.raises(ValueError, match="partition 3 of the data: row 0: there is no item 'e'"):
+        ranker(SHORT, parts, None)
+
+
+def wrong_ranks(row, column, value):
+    table = RANKS.astype(float)
+    table[row, column] = value
+    return Rankings.from_ranks(da.from_array(table, chunks=(50, 4)))
+
+
+@pytest.mark.parametrize(
+    ("R", "X", "settings", "words"),
+    [
+        (wrong_ranks(120, 1, -3.0), None, {}, "partition 2 of the data: a rank must be positive .* in row 20"),
+        (wrong_ranks(60, slice(None), 0), None, {}, "partition 1 of the data: row 10 is an empty ranking"),
+        (wrong_ranks(60, 1, 0), None, {}, "partition 1 of the data: row 10 ranks 3 of 4 items: say unranked"),
+        (wrong_ranks(60, slice(None), 1), None, {"ties": "error"}, "in row 10 of partition 1, and ties='error'"),
+        (wrong_ranks(0, 0, 1), PERSONS, {}, "X must be a Dask array"),
+        (wrong_ranks(0, 0, 1), da.from_array(PERSONS[:99], chunks=(33, 2)), {}, "X has 3 partitions and the rank.* 4"),
+        (wrong_ranks(0, 0, 1), da.from_array(np.where(PERSONS > 9, 0, [[0, np.nan]]), chunks=(50, 2)), {},
+            "partition 0 of the data: row 0, column 1 is not finite"),
+        (wrong_ranks(0, 0, 1), None, {"weight": np.full(N, 0.5)}, "got 0.5 in row 0 of partition 0"),
+        (wrong_ranks(0, 0, 1), None, {"weight": np.full(N - 1, 1)}, "one entry for each of the 200 rankings"),
+        (wrong_ranks(0, 0, 1), None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
+        (wrong_ranks(0, 0, 1), da.from_array(PERSONS), {"features": "learned"}, "no learned directions of rankings"),
+        (wrong_ranks(0, 0, 1), None, {"inference": "em", "shape": "learn"}, "holds rankings out"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_rankings_is_told_by_partition_and_row(client, R, X, settings, words):
+    with pytest.raises(ValueError, match=words):
+        ranker(**({"R": R, "X": X} | settings))
