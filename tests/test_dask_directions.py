@@ -21,6 +21,7 @@ from plackett.cluster.folded import FoldedRows
 from plackett.cluster.held import made
 from plackett.cluster.observed import Observed, folds_of, keys_of, masses, observed
 from plackett.cluster.scales import scores_from_sums
+from plackett.cluster.storage import Block
 from plackett.cluster.together import Together
 from plackett.directions import LearnedDirections
 from plackett.directions.map import path
@@ -168,15 +169,11 @@ def test_blocks_in_files_and_on_the_way(tmp_path):
     block = Observed(X, CODES, WEIGHT)
     packs = {0: ExponentialRows(X, CODES, WEIGHT, np.float64, 1)}
     want = packs[0].gradient(*place())
-    rows = FoldedRows(packs)
-    rows.put_into(str(tmp_path))
+    rows = FoldedRows(packs).in_file(str(tmp_path))
     assert list(tmp_path.iterdir()) == []  # without a name from the start
-    moved = pickle.loads(pickle.dumps(rows))
-    for each in moved.packs.values():
-        for array in each.packed[:3]:
-            array.flags.writeable = False
-    again = FoldedRows.__new__(FoldedRows)
-    again.__setstate__(vars(moved))
+    frames = []
+    message = pickle.dumps(rows, protocol=5, buffer_callback=frames.append)
+    again = pickle.loads(message, buffers=[bytes(frame.raw()) for frame in frames])  # which cannot be written to
     for each in (rows, again):
         found = each.gradient(*place(), None)
         assert found.value == want.value
@@ -184,9 +181,17 @@ def test_blocks_in_files_and_on_the_way(tmp_path):
     assert masses(pickle.loads(pickle.dumps(block)), np.array([[0.0]] * 4)).shape == (2, 4, 1)
 
 
+class Number(Block):
+    def __init__(self, value):
+        self.value = value
+
+    def power(self, e):
+        return self.value**e
+
+
 def test_questions_go_together_and_are_answered_one_by_one(client):
-    blocks = made(client, "numbers", int, [(i,) for i in range(5)], 5)
-    together = Together(blocks, pow)
+    blocks = made(client, "numbers", Number, [(i,) for i in range(5)], 5)
+    together = Together(blocks, Number.power)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(together.ask, range(40)))
     assert found == [[i**e for i in range(5)] for e in range(40)]

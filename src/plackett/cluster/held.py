@@ -18,7 +18,16 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from plackett.cluster.client import PATIENCE, ClusterError, Versions, check_versions, distributed, told, versions
+from plackett.cluster.client import (
+    PATIENCE,
+    ClusterError,
+    Versions,
+    check_versions,
+    distributed,
+    threads_of,
+    told,
+    versions,
+)
 from plackett.cluster.storage import Block
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
@@ -172,9 +181,7 @@ def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, 
     """Blocks make(*arguments), so many, on the workers in turn: of equal blocks each has its share."""
     import dask
 
-    threads = client.ncores()
-    if not threads:
-        raise ClusterError(f"{told(client)} has no workers.")
+    threads = threads_of(client)
     turns = [worker for worker in sorted(threads) for _ in range(threads[worker])]
     token, blocks = uuid.uuid4().hex[:8], []
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
