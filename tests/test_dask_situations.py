@@ -1,5 +1,9 @@
 """Rankings and choices on a Dask cluster: the answers of the compiled engine, whatever the blocks and the workers."""
 
+import itertools
+import os
+import signal
+import threading
 import warnings
 
 import dask.array as da
@@ -8,9 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from sklearn.preprocessing import MinMaxScaler
 
+import plackett
 from clusters import two_workers
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, Variational
+from plackett.cluster.held import Held
 from plackett.engines import dask_situations
 
 rng = np.random.default_rng(3)
@@ -221,3 +228,141 @@ def wrong_ranks(row, column, value):
 def test_what_is_wrong_with_rankings_is_told_by_partition_and_row(client, R, X, settings, words):
     with pytest.raises(ValueError, match=words):
         ranker(**({"R": R, "X": X} | settings))
+
+
+def by_trips(n=4, frame=LONG):
+    """The table of trips in partitions of whole ones."""
+    ends = np.searchsorted(LONG["trip"], 1000 + np.arange(n + 1) * N // n)
+    return dd.from_map(as_it_is, [frame.iloc[a:b] for a, b in itertools.pairwise(ends)], meta=frame.iloc[:0])
+
+
+def as_it_is(part):
+    return part
+
+
+@pytest.mark.parametrize("inference", [EM(), Variational(), SHORT], ids=["em", "var", "gibbs"])
+def test_choices_in_partitions(client, inference):
+    X, y = ChoiceSets.read_choices(by_trips(), choice="taken", **COLUMNS)
+    near, far = chooser(inference), chooser(inference, X, y)
+    assert_same(near, far)
+    assert far.summary().equals(near.summary())
+    lazy = far.predict_proba(X)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), near.predict_proba(TRIPS), rtol=1e-9)
+    assert far.predict(X).compute().tolist() == near.predict(TRIPS).tolist()
+    with pytest.raises(ValueError, match="in partitions, which fit, predict"):
+        far.predict_interval(X)
+
+
+SEATS = LONG.assign(seat=np.where(np.arange(len(LONG)) < 30, "roof", np.where(LONG["cost"] > 4, "first", "second")))
+
+
+@pytest.mark.parametrize("settings", [{"weights": "alternative"}, {"weights": "person", "groups": WHO}])
+def test_weights_of_groups_and_levels_of_texts_in_partitions(client, settings):
+    """A level that occurs in the first partition alone; attributes that are found, or named."""
+    columns = COLUMNS | {"attributes": ["cost", "minutes", "seat"], "choice": "taken"}
+    X, y = ChoiceSets.read_choices(SEATS, **columns)
+    far, again = ChoiceSets.read_choices(by_trips(3, SEATS), **columns)
+    near = chooser(SHORT, X, y, weight=COUNTS, **settings)
+    assert_same(near, chooser(SHORT, far, again, weight=COUNTS, **settings))
+    found, again = ChoiceSets.read_choices(by_trips(3), **(COLUMNS | {"attributes": None}), choice="taken")
+    assert_same(chooser(SHORT, **settings), chooser(SHORT, found, again, **settings))
+
+
+def test_scales_by_sums_where_numbers_are_many(client, monkeypatch, tmp_path):
+    monkeypatch.setattr("plackett.cluster.fitting.EXACT", 0)
+    X, y = ChoiceSets.read_choices(by_trips(), choice="taken", **COLUMNS)
+    near, far = chooser("variational", weight=COUNTS), chooser("variational", X, y, weight=COUNTS)
+    for name in ("mean_", "scale_", "unit_", "centre_", "spread_", "typical_", "shares_"):
+        np.testing.assert_allclose(getattr(far.design_, name), getattr(near.design_, name), rtol=1e-12, atol=1e-15)
+    assert_same(near, far, 1e-9)
+    far.save(tmp_path / "model")
+    again = plackett.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(TRIPS), far.predict_proba(TRIPS))
+
+
+def wrong_trips(row, column, value):
+    frame = LONG.copy()
+    frame[column] = frame[column].astype(object if isinstance(value, str) else float)
+    frame.loc[row, column] = value
+    return ChoiceSets.read_choices(by_trips(4, frame), choice="taken", **COLUMNS)
+
+
+MIDDLE = int(np.searchsorted(LONG["trip"], 1120))
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "words"),
+    [
+        (
+            wrong_trips(MIDDLE, "cost", np.nan),
+            {},
+            "partition 2 of the data: column 'cost' is missing .* situation 1120",
+        ),
+        (wrong_trips(MIDDLE, "by", "car"), {}, "partition 2 of the data: situation 1120 has alternative 'car' twice"),
+        (wrong_trips(MIDDLE, "trip", 1010), {}, "situation 1010.* has rows in partitions 0 and 2"),
+        (wrong_trips(MIDDLE, "income", 99.0), {}, "partition 2 of the data: column 'income' belongs to the person"),
+        (
+            wrong_trips(MIDDLE + np.arange(3), "taken", 0),
+            {},
+            "partition 2 .*in situation 112.* no alternative is chosen",
+        ),
+        (None, {"y": np.where(np.arange(N) == 199, "train", TAKEN)}, "partition 3 .*: there is no alternative 'train'"),
+        (None, {"y": TAKEN[1:]}, "y must have one entry for each of the 200 situations"),
+        (None, {"weight": np.full(N, 0.5)}, "whole numbers as sample_weight .* partition 0 has others"),
+        (
+            None,
+            {"weight": np.where(np.arange(N) == 60, -1, 1)},
+            "partition 1 of the data: sample_weight must be finite",
+        ),
+        (None, {"features": "learned", "shape": "learn"}, "no learned directions of choices"),
+        (None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
+        (None, {"features": MinMaxScaler()}, "would have to be fitted to all entries"),
+    ],
+)
+def test_what_is_wrong_with_choices_is_told_by_partition_and_situation(client, data, settings, words):
+    X, y = ChoiceSets.read_choices(by_trips(), choice="taken", **COLUMNS) if data is None else data
+    with pytest.raises(ValueError, match=words):
+        chooser(**({"X": X, "y": y} | settings))
+
+
+FAULTS = {"chains": 2, "draws": 15, "tune": 10}
+
+
+def kills_at(monkeypatch, client, moment):
+    """Kill a worker a moment after this question; how many were."""
+    each, numbers, done = Held.each, itertools.count(), []
+
+    def asking(held, *question, **own):
+        if next(numbers) == moment:  # chains ask side by side
+            done.append(moment)
+            pids = client.run(os.getpid)
+            threading.Timer(0.002, os.kill, (next(iter(pids.values())), signal.SIGKILL)).start()
+        return each(held, *question, **own)
+
+    monkeypatch.setattr(Held, "each", asking)
+    return done
+
+
+@pytest.mark.parametrize("what", ["rankings", "choices"])
+def test_a_worker_killed_among_passes_and_a_checkpoint(client, monkeypatch, tmp_path, what):
+    """Nothing changes but the time; chains that were cut short go on from their file, bit for bit."""
+    frame = tables()
+
+    def fit(**settings):
+        if what == "rankings":
+            R = Rankings.from_ranks(frame[list("abcd")])
+            return ranker(Gibbs(**(FAULTS | settings)), R, frame[["age", "smokes"]])
+        return chooser(Gibbs(**(FAULTS | settings)), *ChoiceSets.read_choices(by_trips(), choice="taken", **COLUMNS))
+
+    calm = fit()
+    with monkeypatch.context() as patch:
+        done = kills_at(patch, client, 130)
+        killed = fit()
+        assert done == [130]
+    client.wait_for_workers(2)
+    fit(draws=5, checkpoint=tmp_path / "chains")
+    again = fit(checkpoint=tmp_path / "chains")
+    for other in (killed, again):
+        np.testing.assert_array_equal(calm.trace_, other.trace_)
+        np.testing.assert_array_equal(calm.weights_, other.weights_)
