@@ -234,7 +234,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             shares = FixedChoices(draws).outlook(entries, every=True).shares()
             return shares.reshape(*draws.shape.shape, *shares.shape[1:])
 
-        problem = Problem(rows, SeenSituations(rows, probe), float(self.rate), *self._run_settings(), self._tailed())
+        seen_sets = SeenSituations(rows, probe, getattr(self.features_, "mirrors_", None))
+        problem = Problem(rows, seen_sets, float(self.rate), *self._run_settings(), self._tailed())
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)

@@ -220,7 +220,8 @@ class PlackettLuceRanker(RankingModel):
         if beside:
             rows.set_threads(1)
         shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
-        problem = Problem(rows, SeenSituations(rows), *shared)
+        mirrors = getattr(found.get("features_"), "mirrors_", None)
+        problem = Problem(rows, SeenSituations(rows, mirrors=mirrors), *shared)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 

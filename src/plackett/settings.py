@@ -61,7 +61,10 @@ def check_all_read_of_rankings(
     if learned:
         _with_learned(model, features, inference)
         return
-    _without_moves(inference, "rankings")
+    if without:
+        _without_moves(inference, "without covariates there is one weight an item, and plain sweeps mix")
+    elif model.ties == "race":
+        _without_moves(inference, "race ties know the scale of the weights, which the moves take for unknown")
     if model.ties != "race":
         _without_scale(model, "rankings, but with ties='race'")
     _with_fixed(model, inference, shape)
@@ -78,7 +81,6 @@ def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: 
         )
     check_all_read(model, features, inference, shape)
     if not learned:
-        _without_moves(inference, "choices")
         _without_scale(model, "choices")
         if isinstance(features, ExpFeatures):
             refuse(features, ("dtype",), "logarithms of features are compared within situations, in float64.")
@@ -98,14 +100,13 @@ def _without_scale(model: Any, what: str) -> None:
         refuse(model, ("rate",), f"the scale of the weights has no effect on {what}. Leave it out.")
 
 
-def _without_moves(inference: Any, what: str) -> None:
+def _without_moves(inference: Any, why: str) -> None:
     if isinstance(inference, Gibbs):
         if inference.moves == "exchange":
             raise ValueError(
-                f"Gibbs(moves='exchange') cannot be had with {what}: the moves go through columns of classes. Leave it "
-                "out, or use Gibbs(moves='none')."
+                f"Gibbs(moves='exchange') cannot be had here: {why}. Leave it out, or use Gibbs(moves='none')."
             )
-        refuse(inference, ("move_budget",), f"there are no moves with {what}.")
+        refuse(inference, ("move_budget",), f"there are no moves here: {why}.")
 
 
 def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:
