@@ -82,9 +82,27 @@ def fixed(where, what):
         yield given, inference, "inference", "shape_prior", Gamma(2, 200), "shape='learn', and shape=1.5 is given"
         yield tailed, inference, "inference", "shape_prior", Gamma(2, 200), "belongs to prior='gamma'"
     yield from run(where)
-    yield where, gibbs, "inference", "moves", "exchange", "the moves go through columns of classes"
-    yield where, gibbs, "inference", "move_budget", 1.0, "there are no moves with"
     yield where, gibbs, "model", "engine", "abacus", "engine must be"
+
+
+def without_moves(where, why):
+    """Cases of the sampler where there are no moves."""
+    yield where, Gibbs(**SHORT), "inference", "moves", "exchange", rf"'exchange'\) cannot be had here: {why}"
+    yield where, Gibbs(**SHORT), "inference", "move_budget", 1.0, f"there are no moves here: {why}"
+
+
+def with_moves(where):
+    """Cases of the sampler where there are."""
+    gibbs, plain, tailed = Gibbs(**SHORT), Gibbs(**SHORT, moves="none"), where | {"prior": TAIL}
+    yield where, gibbs, "inference", "moves", "none", CHANGES
+    yield where, gibbs, "inference", "move_budget", 0.1, CHANGES
+    yield where, plain, "inference", "move_budget", 0.1, r"no moves with Gibbs\(moves='none'\)"
+    yield tailed, gibbs, "inference", "moves", "exchange", r"cannot .* prior=GIG.*Use Gibbs\(moves='none'"
+    yield tailed, gibbs, "inference", "move_budget", 1.0, "there are no moves with prior=GIG"
+    yield where | {"engine": "numpy"}, gibbs, "inference", "moves", "exchange", "is compiled and cannot be had"
+    yield where | {"engine": "numpy"}, gibbs, "inference", "move_budget", 1.0, "engine='numpy'"
+    for name, value in {"moves": "exchange", "move_budget": 1.0}.items():
+        yield where | {"engine": "dask"}, gibbs, "inference", name, value, "engine='dask' they lie on workers"
 
 
 def run(where):
@@ -130,7 +148,11 @@ def mapped(where, dtype):
 CASES = [
     # rankings
     *fixed(PLAIN, "rankings, but with ties='race'"),
+    *without_moves(PLAIN, "without covariates there is one weight an item"),
+    *without_moves(PLAIN | RACE, "without covariates there is one weight an item"),
     *fixed(PERSONS, "rankings, but with ties='race'"),
+    *with_moves(PERSONS),
+    *without_moves(PERSONS | RACE, "race ties know the scale"),
     *mapped(PERSONS, CHANGES),
     *learned(PERSONS_LEARNED),
     *[
@@ -150,6 +172,7 @@ CASES = [
     (PLAIN, EM(cv=2), "model", "features", "exp", "features='exp'.* would be ignored: it is a map of covariates"),
     # choices
     *fixed(CHOICES, "choices"),
+    *with_moves(CHOICES),
     *mapped(CHOICES, r"ExpFeatures\(dtype='float32'\) would be ignored: .*in float64"),
     *learned(CHOICES_LEARNED),
     *[(OWNED, inference, "model", "shape", 0.5, CHANGES) for inference in (EM(cv=2), Gibbs(**SHORT))],

@@ -22,7 +22,7 @@ from plackett.engines import numba as compiled
 from plackett.features import ExpFeatures
 from plackett.priors import GIG, Gamma
 from situation_settings import CASES as SITUATION_CASES
-from situation_settings import CHANGES, CHOICES, CHOSEN, GIVES_UP, KINDS, PLAIN, SETS, SHORT, TARGET, R
+from situation_settings import CHANGES, CHOSEN, GIVES_UP, KINDS, PERSONS, PLAIN, RACE, SETS, SHORT, TARGET, R
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3)) * [1, 2, 3] + [0, 5, 0]
@@ -269,7 +269,7 @@ def test_no_setting_of_the_logit_is_left_out():
     assert set(inspect.signature(SparseLogitClassifier).parameters) - ELSEWHERE["SparseLogitClassifier"] == tried
 
 
-@pytest.mark.parametrize("where", [PLAIN, CHOICES], ids=["rankings", "choices"])
+@pytest.mark.parametrize("where", [PLAIN, PERSONS | RACE], ids=["worths", "race ties"])
 def test_that_there_be_no_moves_can_be_said_where_there_are_none(where):
     plain, said = (outcome(built(where, Gibbs(**SHORT, moves=moves), "model"), where) for moves in ("auto", "none"))
     np.testing.assert_array_equal(plain, said)

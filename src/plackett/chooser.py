@@ -235,7 +235,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         which = probed(len(X))
         probe = self._probe(table.take(which), None if person is None else person[which])
         shared = (float(self.rate), *self._run_settings(), self._tailed())
-        problem = Problem(rows, SeenSituations(rows, probe), *shared, side_by_side=self.engine == "dask")
+        seen_sets = SeenSituations(rows, probe, getattr(self.features_, "mirrors_", None))
+        problem = Problem(rows, seen_sets, *shared, side_by_side=self.engine == "dask")
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)

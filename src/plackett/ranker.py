@@ -189,10 +189,10 @@ class PlackettLuceRanker(RankingModel):
         self._keep_items(inference, found.items, replace(fit, extra=fit.extra | known))
         return self
 
-    def _problem(self, rows: SituationRows, beside: bool) -> Problem:
+    def _problem(self, rows: SituationRows, beside: bool, mirrors: Any = None) -> Problem:
         """For an inference; chains run side by side where a pass keeps to one thread."""
         shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
-        return Problem(rows, SeenSituations(rows), *shared)
+        return Problem(rows, SeenSituations(rows, mirrors=mirrors), *shared)
 
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
         """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
@@ -251,7 +251,8 @@ class PlackettLuceRanker(RankingModel):
         beside = isinstance(inference, Gibbs) and (small or self.engine == "dask")
         if beside:
             rows.set_threads(1)
-        fit = inference.fit(self._problem(rows, beside), shape)  # type: ignore[arg-type]
+        mirrors = getattr(found.get("features_"), "mirrors_", None)
+        fit = inference.fit(self._problem(rows, beside, mirrors), shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 
     def _rows_of(self, W: Features, R: Rankings, response: Response) -> SituationRows:

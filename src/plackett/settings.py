@@ -47,7 +47,8 @@ def check_all_read_of_rankings(
 ) -> None:
     """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
     learned = isinstance(features, LearnedDirections) and not without
-    check_situations_on_cluster(learned and model.engine == "dask", "rankings")
+    if model.engine == "dask":
+        check_situations_on_cluster(learned, inference, "rankings")
     if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
         raise ValueError(
             "groups say which rankings to hold out together, and none are held out but for learned directions, and for "
@@ -61,7 +62,10 @@ def check_all_read_of_rankings(
     if learned:
         _with_learned(model, features, inference)
         return
-    _without_moves(inference, "rankings")
+    if without:
+        _without_moves(inference, "without covariates there is one weight an item, and plain sweeps mix")
+    elif model.ties == "race":
+        _without_moves(inference, "race ties know the scale of the weights, which the moves take for unknown")
     if model.ties != "race":
         _without_scale(model, "rankings, but with ties='race'")
     _with_fixed(model, inference, shape)
@@ -70,7 +74,8 @@ def check_all_read_of_rankings(
 def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
     """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
     learned = isinstance(features, LearnedDirections)
-    check_situations_on_cluster(learned and model.engine == "dask", "choices")
+    if model.engine == "dask":
+        check_situations_on_cluster(learned, inference, "choices")
     if grouped and model.weights != "person" and not learned:
         raise ValueError(
             "groups would be ignored: they are the persons of weights='person', or situations that "
@@ -78,7 +83,6 @@ def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: 
         )
     check_all_read(model, features, inference, shape)
     if not learned:
-        _without_moves(inference, "choices")
         _without_scale(model, "choices")
         if isinstance(features, ExpFeatures):
             refuse(features, ("dtype",), "logarithms of features are compared within situations, in float64.")
@@ -98,14 +102,13 @@ def _without_scale(model: Any, what: str) -> None:
         refuse(model, ("rate",), f"the scale of the weights has no effect on {what}. Leave it out.")
 
 
-def _without_moves(inference: Any, what: str) -> None:
+def _without_moves(inference: Any, why: str) -> None:
     if isinstance(inference, Gibbs):
         if inference.moves == "exchange":
             raise ValueError(
-                f"Gibbs(moves='exchange') cannot be had with {what}: the moves go through columns of classes. Leave it "
-                "out, or use Gibbs(moves='none')."
+                f"Gibbs(moves='exchange') cannot be had here: {why}. Leave it out, or use Gibbs(moves='none')."
             )
-        refuse(inference, ("move_budget",), f"there are no moves with {what}.")
+        refuse(inference, ("move_budget",), f"there are no moves here: {why}.")
 
 
 def _with_learned(model: Any, features: LearnedDirections, inference: Any) -> None:
@@ -183,13 +186,14 @@ def check_all_read_of_cluster(model: Any, features: Any, inference: Any, groups:
         refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
 
 
-def check_situations_on_cluster(learned: bool, what: str) -> None:
+def check_situations_on_cluster(learned: bool, inference: Any, what: str) -> None:
     """Refuse what cannot be had of rankings and choices where they lie on the workers of a cluster."""
     if learned:
         raise ValueError(
             f"engine='dask' has no learned directions of {what}. Use features='exp', or engine='auto' where the "
             f"{what} fit into memory."
         )
+    _without_moves(inference, f"the moves go through all {what} at once, and with engine='dask' they lie on workers")
 
 
 def check_all_read_of_parts(model: Any, learned: bool, inference: Any, shape: float | None, what: str) -> None:
@@ -199,7 +203,7 @@ def check_all_read_of_parts(model: Any, learned: bool, inference: Any, shape: fl
             f"these {what} are in partitions, which engine={model.engine!r} does not take. Use engine='auto', or make "
             "them from a table in memory, frame.compute()."
         )
-    check_situations_on_cluster(learned, what)
+    check_situations_on_cluster(learned, inference, what)
     if isinstance(inference, EM) and shape is None:
         raise ValueError(
             f"EM with shape='learn' holds {what} out, and these are in partitions. Give a number, for example shape=1, "

@@ -19,7 +19,7 @@ from plackett.cluster.alike import apart, parts_of, split
 from plackett.cluster.choices import PartedChoices, Spec, check_table, joined_sets, look_at, sets_in
 from plackett.cluster.client import Versions, check_versions, in_use, versions
 from plackett.cluster.held import address_here, made, threads_here
-from plackett.cluster.partitions import Moments, _moments, looked
+from plackett.cluster.partitions import Moments, looked, moments_of
 from plackett.cluster.situations import together
 from plackett.data.choices import ChoiceSets
 from plackett.data.chosen import chosen
@@ -130,7 +130,7 @@ def kept_in(part: Any, y: Any, groups: Any, weight: Any, spec: Spec, schema: Cho
         return Kept(str(error), nobody, None, None, False)
     whole = counts is None or bool((counts == np.round(counts)).all())
     ones = np.ones(len(X)) if counts is None else counts
-    return Kept(None, np.unique(who), Totals.of(X, counts), _moments(X.context, ones), not whole)
+    return Kept(None, np.unique(who), Totals.of(X, counts), moments_of(X.context, ones), not whole)
 
 
 def _weights(weight: Any, n: int) -> Array | None:
@@ -194,7 +194,7 @@ def columns_in(
     columns, counts = design.columns(EntryTable.of(X)), _weights(weight, len(X))
     ones = np.ones(len(columns))
     of_entries = ones if counts is None else np.repeat(counts, np.diff(X.start))
-    return _moments(columns, of_entries), _moments(columns, ones), columns.min(axis=0), columns.max(axis=0)
+    return moments_of(columns, of_entries), moments_of(columns, ones), columns.min(axis=0), columns.max(axis=0)
 
 
 def _scale(moments: Moments) -> tuple[Array, Array]:

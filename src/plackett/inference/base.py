@@ -80,6 +80,7 @@ class SeenSituations:
 
     rows: SituationRows
     probe: Probe | None = None
+    mirrors: npt.NDArray[np.intp] | None = None  # which feature is the inverse of which, where the map knows
 
     @property
     def features(self) -> Features:
@@ -92,8 +93,8 @@ class SeenSituations:
         return lambda log_weights, log_mass: power * self.rows.value(Weights.point(log_weights + log_mass))
 
     def identity(self) -> tuple[Any, ...]:
-        """Features and outcomes, in the order in which passes go through them."""
-        return self.rows.held
+        """Features and outcomes, in the order in which passes go through them, and mirrors."""
+        return *self.rows.held, self.mirrors
 
 
 @dataclass(frozen=True)

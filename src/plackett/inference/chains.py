@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from plackett.engines.compiled_situations import CompiledSituations
 from plackett.engines.numba import PanelRows, cores
 from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.driver import Chain
 from plackett.inference.moves.chain import make_chain
-from plackett.inference.moves.memory import learn, nothing
+from plackett.inference.moves.memory import Laws, learn, nothing
 from plackett.inference.moves.rows import lay_out
 from plackett.inference.moves.schedule import NAMES, adapted_plan, first_plan, iterations
 from plackett.inference.store import Portion
@@ -110,7 +111,7 @@ def paper_sampler(problem: Problem, target: Target) -> PaperSampler:
 
 
 class ExchangeSampler:
-    """Sweeps and exact moves (`plackett.inference.moves`)."""
+    """Sweeps and exact moves over rows of classes (`plackett.inference.moves`)."""
 
     def __init__(self, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
         assert isinstance(problem.rows, PanelRows)
@@ -145,6 +146,32 @@ class ExchangeSampler:
             return
         later = states["shape"].shape[1] // (2 if done == 1.0 else 4)
         log_weights, shapes = states["log_weights"][:, later:], states["shape"][:, later:]
-        self.laws = learn(self.panels, log_weights, shapes, self.columns.mirror, self.target.learn)
-        runs, gains = np.sum([c.runs for c in chains], axis=0), np.sum([c.gains for c in chains], axis=0)
-        self.plan = adapted_plan(self.columns, self.n_classes, self.laws, runs, gains, self.budget)
+        self.laws = self.learned(log_weights, shapes)
+        self.plan = self.planned(np.sum([c.runs for c in chains], axis=0), np.sum([c.gains for c in chains], axis=0))
+
+    def learned(self, log_weights: Array, shapes: Array) -> Laws:
+        """Laws for the leaps."""
+        return learn(self.panels, log_weights, shapes, self.columns.mirror, self.target.learn)
+
+    def planned(self, runs: Array, gains: Array) -> Array:
+        """A plan from what the moves did."""
+        return adapted_plan(self.columns, self.n_classes, self.laws, runs, gains, self.budget)
+
+
+def has_moves(problem: Problem) -> bool:
+    """Whether there are moves: for dense rows of classes, and for situations that have features and do not know Λ.
+
+    Without features a group has one weight, and plain sweeps mix.
+    """
+    rows, scale_free = problem.rows, problem.prior(1.0).scale_free
+    featured = isinstance(rows, CompiledSituations) and rows.n_features > 1 and not rows.absolute
+    return scale_free and (isinstance(rows, PanelRows) or featured)
+
+
+def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Begin) -> ExchangeSampler:
+    """Sweeps and moves for rows that have them."""
+    if isinstance(problem.rows, PanelRows):
+        return ExchangeSampler(problem, target, budget, begin)
+    from plackett.inference.situation_moves.sampler import SituationExchange  # kernels, compiled where they are used
+
+    return SituationExchange(problem, target, budget, begin)

@@ -42,8 +42,9 @@ class Gibbs(BaseEstimator):
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
         sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
         ``engine="numpy"`` or ``"cupy"``, since the moves are compiled for the processor, with sparse features and
-        ``engine="dask"``, since they go through whole columns, and with a `GIG` prior, since they take the proportions
-        of the weights for independent of their scale.
+        ``engine="dask"``, since they go through whole columns, with a `GIG` prior, since they take the proportions
+        of the weights for independent of their scale, with ``ties="race"``, which tell of that scale, and for rankings
+        without covariates, where plain sweeps mix.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
@@ -127,14 +128,11 @@ class WeightRun(Run):
     """One run of the sampler of weights; shape None samples a."""
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
-        from plackett.engines.numba import PanelRows
-        from plackett.inference.chains import ExchangeSampler, WeightChain, begin, paper_sampler
+        from plackett.inference.chains import WeightChain, begin, exchange_sampler, has_moves, paper_sampler
         from plackett.inference.sweeps import Target
 
-        compiled = isinstance(problem.rows, PanelRows)
-        free = problem.prior(1.0).scale_free
         goes_on = open_ended(settings)
-        settings = settings.completed(**USUAL, moves="exchange" if compiled and free else "none")
+        settings = settings.completed(**USUAL, moves="exchange" if has_moves(problem) else "none")
         size = (problem.rows.n_classes, problem.rows.n_features)
         kept = settings.chains * settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
         asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
@@ -149,7 +147,7 @@ class WeightRun(Run):
         runner = (
             paper_sampler(problem, target)
             if settings.moves == "none"
-            else ExchangeSampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
+            else exchange_sampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         chains = [WeightChain(begin_one(rng), rng) for rng in generators]
