@@ -38,6 +38,7 @@ COLUMNS = {"situation": "trip", "alternative": "by", "attributes": ["cost", "min
 TRIPS, TAKEN = ChoiceSets.read_choices(LONG, choice="taken", **COLUMNS)
 WHO = LONG.groupby("trip")["who"].first().to_numpy()
 COUNTS = rng.integers(0, 4, size=N)
+LEARNED = {"features": "learned", "inference": "gibbs"}
 SHORT = Gibbs(draws=12, tune=8, chains=2, moves="none")
 
 
@@ -221,7 +222,7 @@ def wrong_ranks(row, column, value):
         (wrong_ranks(0, 0, 1), None, {"weight": np.full(N, 0.5)}, "got 0.5 in row 0 of partition 0"),
         (wrong_ranks(0, 0, 1), None, {"weight": np.full(N - 1, 1)}, "one entry for each of the 200 rankings"),
         (wrong_ranks(0, 0, 1), None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
-        (wrong_ranks(0, 0, 1), da.from_array(PERSONS), {"features": "learned", "inference": "gibbs"}, "no learned directions of rankings"),
+        (wrong_ranks(0, 0, 1), da.from_array(PERSONS), LEARNED, "no learned directions of rankings"),
         (wrong_ranks(0, 0, 1), None, {"inference": "em", "shape": "learn"}, "holds rankings out"),
     ],
 )  # fmt: skip
@@ -315,7 +316,7 @@ MIDDLE = int(np.searchsorted(LONG["trip"], 1120))
             {"weight": np.where(np.arange(N) == 60, -1, 1)},
             "partition 1 of the data: sample_weight must be finite",
         ),
-        (None, {"features": "learned", "shape": "learn", "inference": "gibbs"}, "no learned directions of choices"),
+        (None, LEARNED | {"shape": "learn"}, "no learned directions of choices"),
         (None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
         (None, {"features": MinMaxScaler()}, "would have to be fitted to all entries"),
     ],
