@@ -13,12 +13,14 @@ import numpy as np
 import plackett.engines.dask as far
 from plackett.cluster import directions
 from plackett.cluster.client import cluster
+from plackett.compute.pieces import cores
 from plackett.engines import make_engine
 from plackett.model.race import Weights
 
 FEATURES, CLASSES = 41, 4
 BLOCKS = {1_000_000: (64, 8, 2), 10_000_000: (16, 2)}  # of so many rows
 GRADIENT_ROWS, COLUMNS, COMPONENTS, CHAINS = 200_000, 20, 16, 4
+WORKERS = (1, 2, 4)
 TURNS = 9
 
 
@@ -92,10 +94,40 @@ def compare_gradients(n=GRADIENT_ROWS):
             tell(f"a gradient, n = {n:,}, {what}", each)
 
 
+def scaling(n=4_000_000, blocks=8):
+    """A pass with 1, 2 and 4 workers of one thread against a forecast from those of 1: rows on a core, and a question.
+
+    Workers beyond the cores share them, so that what they tell is the cost of more answers.
+    """
+    import distributed
+
+    W, codes, log_weights = problem(n)
+    weights, found = Weights.point(log_weights), {}
+    for workers in WORKERS:
+        with (
+            distributed.LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as local,
+            distributed.Client(local, direct_to_workers=True),
+        ):
+            far.ENTRIES = 1000 * FEATURES / blocks
+            few = make_engine("dask").prepare(W[:1000], codes[:1000], None, CLASSES)
+            far.ENTRIES = n * FEATURES / blocks
+            rows = make_engine("dask").prepare(W, codes, None, CLASSES)
+            tasks = {"question": lambda few=few: few.expect(weights), "pass": lambda rows=rows: rows.expect(weights)}
+            found[workers] = {name: median for name, (median, _) in seconds(tasks).items()}
+    on_a_core = found[1]["pass"] - found[1]["question"]
+    print(f"\nDask: an expected pass by workers of one thread, n = {n:,} in {blocks} blocks, {cores()} cores")
+    print(f"{'workers':>8}{'a question':>14}{'a pass':>12}{'forecast':>12}{'against':>10}")
+    for workers, times in found.items():
+        forecast = times["question"] + on_a_core / min(workers, cores())
+        told = f"{1e3 * times['question']:11.1f} ms{1e3 * times['pass']:9.1f} ms{1e3 * forecast:9.1f} ms"
+        print(f"{workers:8}{told}{times['pass'] / forecast:10.2f}", flush=True)
+
+
 def main():
     for n, blocks in BLOCKS.items():
         compare(n, blocks)
     compare_gradients()
+    scaling()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,12 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def before(owner, name, when=1, delay=0.0):
+def interrupt_all():
+    """Whom a terminal sends it to."""
+    os.killpg(os.getpgid(0), signal.SIGINT)
+
+
+def before(owner, name, when=1, delay=0.0, interrupt=interrupt):
     """Interrupt at a call of a function, the first or a later one, at once or in the middle of it."""
     real, calls = getattr(owner, name), []
 
@@ -54,6 +59,8 @@ def arrange(moment):
         tablefile, lost = importlib.import_module("plackett.data.tablefile"), ctypes.CFUNCTYPE(None)(interrupt)
         real = tablefile.read_table
         tablefile.read_table = lambda *args, **kwargs: (lost(), real(*args, **kwargs))[1]
+    elif moment == "all are drawing":
+        before(importlib.import_module("plackett.inference.store").Store, "halve", interrupt=interrupt_all)
     elif moment == "writing":
         before(os, "fsync")
 

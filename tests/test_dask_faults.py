@@ -16,7 +16,7 @@ from clusters import Kills
 from plackett import Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
 from plackett.cluster.client import ClusterError, check_workers, versions
-from plackett.cluster.held import Held
+from plackett.cluster.held import Held, Keeper
 
 rng = np.random.default_rng(2)
 X = rng.normal(size=(1000, 3))
@@ -81,6 +81,24 @@ def test_a_worker_killed_in_preparation(client, monkeypatch):
     monkeypatch.setattr(fitting, "made", making)
     assert_equal(calm, fitted(QUICK, far))
     assert names == ["block"]
+
+
+def test_all_workers_killed_at_once(client, monkeypatch):
+    """While they are about to answer for their blocks: Dask would give new workers only what was meant for them."""
+    far = da.from_array(X, chunks=(150, 3))
+    calm, submit, keepers = fitted(QUICK, far), client.submit, []
+
+    def submitting(make, *rest, **settings):
+        if make is Keeper:
+            keepers.append(make)
+            if len(keepers) in (3, 6):
+                for pid in client.run(os.getpid).values():
+                    os.kill(pid, signal.SIGKILL)
+        return submit(make, *rest, **settings)
+
+    monkeypatch.setattr(client, "submit", submitting)
+    assert_equal(calm, fitted(QUICK, far))
+    assert len(keepers) >= 6
 
 
 def test_rows_of_an_array_survive_too(client, monkeypatch):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from plackett import load
@@ -14,16 +15,19 @@ EXP = ["--features", "exp"]
 GOES_ON = [*EXP, "--target-ess", "1000000", "--draws", "20", "--chains", "2"]
 
 
-def run(folder, moment, *arguments, **environment):
+def run(folder, moment, *arguments, table="table.csv", **environment):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 2))
     rows = [f"{a:.3f},{b:.3f},{'yes' if a + rng.normal() > 0 else 'no'}" for a, b in x]
     (folder / "table.csv").write_text("\n".join(["a,b,answer", *rows]))
     command = [sys.executable, str(Path(__file__).with_name("interrupted.py")), moment]
-    command += ["fit", "table.csv", "--target", "answer", "--out", "m.plk", *arguments]
+    if table.endswith(".parquet"):
+        pd.read_csv(folder / "table.csv").to_parquet(folder / table)
+    command += ["fit", table, "--target", "answer", "--out", "m.plk", *arguments]
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=300, env=os.environ | environment
-    )
+        command, cwd=folder, capture_output=True, text=True, timeout=300, env=os.environ | environment,
+        start_new_session=True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -63,6 +67,14 @@ def test_while_compiling(tmp_path, arguments, largest):
 @pytest.mark.parametrize("moment, arguments", [("drawing", GOES_ON), ("diagnosing", GOES_ON)])
 def test_with_draws_to_keep(tmp_path, moment, arguments):
     done = run(tmp_path, moment, *arguments)
+    assert done.returncode == 130, done.stderr
+    assert "note: interrupted: the" in done.stderr and "Traceback" not in done.stderr
+    assert load(tmp_path / "m.plk").posterior_.shape.shape[1] >= 20
+
+
+def test_workers_of_a_cluster_do_not_hear_it(tmp_path):
+    """A terminal sends it to them too."""
+    done = run(tmp_path, "all are drawing", *GOES_ON, "--tune", "50", "--engine", "dask", table="table.parquet")
     assert done.returncode == 130, done.stderr
     assert "note: interrupted: the" in done.stderr and "Traceback" not in done.stderr
     assert load(tmp_path / "m.plk").posterior_.shape.shape[1] >= 20

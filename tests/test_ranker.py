@@ -256,7 +256,6 @@ def test_errors_name_what_is_wrong():
         ({"prior": GIG(0.5, 0.1), "shape": 1.1}, {}, "prior='gamma'"),
         ({"prior": "flat"}, {}, "prior must be"),
         ({"engine": "spark"}, {}, "engine must be"),
-        ({"engine": "dask"}, {}, "engine='dask' is for classes, and has no rankings"),
     ],
 )
 def test_what_would_be_ignored_is_refused(settings, fit, match):

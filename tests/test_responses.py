@@ -43,8 +43,9 @@ def block(name, kernel, rates, outcomes, *key):
         np.full(len(rates), np.nan),
         np.full(len(outcomes.counts), np.nan),
     )
+    numbers = (np.arange(len(values)),) if key else ()
     getattr(make_response(name), kernel)(
-        outcomes, 0, len(values), rates, *map(np.uint64, key), arrivals, at_risk, values
+        outcomes, *numbers, 0, len(values), rates, *map(np.uint64, key), arrivals, at_risk, values
     )
     return values, arrivals, at_risk
 

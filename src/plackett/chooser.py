@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.choosing import ChoosingModel
+from plackett.cluster.client import cluster_for
 from plackett.compute.blas import one_blas_thread
 from plackett.data.chosen import Chosen, chosen
 from plackett.data.validation import check_prob, check_whole, number_or_learn, plain, positive
@@ -64,8 +65,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         those of the person who chooses, ``groups`` of `fit`, under a common prior.
     prior : "gamma" or GIG
         The prior of the weights of fixed features.
-    engine : {"auto", "numba", "numpy", "cupy"}
-        Where the passes over the situations run.
+    engine : {"auto", "numba", "numpy", "cupy", "dask"}
+        Where the passes over the situations run; "dask" is the cluster of the Dask client in use, or a local one.
     random_state : int, RandomState or None
         Seed of everything random; results depend neither on threads nor on the order of the situations.
     progress : bool
@@ -166,7 +167,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             self.alternatives_ = self.classes_ = X.alternatives
             self.attributes_, self.person_ = list(X.attributes), list(X.person)
             self.group_labels_ = names["all" if self.weights == "shared" else self.weights]
-            with one_blas_thread():
+            with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
                     fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
                 else:
@@ -234,7 +235,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             shares = FixedChoices(draws).outlook(entries, every=True).shares()
             return shares.reshape(*draws.shape.shape, *shares.shape[1:])
 
-        problem = Problem(rows, SeenSituations(rows, probe), float(self.rate), *self._run_settings(), self._tailed())
+        shared = (float(self.rate), *self._run_settings(), self._tailed())
+        problem = Problem(rows, SeenSituations(rows, probe), *shared, side_by_side=self.engine == "dask")
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from plackett.cluster.client import cluster_for
 from plackett.compute.blas import one_blas_thread
 from plackett.data.rankings import Rankings
 from plackett.data.validation import number_or_learn, plain, positive
@@ -66,8 +67,8 @@ class PlackettLuceRanker(RankingModel):
     ties : {"unknown-order", "race", "error"}
         What it means that items share a place: that they came in some order, of which nothing is known; that the race
         is seen in slots of time, and they arrived in the same one; or that something is wrong.
-    engine : {"auto", "numba", "numpy", "cupy"}
-        Where the passes over the rankings run.
+    engine : {"auto", "numba", "numpy", "cupy", "dask"}
+        Where the passes over the rankings run; "dask" is the cluster of the Dask client in use, or a local one.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rankings.
     progress : bool
@@ -151,7 +152,7 @@ class PlackettLuceRanker(RankingModel):
             if len(seen) < len(R):
                 R, X = R[seen], None if X is None else _safe_indexing(X, seen)
                 groups = None if groups is None else groups[seen]
-            with one_blas_thread():
+            with one_blas_thread(), cluster_for(self.engine):
                 if X is not None and self._learned():
                     fit = self._learn_directions(features, inference, X, R, response, shape, groups)
                 else:
@@ -216,7 +217,8 @@ class PlackettLuceRanker(RankingModel):
                 shape, found["cv_log_loss_"] = self._held_out_shape(inference, X, R, response, rows, groups)
             elif shape <= 1 and not isinstance(self.prior, GIG):
                 _check_maximum(R, rows, shape)
-        beside = isinstance(inference, Gibbs) and self.engine in ("auto", "numba") and rows.work < LARGE
+        small = self.engine in ("auto", "numba") and rows.work < LARGE
+        beside = isinstance(inference, Gibbs) and (small or self.engine == "dask")
         if beside:
             rows.set_threads(1)
         shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)

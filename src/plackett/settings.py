@@ -46,8 +46,8 @@ def check_all_read_of_rankings(
     model: Any, features: Any, inference: Any, shape: float | None, without: bool, grouped: bool
 ) -> None:
     """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
-    check_no_cluster(model, "rankings")
     learned = isinstance(features, LearnedDirections) and not without
+    check_situations_on_cluster(model, learned, "rankings")
     if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
         raise ValueError(
             "groups say which rankings to hold out together, and none are held out but for learned directions, and for "
@@ -69,8 +69,8 @@ def check_all_read_of_rankings(
 
 def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
     """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
-    check_no_cluster(model, "choices")
     learned = isinstance(features, LearnedDirections)
+    check_situations_on_cluster(model, learned, "choices")
     if grouped and model.weights != "person" and not learned:
         raise ValueError(
             "groups would be ignored: they are the persons of weights='person', or situations that "
@@ -183,10 +183,13 @@ def check_all_read_of_cluster(model: Any, features: Any, inference: Any, groups:
         refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
 
 
-def check_no_cluster(model: Any, what: str) -> None:
-    """Refuse the engine of classes for what it does not have."""
-    if model.engine == "dask":
-        raise ValueError(f"engine='dask' is for classes, and has no {what}. Use engine='auto'.")
+def check_situations_on_cluster(model: Any, learned: bool, what: str) -> None:
+    """Refuse what cannot be had of rankings and choices where they lie on the workers of a cluster."""
+    if learned and model.engine == "dask":
+        raise ValueError(
+            f"engine='dask' has no learned directions of {what}. Use features='exp', or engine='auto' where the "
+            f"{what} fit into memory."
+        )
 
 
 def _with_tail(prior: GIG, inference: Any) -> None:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from plackett.cluster.client import Versions, check_versions
 from plackett.cluster.held import address_here, threads_here
-from plackett.cluster.storage import settled
 from plackett.engines.base import _projection
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.features.mapped import transform
@@ -62,7 +61,7 @@ def make_block(X: Any, y: Any, weight: Any, recipe: Recipe) -> PlacedRows:
     check_versions(recipe.versions, address_here())
     taken = take(X, y, weight, recipe)
     W = transform(recipe.features, taken.X)
-    return settled(place_rows(W, taken.codes, taken.weight, len(recipe.classes), threads_here()))
+    return place_rows(W, taken.codes, taken.weight, len(recipe.classes), threads_here()).settled()
 
 
 def with_places(rows: PlacedRows, places: Places) -> PlacedRows:

@@ -6,7 +6,9 @@ import contextlib
 import logging
 import multiprocessing
 import platform
+import signal
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 import numba
@@ -55,14 +57,32 @@ def cluster() -> Iterator[Any]:
             "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
         )
     module = distributed()
-    workers = module.LocalCluster(
-        n_workers=cores(), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
-    )
+    with deaf_to_interrupts():
+        workers = module.LocalCluster(
+            n_workers=cores(), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+        )
     try:
         with module.Client(workers, direct_to_workers=True) as client:
             yield client
     finally:
         workers.close()
+
+
+@contextlib.contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Threads and processes begun here never hear Ctrl-C, which a terminal sends to all: it is for who began them.
+
+    It is heard here afterwards.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which unblocks the signal where it is begun
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:

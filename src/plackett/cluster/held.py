@@ -9,6 +9,7 @@ made where the blocks are by then, and the question, whose answer is a function 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pickle
 import threading
 import time
@@ -18,6 +19,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from plackett.cluster.client import PATIENCE, ClusterError, Versions, check_versions, distributed, told, versions
+from plackett.cluster.storage import Block
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
 LOOK = 1.0  # seconds between looks whether the cluster is still there
@@ -27,17 +29,22 @@ Question = Callable[..., Any]
 class Keeper:
     """Knows the blocks of one worker."""
 
-    def __init__(self, blocks: list[Any], here: Versions):
+    def __init__(self, blocks: list[Block], here: Versions):
         check_versions(here, address_here())
         self.blocks = blocks
 
-    def ask(self, question: Question, arguments: tuple[Any, ...], each: list[Any] | None) -> bytes:
-        """What the question gives for every block, in one piece; `each` has arguments of the blocks one by one.
+    def ask(self, asked: bytes, each: list[Any] | None) -> bytes:
+        """What a pickled (question, arguments) gives for every block, in one piece; `each` has more, block by block.
 
         Dask would send every array in a frame of its own, which takes longer than a pass over a small block.
         """
+        question, arguments = pickle.loads(asked)
         own = [()] * len(self.blocks) if each is None else [(one,) for one in each]
-        return pickle.dumps([question(block, *arguments, *one) for block, one in zip(self.blocks, own, strict=True)])
+        found = []
+        for block, one in zip(self.blocks, own, strict=True):
+            found.append(question(block, *arguments, *one))
+            block.give_back()
+        return pickle.dumps(found)
 
 
 def threads_here() -> int:
@@ -61,7 +68,7 @@ class Held:
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
         """What question(block, *arguments) gives, in the order of the blocks; `own` has one more argument for each."""
         found: dict[int, Any] = {}
-        failed = 0
+        failed, in_one_piece = 0, pickle.dumps((question, arguments))
         while len(found) < len(self.blocks):
             with self._placing:
                 if not self.keepers:
@@ -71,7 +78,7 @@ class Held:
             for numbers, keeper in keepers:
                 if any(number not in found for number in numbers):
                     each = None if own is None else [own[number] for number in numbers]
-                    asked.append((numbers, self._ask(keeper, question, arguments, each)))
+                    asked.append((numbers, self._ask(keeper, in_one_piece, each)))
             lost = False
             for numbers, answer in asked:
                 try:
@@ -116,8 +123,21 @@ class Held:
             )
             for worker, numbers in groups.items()
         ]  # fmt: skip
-        keepers = self._sure(self.client.gather, futures)
-        self.keepers = list(zip(groups.values(), keepers, strict=True))
+        if self._begun(futures, set(groups)):
+            with contextlib.suppress(RuntimeError):  # Dask's word for a worker that is gone
+                self.keepers = list(zip(groups.values(), self._sure(self.client.gather, futures), strict=True))
+
+    def _begun(self, keepers: list[Any], workers: set[str]) -> bool:
+        """Whether all keepers are there; one whose worker was lost meanwhile may never be."""
+        while True:
+            try:
+                self._sure(distributed().wait, keepers, timeout=LOOK)
+            except TimeoutError:
+                if workers <= set(self._sure(self.client.ncores)):
+                    continue
+                self._sure(self.client.cancel, keepers)
+                return False
+            return True
 
     def _wait(self) -> None:
         """Until all blocks are there; an error where one cannot be made, or nobody is left to make it."""
@@ -129,6 +149,7 @@ class Held:
             except TimeoutError:
                 if self._sure(self.client.ncores):
                     last = time.monotonic()
+                    self._sure(self.client.run_on_scheduler, run_anywhere)
                 elif time.monotonic() - last > PATIENCE:
                     raise ClusterError(f"{told(self.client)} has had no worker for {PATIENCE:.0f} seconds.") from None
                 continue
@@ -162,6 +183,16 @@ def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, 
             worker = turns[number * len(turns) // count]
             blocks.append(client.compute(task, workers=[worker], allow_other_workers=True))
     return Held(client, blocks)
+
+
+def run_anywhere(dask_scheduler: Any) -> None:
+    """Let tasks begin for which other workers would do.
+
+    Where all workers are lost at once, Dask gives those that come later only what was meant for them.
+    """
+    stuck = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
+    dask_scheduler.set_restrictions(dict.fromkeys(stuck))
+    dask_scheduler.transitions(dict.fromkeys(stuck, "processing"), f"plackett-{time.monotonic_ns()}")
 
 
 class _Gone(Exception):

@@ -7,7 +7,6 @@ client, so that neither depends on how rows were cut and where they lie.
 from __future__ import annotations
 
 import hashlib
-import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from plackett.cluster.blocks import Codes, Recipe, take
 from plackett.cluster.client import check_versions
 from plackett.cluster.held import address_here
 from plackett.cluster.partitions import Moments, moments_of, numbers_of
-from plackett.cluster.storage import folder_for_files, let_go, written
+from plackett.cluster.storage import Block
 from plackett.directions.task import merge
 from plackett.engines.base import STEP
 from plackett.engines.draws import mixed
@@ -27,22 +26,12 @@ from plackett.model.race import Array
 Keys = npt.NDArray[np.uint64]
 
 
-class Observed:
-    """Distinct rows of a partition; the covariates may lie in a file."""
-
-    mapping: mmap.mmap | None = None
+class Observed(Block):
+    """Distinct rows of a partition."""
 
     def __init__(self, rows: Array, codes: Codes, weight: Array):
         self.rows, self.codes, self.weight = rows, codes, weight
         self.key = keys_of(rows, codes)
-
-    def give_back(self) -> None:
-        """Let go of the pages that were read."""
-        if self.mapping is not None:
-            let_go(self.mapping)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"rows": np.array(self.rows), "mapping": None}
 
 
 def keys_of(rows: Array, codes: Codes) -> Keys:
@@ -64,10 +53,7 @@ def observe(X: Any, y: Any, weight: Any, recipe: Recipe) -> Observed:
 def observed(X: Array, codes: Codes, weight: Array | None) -> Observed:
     """Equal rows are one, with the sum of their weights."""
     rows, codes, counts, _ = merge(X, codes, weight)
-    found, folder = Observed(rows, codes, counts), folder_for_files()
-    if folder is not None:
-        found.rows, found.mapping = written(rows, folder)  # type: ignore[assignment]
-    return found
+    return Observed(rows, codes, counts).settled()
 
 
 class Tally(NamedTuple):
@@ -91,9 +77,7 @@ def tally(block: Observed) -> Tally:
 def some_rows(block: Observed, limits: Keys) -> tuple[Array, Codes, Array]:
     """Rows, classes and weights of those whose key is within the limit of their class."""
     some = block.key <= limits[block.codes]
-    found = block.rows[some], block.codes[some], block.weight[some]
-    block.give_back()
-    return found
+    return block.rows[some], block.codes[some], block.weight[some]
 
 
 def weights_by_fold(block: Observed, n_folds: int, n_classes: int) -> Array:
@@ -111,9 +95,7 @@ def folds_of(key: Keys, n_folds: int) -> Codes:
 def moments(block: Observed, knots: Array | None) -> tuple[Moments, Array, Array]:
     """Of the covariates or their normal scores, with the smallest and largest of each."""
     values = block.rows if knots is None else normal_scores(block.rows, knots)
-    found = moments_of(values, block.weight), values.min(axis=0), values.max(axis=0)
-    block.give_back()
-    return found
+    return moments_of(values, block.weight), values.min(axis=0), values.max(axis=0)
 
 
 def masses(block: Observed, values: Array) -> Array:
@@ -124,7 +106,6 @@ def masses(block: Observed, values: Array) -> Array:
         up_to, x = np.append(0.0, np.cumsum(block.weight[order])), column[order]
         below, beyond = (up_to[np.searchsorted(x, asked, side)] for side in ("left", "right"))
         found[:, f] = below, beyond - below
-    block.give_back()
     return found
 
 
@@ -133,5 +114,4 @@ def identity(block: Observed) -> str:
     found = hashlib.sha256()
     for part in (block.rows, block.codes, block.weight):
         found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]
-    block.give_back()
     return found.hexdigest()

@@ -1,80 +1,87 @@
-"""Blocks beyond a worker's memory: their values lie in a file of the worker's local folder, mapped into memory.
+"""What a worker holds, beyond its memory: the arrays of a block lie in a file of its local folder, mapped into memory.
 
 The file has no name from the start, where the system allows that, and is gone with the block or the process. After a
-pass its pages are given back: Dask counts them as memory of the worker, and would end it.
+question its pages are given back: Dask counts them as memory of the worker, and would end it.
 """
 
 from __future__ import annotations
 
 import mmap
+import pickle
 import tempfile
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from itertools import accumulate
+from typing import Any, Self, TypeVar
 
 from plackett.cluster.client import distributed
-from plackett.engines.placed import PlacedRows
 
-Numbers = npt.NDArray[np.floating]
-KEPT = 0.5  # of a worker's memory limit that may be in use before blocks go to files
+KEPT = 0.4  # of a worker's memory limit that may be in use before blocks go to files
+LINE = 64  # bytes; an array begins at a multiple of it
 
 
-class MappedBlock(PlacedRows):
-    """A block whose values lie in a file; where it is sent to another worker they travel with it."""
+class Block:
+    """Arrays, in memory or in a file.
+
+    Where Dask sends a block to another worker, or puts it aside and takes it back, it settles anew.
+    """
 
     mapping: mmap.mmap | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return state | {"mapping": None, "panels": self.panels._replace(values=np.array(self.panels.values))}
-
     def give_back(self) -> None:
-        """Let go of the pages that a pass has read."""
-        if self.mapping is not None:
-            let_go(self.mapping)
+        """Let go of the pages that a question has read."""
+        if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self.mapping.madvise(mmap.MADV_DONTNEED)
+
+    def in_file(self, folder: str) -> Self:
+        """The same with its arrays in a file of this folder."""
+        arrays: list[pickle.PickleBuffer] = []
+        rest = pickle.dumps(self.__getstate__(), protocol=5, buffer_callback=arrays.append)
+        pieces = [array.raw() for array in arrays]
+        *starts, end = [0, *accumulate(-(-piece.nbytes // LINE) * LINE for piece in pieces)]
+        with tempfile.TemporaryFile(dir=folder) as file:
+            for start, piece in zip(starts, pieces, strict=True):
+                file.seek(start)
+                file.write(piece)
+            file.truncate(max(end, LINE))
+            mapping = mmap.mmap(file.fileno(), 0)
+        all_bytes = memoryview(mapping)
+        views = [all_bytes[start : start + piece.nbytes] for start, piece in zip(starts, pieces, strict=True)]
+        block = made_of(type(self), pickle.loads(rest, buffers=views))
+        block.mapping = mapping
+        return block
+
+    def settled(self) -> Self:
+        """In memory, or in a file where the worker on which this runs has little memory left."""
+        worker = worker_here()
+        limit = None if worker is None else worker.memory_manager.memory_limit
+        if not limit or worker.monitor.get_process_memory() <= KEPT * limit:
+            return self
+        return self.in_file(worker.local_directory)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "mapping"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def __reduce__(self) -> Any:
+        return restored, (type(self), pickle.dumps(self.__getstate__()))  # a message's arrays are not to be written
 
 
-def let_go(mapping: mmap.mmap) -> None:
-    """Of the pages that were read."""
-    if hasattr(mmap, "MADV_DONTNEED"):
-        mapping.madvise(mmap.MADV_DONTNEED)
+Kind = TypeVar("Kind", bound=Block)
 
 
-def written(values: Numbers, folder: str) -> tuple[Numbers, mmap.mmap]:
-    """The same numbers in a file of this folder, and its mapping."""
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(memoryview(values).cast("B"))  # type: ignore[arg-type]
-        file.flush()
-        mapping = mmap.mmap(file.fileno(), values.nbytes)
-    return np.frombuffer(mapping, dtype=values.dtype).reshape(values.shape), mapping
-
-
-def in_file(rows: PlacedRows, folder: str) -> MappedBlock:
-    """The block with its values in a file of this folder."""
-    block = MappedBlock.__new__(MappedBlock)
-    vars(block).update(vars(rows))
-    values, block.mapping = written(rows.panels.values, folder)
-    block.panels = rows.panels._replace(values=values)
+def made_of(kind: type[Kind], state: dict[str, Any]) -> Kind:
+    """A block of this kind."""
+    block = kind.__new__(kind)
+    block.__setstate__(state)
     return block
 
 
-def folder_for_files() -> str | None:
-    """Of the worker on which this runs, where that has little memory left."""
-    worker = distributed().get_worker()
-    limit = worker.memory_manager.memory_limit
-    if not limit or worker.monitor.get_process_memory() <= KEPT * limit:
-        return None
-    return str(worker.local_directory)
+def restored(kind: type[Block], state: bytes) -> Block:
+    """A block that has travelled."""
+    return made_of(kind, pickle.loads(state)).settled()
 
 
-def settled(rows: PlacedRows) -> PlacedRows:
-    """In memory, or in a file of the worker on which this runs where that has little memory left."""
-    folder = folder_for_files()
-    return rows if folder is None else in_file(rows, folder)
-
-
-def give_back(rows: PlacedRows) -> None:
-    """After a pass."""
-    if isinstance(rows, MappedBlock):
-        rows.give_back()
+def worker_here() -> Any:
+    """The worker in whose process this runs, if there is one; `distributed.get_worker` knows it inside tasks only."""
+    return next(iter(distributed().Worker._instances), None)

@@ -142,7 +142,9 @@ class SituationTask:
 
     @cached_property
     def _rows(self) -> NumpySituations:
-        return prepare_situations(self.Z, self.situations, self.response, self.n_groups, self.engine)
+        rows = prepare_situations(self.Z, self.situations, self.response, self.n_groups, self.engine)
+        assert isinstance(rows, NumpySituations)  # not on a cluster, where nothing has a gradient
+        return rows
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
         """Chains side by side, unless situations are many, the engine has other plans or the response is foreign."""

@@ -20,7 +20,7 @@ from plackett.engines.base import Features
 from plackett.engines.draws import begin, share_out
 from plackett.engines.situations import KEY_OF_WINS, TINY, NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
-from plackett.responses.base import Response
+from plackett.responses.base import Response, Whole
 
 if TYPE_CHECKING:
     from plackett.engines.exponential_rankings import RankedRows
@@ -77,24 +77,31 @@ def _scatter(W, situations, first, last, arrivals, arrived, at_risk, wins, expos
 
 
 @jit
-def _scatter_draws(W, situations, first, last, key, arrivals, own, arrived, at_risk, wins, exposure):
+def _scatter_draws(W, situations, first_entry, first, last, key, arrivals, own, arrived, at_risk, wins, exposure):
     """Add draws of the winning features, equation (11), to the wins, and s_e W_ej to the exposure."""
     start, stream = situations.outcomes.start, np.empty(1, dtype=np.uint64)
-    for e in range(start[first], start[last]):
-        i, g, r = e - start[first], situations.group[e], situations.row[e]
-        for j in range(W.shape[1]):
-            exposure[g, j] += at_risk[i] * W[r, j]
-        if arrivals[i] > 0.0 and arrived[i] > 0.0:
-            begin(stream, key ^ KEY_OF_WINS, e)
-            share_out(arrivals[i], W[r], own[g], arrived[i], stream, wins[g])
+    for t in range(first, last):
+        for e in range(start[t], start[t + 1]):
+            i, g, r = e - start[first], situations.group[e], situations.row[e]
+            for j in range(W.shape[1]):
+                exposure[g, j] += at_risk[i] * W[r, j]
+            if arrivals[i] > 0.0 and arrived[i] > 0.0:
+                begin(stream, key ^ KEY_OF_WINS, first_entry[t] + e - start[t])
+                share_out(arrivals[i], W[r], own[g], arrived[i], stream, wins[g])
 
 
 class CompiledSituations(NumpySituations):
-    """The same passes compiled, blocks shared out to threads."""
+    """The same passes compiled, blocks shared out to threads.
+
+    `number` and `first_entry` (T,) are the places of situations and of their first entries among all, to which random
+    numbers belong.
+    """
 
     def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
         super().__init__(features, situations, response, n_groups)
         self.situations = Situations(self.outcomes, self.group, self.row)
+        self.number: Whole = np.arange(self.n_rows)
+        self.first_entry: Whole = self.outcomes.start[:-1]
         entries = len(self.group)
         n_blocks = max(1, min(entries // BLOCK, BLOCKS, ROOM // (n_groups * self.n_features)))
         cuts = np.searchsorted(self.outcomes.start, np.linspace(0, entries, n_blocks + 1).astype(np.int64))
@@ -123,7 +130,8 @@ class CompiledSituations(NumpySituations):
                 self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
             else:
                 seed = np.uint64(key)
-                self.response.sample_block(self.outcomes, first, last, rates, seed, arrivals, at_risk, values)
+                some = self.number, first, last
+                self.response.sample_block(self.outcomes, *some, rates, seed, arrivals, at_risk, values)
             arrived = waited
             if not same:
                 arrived = np.empty(size)
@@ -134,8 +142,8 @@ class CompiledSituations(NumpySituations):
             if key is None:
                 _scatter(self.features, *place, arrivals, arrived, at_risk, wins[block], exposure[block])
             else:
-                found = wins[block], exposure[block]
-                _scatter_draws(self.features, *place, seed, arrivals, own, arrived, at_risk, *found)
+                drawn = self.features, self.situations, self.first_entry, first, last, seed
+                _scatter_draws(*drawn, arrivals, own, arrived, at_risk, wins[block], exposure[block])
 
         list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
         factor_of_wins = own if key is None else 1.0

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from plackett.engines.base import Features, canonical_order, check_counts
 from plackett.engines.device import check_fits, chip_bytes, free_bytes, gpu, kernel
-from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.model.race import Array, Stats, Weights
 
 LANES = 32  # rows of a tile
 BLOCK = 128  # tiles whose sums are taken together
@@ -164,8 +164,8 @@ class CupyRows:
         return plan_pass(mode, self.n_features, n_chains, self.tiles.itemsize, chip_bytes())
 
     def _pass(self, mode: int, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
-        own, own_scale = zip(*(scaled(each.log_own) for each in weights), strict=True)
-        total, total_scale = zip(*(scaled(each.log_total()) for each in weights), strict=True)
+        own, own_scale = zip(*(each.scaled_own for each in weights), strict=True)
+        total, total_scale = zip(*(each.scaled_total for each in weights), strict=True)
         found = self.launch(mode, np.array(own), np.concatenate(total), np.array(keys, dtype=np.uint64)).get()
         stats = []
         for c in range(len(weights)):

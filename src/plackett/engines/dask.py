@@ -18,7 +18,6 @@ from scipy import sparse
 
 from plackett.cluster.client import ClusterError, in_use
 from plackett.cluster.held import Held, made, threads_here
-from plackett.cluster.storage import give_back, settled
 from plackett.engines.base import Features, canonical_order, check_counts
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.model.race import Array, Stats, Weights
@@ -60,16 +59,12 @@ class ClusterRows:
 
 def expected(rows: PlacedRows, weights: Weights) -> Stats:
     """Of one block."""
-    found = _small(rows.expect(weights))
-    give_back(rows)
-    return found
+    return _small(rows.expect(weights))
 
 
 def sampled(rows: PlacedRows, weights: Weights, key: int) -> Stats:
     """Of one block."""
-    found = _small(rows.sample(weights, key))
-    give_back(rows)
-    return found
+    return _small(rows.sample(weights, key))
 
 
 def _small(stats: Stats) -> Stats:
@@ -87,7 +82,7 @@ def packed(
     """A block of rows whose places are known."""
     rows = place_rows(W, codes.astype(np.intp), weight, n_classes, threads_here())
     rows.put(places)
-    return settled(rows)
+    return rows.settled()
 
 
 def _power_of_two(x: float) -> int:

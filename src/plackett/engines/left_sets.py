@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
-from plackett.engines.base import check_counts
+from plackett.engines.base import SituationRows, check_counts
 from plackett.engines.draws import begin, gamma, mixed, stream_of
 from plackett.engines.situations import NumpySituations, Situations, part_of, prepare_situations
 from plackett.model.race import Array, Stats, Weights, scaled
@@ -194,7 +194,7 @@ class Together:
 
     absolute, features = False, ONE
 
-    def __init__(self, rows: LeftSets, others: NumpySituations):
+    def __init__(self, rows: LeftSets, others: SituationRows):
         self.parts = rows, others
         self.n_rows, self.n_seen = rows.n_rows + others.n_rows, rows.n_seen + others.n_seen
         self.n_classes, self.n_features = rows.n_classes, rows.n_features
@@ -232,26 +232,33 @@ class Together:
 
 def prepare_plain(
     outcomes: Outcomes, item: Whole, response: Response, n_items: int, engine: str = "auto"
-) -> LeftSets | Together | NumpySituations:
-    """Rankings without covariates, ready for passes: by distinct sets, but for rankings with ties."""
+) -> SituationRows:
+    """Rankings without covariates, ready for passes: by distinct sets, but for rankings with ties.
+
+    With engine="dask" the sets stay here, as they are few and a pass over them is short; rankings with ties go to the
+    workers.
+    """
     if engine == "cupy":
         raise ValueError(
             "rankings without covariates are counted by the sets of those left, which a processor does at once: "
             "engine='cupy' has nothing to add. Use engine='auto'."
         )
 
-    def held(some: Situations, meaning: Response) -> NumpySituations:
+    def held(some: Situations, meaning: Response) -> SituationRows:
         return prepare_situations(ONE, some, meaning, n_items, engine)
+
+    def counted(some: Situations) -> LeftSets:
+        sets = LeftSets if engine == "numpy" else CompiledLeftSets
+        return sets(NumpySituations(ONE, some, Ranking(), n_items))
 
     whole = Situations(outcomes, item, np.zeros_like(item))
     if response.absolute:
         return held(whole, response)
-    sets = LeftSets if engine == "numpy" else CompiledLeftSets
     tied = np.logical_or.reduceat(np.append(outcomes.sizes > 1, False), outcomes.bucket_start[:-1])
     tied &= np.diff(outcomes.bucket_start) > 0
     if not tied.any():
-        return sets(held(whole, Ranking()))
+        return counted(whole)
     if tied.all():
         return held(whole, response)
     plain, others = (part_of(whole, np.flatnonzero(which)) for which in (~tied, tied))
-    return Together(sets(held(plain, Ranking())), held(others, response))
+    return Together(counted(plain), held(others, response))

@@ -39,7 +39,7 @@ from plackett.compute.vectors import (
 )
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, Rows, canonical_order, check_counts
 from plackett.engines.draws import begin, gamma, share_out
-from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.model.race import Array, Stats, Weights
 
 LANES = 64
 BLOCK = 64  # panels in a block: the unit of summation and of work for a thread
@@ -367,8 +367,8 @@ class PanelRows:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def _pass(self, kernel: Any, weights: Weights, *key: np.uint64) -> Stats:
-        own, own_scale = scaled(weights.log_own)
-        total, total_scale = scaled(weights.log_total())
+        own, own_scale = weights.scaled_own
+        total, total_scale = weights.scaled_total
         n_blocks = len(self.panels.block_class)
         wins = np.empty((n_blocks, self.n_features))
         exposure = np.empty((n_blocks, self.n_features))

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, check_counts, uniforms
 from plackett.engines.draws import gamma, share_out, stream_of
-from plackett.model.race import Array, Slopes, Stats, Weights, scaled
+from plackett.model.race import Array, Slopes, Stats, Weights
 
 
 @dataclass
@@ -32,8 +32,8 @@ class NumpyRows:
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
         """W_ij U_{Y_i j} and W_i·Σ_l V_l, both up to scale, and the terms of the value."""
-        own, own_scale = scaled(weights.log_own)
-        total, total_scale = scaled(weights.log_total())
+        own, own_scale = weights.scaled_own
+        total, total_scale = weights.scaled_total
         share = self.features * own[self.codes]
         rival = self.features @ total[0]
         with np.errstate(divide="ignore"):
@@ -80,8 +80,8 @@ class NumpySparseRows(NumpyRows):
         self.place = self.codes[self.row], self.features.indices  # of an entry of W in a table (K, p)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
-        own, own_scale = scaled(weights.log_own)
-        total, total_scale = scaled(weights.log_total())
+        own, own_scale = weights.scaled_own
+        total, total_scale = weights.scaled_total
         share = self.features.data * own[self.place]
         rival = self.features @ total[0]
         with np.errstate(divide="ignore"):

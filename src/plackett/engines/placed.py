@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.cluster.storage import Block
 from plackett.compute.compiled import inner, jit
 from plackett.compute.vectors import WIDTH, load, log, spread, store, total
 from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order
@@ -85,7 +86,7 @@ def sample_placed_blocks(panels, place, first, last, own, whole, key, wins, expo
             exposure[b, j] = total(load(lanes, WIDTH * j))
 
 
-class PlacedRows(PanelRows):
+class PlacedRows(Block, PanelRows):
     """The rows of a block with their passes; `place` (panel, lane) is None until a sampled pass needs it."""
 
     place: Places | None = None
@@ -109,10 +110,10 @@ class PlacedRows(PanelRows):
         return self._pass(kernel, weights, np.uint64(key))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_pool"}  # threads do not travel
+        return super().__getstate__() | {"_pool": None}  # threads do not travel
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        super().__setstate__(state)
         self.set_threads(self.n_threads)
 
     def features(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.floating]:

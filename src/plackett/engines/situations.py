@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, check_counts, runs
+from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, SituationRows, check_counts, runs
 from plackett.engines.draws import mixed, share_out, stream_of
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Outcomes, Response, Whole, checked, in_order, places_of
@@ -207,12 +207,12 @@ class NumpySituations:
         return np.exp(np.maximum(log_rates - top, FAINT))
 
 
-ENGINES = ("auto", "numba", "numpy", "cupy")
+ENGINES = ("auto", "numba", "numpy", "cupy", "dask")
 
 
 def prepare_situations(
     features: Features, situations: Situations, response: Response, n_groups: int, engine: str = "auto"
-) -> NumpySituations:
+) -> SituationRows:
     """The situations as that engine holds them, ready for passes.
 
     Parameters
@@ -226,8 +226,8 @@ def prepare_situations(
         What an outcome means.
     n_groups : int
         K, rows of the weights.
-    engine : "auto", "numpy", "numba" or "cupy"
-        Where passes run; "auto" is "numba", and "cupy" knows choices and rankings without ties.
+    engine : "auto", "numpy", "numba", "cupy" or "dask"
+        Where passes run; "auto" is "numba", "cupy" knows choices and rankings without ties, and "dask" has no gradient.
 
     Examples
     --------
@@ -252,6 +252,10 @@ def prepare_situations(
         from plackett.engines.cupy_situations import CupySituations
 
         return CupySituations(features, situations, response, n_groups)
+    if engine == "dask":
+        from plackett.engines.dask_situations import cut_situations
+
+        return cut_situations(features, situations, response, n_groups)
     from plackett.engines.compiled_situations import CompiledSituations
 
     return CompiledSituations(features, situations, response, n_groups)

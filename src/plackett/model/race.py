@@ -7,6 +7,7 @@ they differ only in the weights they put in and in what they do with the statist
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +36,18 @@ class Weights:
         """U = V = λ: EM, Gibbs and gradients."""
         return cls(log_weights, log_weights)
 
-    def log_total(self) -> Array:
-        """ln Σ_l V_l (p,): of all teams, where each of them is waited for in every row."""
-        total: Array = logsumexp(self.log_rival, axis=0)
-        return total
+    @cached_property
+    def scaled_own(self) -> tuple[Array, Array]:
+        """U, scaled, and the logarithms of the scales; made once for all blocks of rows."""
+        return scaled(self.log_own)
+
+    @cached_property
+    def scaled_total(self) -> tuple[Array, Array]:
+        """The same of Σ_l V_l (1, p): of all teams, where each of them is waited for in every row."""
+        return scaled(logsumexp(self.log_rival, axis=0))
+
+    def __getstate__(self) -> dict[str, Array]:
+        return {"log_own": self.log_own, "log_rival": self.log_rival}
 
 
 @dataclass(frozen=True)

@@ -107,14 +107,15 @@ class Response(Protocol):
 
     `expect` and `sample` are the readable reference, one situation at a time. `expect_block` and `sample_block` are the
     same compiled, for situations first ≤ t < last: rates, arrivals and times at risk begin with the first entry of
-    situation `first`, values with situation 0.
+    situation `first`, values with situation 0. Draws of situation t are those of the stream (key, number[t]): its place
+    among all situations, of which these may be some.
 
     A factor common to the rates of a situation changes neither V nor n and divides s, unless `absolute` is true.
     """
 
     absolute: bool
     expect_block: Callable[..., Any]  # (outcomes, first, last, rates, arrivals, at_risk, values)
-    sample_block: Callable[..., Any]  # (outcomes, first, last, rates, key, arrivals, at_risk, values)
+    sample_block: Callable[..., Any]  # (outcomes, number, first, last, rates, key, arrivals, at_risk, values)
 
     def check(self, outcomes: Outcomes) -> None:
         """Raise ValueError where the response has no such outcome."""

@@ -46,11 +46,11 @@ def expect_block(outcomes, first, last, rates, arrivals, at_risk, values):
 
 
 @jit
-def sample_block(outcomes, first, last, rates, key, arrivals, at_risk, values):
-    """Draws of situations first ≤ t < last."""
+def sample_block(outcomes, number, first, last, rates, key, arrivals, at_risk, values):
+    """Draws of situations first ≤ t < last, with the random numbers of number[t]."""
     base, stream = outcomes.start[first], np.empty(1, dtype=np.uint64)
     for t in range(first, last):
-        begin(stream, key, t)
+        begin(stream, key, number[t])
         low, high, count = outcomes.start[t] - base, outcomes.start[t + 1] - base, outcomes.counts[t]
         total = _total(rates, low, high)
         time = gamma(count, stream) / total

@@ -203,11 +203,11 @@ def expect_block(outcomes, first, last, rates, arrivals, at_risk, values):
 
 
 @jit
-def sample_block(outcomes, first, last, rates, key, arrivals, at_risk, values):
-    """Draws of situations first ≤ t < last."""
+def sample_block(outcomes, number, first, last, rates, key, arrivals, at_risk, values):
+    """Draws of situations first ≤ t < last, with the random numbers of number[t]."""
     base, stream, room = outcomes.start[first], np.empty(1, dtype=np.uint64), np.empty((5, rates.size))
     for t in range(first, last):
-        begin(stream, key, t)
+        begin(stream, key, number[t])
         low, high = outcomes.start[t] - base, outcomes.start[t + 1] - base
         sizes = outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]]
         values[t] = _stages(rates, low, high, sizes, True, outcomes.counts[t], stream, room, arrivals, at_risk)
