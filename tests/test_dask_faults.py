@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import warnings
 
 import dask.array as da
@@ -158,6 +159,16 @@ def test_a_scheduler_that_is_lost_is_told_of_and_the_chains_go_on(tmp_path, monk
     assert path.stat().st_size > 0
     with Away() as away, Client(away.address, timeout=60):
         assert_equal(calm, fitted(Gibbs(**SHORT, checkpoint=path), far))
+
+
+def test_a_fit_waits_for_the_first_worker_but_not_for_ever(monkeypatch):
+    with LocalCluster(n_workers=0, dashboard_address=None) as workers, Client(workers, set_as_default=True):
+        monkeypatch.setattr("plackett.cluster.client.PATIENCE", 0.2)
+        with pytest.raises(ClusterError, match="has had no worker for"):
+            fitted(QUICK, X)
+        monkeypatch.setattr("plackett.cluster.client.PATIENCE", 60)
+        threading.Timer(0.5, workers.scale, (1,)).start()
+        assert len(fitted(QUICK, X).classes_) == 3
 
 
 class Told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.choosing import ChoosingModel
-from plackett.cluster.client import cluster_for
+from plackett.cluster.client import cluster, cluster_for
 from plackett.compute.blas import one_blas_thread
 from plackett.data.chosen import Chosen, chosen
 from plackett.data.validation import check_prob, check_whole, number_or_learn, plain, positive
@@ -34,7 +35,7 @@ from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
 from plackett.responses import make_response
-from plackett.settings import check_all_read_of_choices
+from plackett.settings import check_all_read_of_choices, check_all_read_of_parts
 
 if TYPE_CHECKING:
     from plackett.data.choices import ChoiceSets
@@ -138,7 +139,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Parameters
         ----------
         X : ChoiceSets
-            The situations.
+            The situations. Made from a Dask data frame, they stay where they are, as with ``engine="dask"``; y, groups
+            and weights are then Dask arrays that are cut alike, or arrays.
         y : (n,) array or Rankings
             The label of the chosen alternative of each, or a ranking of alternatives that were available.
         groups : (n,) array, optional
@@ -153,6 +155,12 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self
         """
         inference, shape = self._checked_parts(groups)
+        if in_partitions(X):
+            with whole_or_not_at_all(self):
+                self._forget()
+                with one_blas_thread():
+                    self._keep_run(inference, self._fit_partitions(inference, shape, X, y, groups, sample_weight))
+            return self
         X = choice_sets(X)
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
         if isinstance(inference, Gibbs) and not self._learned():
@@ -160,23 +168,23 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
         seen = chosen(X, y, weight)
         labels, person = coded_persons(groups, len(X))
-        names = {"all": np.array(["all"]), "alternative": X.alternatives, "person": labels}
         with whole_or_not_at_all(self):
             self._forget()
-            self.schema_ = X[:0]
-            self.alternatives_ = self.classes_ = X.alternatives
-            self.attributes_, self.person_ = list(X.attributes), list(X.person)
-            self.group_labels_ = names["all" if self.weights == "shared" else self.weights]
+            self._know(X[:0], labels)
             with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
                     fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
                 else:
                     fit = self._learn_weights(inference, X, table, seen, person, shape, weight)
-            self.inference_ = inference
-            self.shape_, self.trace_, self.n_iter_ = fit.shape, fit.trace, fit.n_iter
-            for name, value in fit.extra.items():
-                setattr(self, name, value)
+            self._keep_run(inference, fit)
         return self
+
+    def _keep_run(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
+        """How a fit went."""
+        self.inference_ = inference
+        self.shape_, self.trace_, self.n_iter_ = fit.shape, fit.trace, fit.n_iter
+        for name, value in fit.extra.items():
+            setattr(self, name, value)
 
     def _checked_parts(self, groups: Any) -> tuple[EM | Variational | Gibbs, float | None]:
         """The inference, and the shape, None to learn it; settings that nobody would read are refused."""
@@ -209,11 +217,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Weights of a feature map that does not know the outcomes."""
         self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
         self.features_ = self._make_features().fit(self.design_.columns(table))
-        log_W = self._log_features(table)
-        top = np.maximum.reduceat(log_W.max(axis=1), table.start[:-1])[table.situation]
-        W = np.exp(np.maximum(log_W - top[:, None], LOWEST))
-        W[np.isneginf(log_W)] = 0.0
-        situations = Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
+        W, situations = self._situations(table, seen, person)
         held = make_response(seen.response), len(self.group_labels_), self.engine
         rows, found = prepare_situations(W, situations, *held), dict[str, Any]()
         if isinstance(inference, EM) and shape is None:
@@ -228,19 +232,62 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             shape = float(shapes[np.argmin(losses)])
             found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
 
-        def probe(draws: Any) -> Array:
-            """Probabilities (chain, draw, situation, alternative) of some situations."""
-            which = probed(len(X))
-            entries = self._entries(table.take(which), None if person is None else person[which])
-            shares = FixedChoices(draws).outlook(entries, every=True).shares()
-            return shares.reshape(*draws.shape.shape, *shares.shape[1:])
-
+        which = probed(len(X))
+        probe = self._probe(table.take(which), None if person is None else person[which])
         shared = (float(self.rate), *self._run_settings(), self._tailed())
         problem = Problem(rows, SeenSituations(rows, probe), *shared, side_by_side=self.engine == "dask")
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
         return replace(fit, extra=fit.extra | found)
+
+    def _situations(self, table: EntryTable, seen: Chosen, person: Codes | None) -> tuple[Array, Situations]:
+        """W (entries, p), the largest of a situation 1, and the situations, as engines take them."""
+        log_W = self._log_features(table)
+        top = np.maximum.reduceat(log_W.max(axis=1), table.start[:-1])[table.situation]
+        W = np.exp(np.maximum(log_W - top[:, None], LOWEST))
+        W[np.isneginf(log_W)] = 0.0
+        return W, Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
+
+    def _probe(self, table: EntryTable, person: Codes | None) -> Callable[[Any], Array]:
+        """Probabilities (chain, draw, situation, alternative) of some situations, given draws of weights."""
+        entries = self._entries(table, person)
+
+        def probe(draws: Any) -> Array:
+            shares = FixedChoices(draws).outlook(entries, every=True).shares()
+            return shares.reshape(*draws.shape.shape, *shares.shape[1:])
+
+        return probe
+
+    def _fit_partitions(
+        self,
+        inference: EM | Variational | Gibbs,
+        shape: float | None,
+        X: Any,
+        y: Any,
+        groups: Any,
+        sample_weight: Any,
+    ) -> Fit:
+        """Weights of a fixed map, fitted to situations in partitions, which stay where they are."""
+        from plackett.cluster.fit_choices import prepare_choices
+
+        check_all_read_of_parts(self, self._learned(), inference, shape, "choices")
+        with cluster():
+            held = prepare_choices(self, inference, X, y, groups, sample_weight, self._know)
+            seen = SeenSituations(held.rows, self._probe(*held.some))
+            shared = (float(self.rate), *self._run_settings(), self._tailed())
+            fit = inference.fit(Problem(held.rows, seen, *shared, side_by_side=True), shape)  # type: ignore[arg-type]
+        self.weights_ = fit.posterior.weights
+        self.posterior_ = FixedChoices(fit.posterior)
+        return fit
+
+    def _know(self, schema: ChoiceSets, persons: npt.NDArray[Any]) -> None:
+        """Alternatives, columns and persons of a fit."""
+        self.schema_ = schema
+        self.alternatives_ = self.classes_ = schema.alternatives
+        self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
+        names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
+        self.group_labels_ = names[self.weights]
 
     def _learn_directions(
         self,
@@ -323,8 +370,10 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         X = self._known_sets(X)
         return self._entries(EntryTable.of(X), self._known(groups, len(X)))
 
-    def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Array:
+    def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Any:
         """Probabilities (n, A) of all alternatives, averaged over the posterior; 0 where one is not available.
+
+        Of situations in partitions, a Dask array.
 
         Parameters
         ----------
@@ -334,15 +383,30 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             With ``weights="person"``, who chooses. Those who were in the fit are predicted with their own weights; a
             new one, as one of those known drawn at random.
         """
+        if in_partitions(X):
+            return self._lazily("predict_proba", X, groups)
         return self.posterior_.predict(self._rows(X, groups))
+
+    def _lazily(self, method: str, X: Any, groups: Any) -> Any:
+        """Predictions of situations in partitions, made where they lie when they are asked for."""
+        from plackett.cluster.predicting import lazily
+
+        check_is_fitted(self)
+        if groups is not None:
+            raise ValueError(
+                "of situations in partitions, predictions are for persons who are not named: leave groups."
+            )
+        return lazily(self, method, X)
 
     def predict_interval(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> tuple[Array, Array]:
         """Equal-tailed credible intervals of the probabilities, two arrays (n, A)."""
         rows = self._rows(X, groups)
         return self.posterior_.interval(rows, check_prob(prob))
 
-    def predict(self, X: ChoiceSets, groups: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: ChoiceSets, groups: Any = None) -> Any:
         """The most probable alternative of each situation."""
+        if in_partitions(X):
+            return self._lazily("predict", X, groups)
         labels: npt.NDArray[Any] = self.alternatives_[np.argmax(self.predict_proba(X, groups), axis=1)]
         return labels
 
@@ -404,10 +468,22 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         return "weights of", self.group_labels_
 
 
+def in_partitions(X: Any) -> bool:
+    """Whether these are situations that stay where their partitions are."""
+    from plackett.cluster.choices import PartedChoices
+
+    return isinstance(X, PartedChoices)
+
+
 def choice_sets(X: Any) -> ChoiceSets:
     """The same, where they are choice sets."""
     from plackett.data.choices import ChoiceSets
 
+    if in_partitions(X):
+        raise ValueError(
+            "these situations are in partitions, which fit, predict and predict_proba take; here give some that are in "
+            "memory, made from frame.partitions[0].compute()."
+        )
     if not isinstance(X, ChoiceSets):
         raise ValueError(
             f"X must be ChoiceSets, got {type(X).__name__} instead. Make them with ChoiceSets.from_long(frame, ...) or "

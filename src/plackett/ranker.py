@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from plackett.cluster.client import cluster_for
+from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.rankings import PartedRankings
 from plackett.compute.blas import one_blas_thread
 from plackett.data.rankings import Rankings
 from plackett.data.validation import number_or_learn, plain, positive
@@ -34,7 +35,7 @@ from plackett.model.race import Array, Weights
 from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
-from plackett.settings import check_all_read_of_rankings
+from plackett.settings import check_all_read_of_parts, check_all_read_of_rankings
 
 TIES = ("unknown-order", "race", "error")
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
@@ -128,7 +129,8 @@ class PlackettLuceRanker(RankingModel):
         X : array or data frame (n, d), or None
             Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none.
         R : Rankings
-            What was seen.
+            What was seen. Made from a Dask collection, rankings stay where they are, as with ``engine="dask"``, and X
+            is one too, cut alike.
         sample_weight : (n,) array, optional
             Weights of the rankings, by which their counts are multiplied. Gibbs takes whole numbers alone, but for
             learned directions.
@@ -140,6 +142,8 @@ class PlackettLuceRanker(RankingModel):
         self
         """
         with whole_or_not_at_all(self):
+            if isinstance(R, PartedRankings):
+                return self._fit_partitions(X, R, sample_weight, groups)
             R, X, groups = self._checked_data(X, R, groups)
             features, inference, shape = self._checked_parts(X is None, groups)
             response = self._response(R)
@@ -157,12 +161,38 @@ class PlackettLuceRanker(RankingModel):
                     fit = self._learn_directions(features, inference, X, R, response, shape, groups)
                 else:
                     fit = self._learn_weights(features, inference, X, R, response, shape, groups)
-            self.items_ = R.items
-            self._keep(inference, fit)
-            self.__dict__.pop("weights_", None)
-            if hasattr(fit.posterior, "weights"):
-                self.weights_ = fit.posterior.weights
+            self._keep_items(inference, R.items, fit)
         return self
+
+    def _keep_items(self, inference: EM | Variational | Gibbs, items: npt.NDArray[Any], fit: Fit) -> None:
+        """What a fit found."""
+        self.items_ = items
+        self._keep(inference, fit)
+        self.__dict__.pop("weights_", None)
+        if hasattr(fit.posterior, "weights"):
+            self.weights_ = fit.posterior.weights
+
+    def _fit_partitions(self, X: Any, R: PartedRankings, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
+        """Fit to rankings in partitions, which stay where they are."""
+        from plackett.cluster.fit_rankings import prepare_rankings
+
+        if groups is not None:
+            raise ValueError("groups say which rankings to hold out together, and none are, of rankings in partitions.")
+        features, inference, shape = self._checked_parts(X is None, None)
+        check_all_read_of_parts(self, X is not None and self._learned(), inference, shape, "rankings")
+        with one_blas_thread(), cluster():
+            found = prepare_rankings(self, features, inference, X, R, sample_weight)
+            if isinstance(inference, EM) and shape is not None and shape <= 1 and not isinstance(self.prior, GIG):
+                _check_maximum(found.above, found.rows, shape)
+            fit = inference.fit(self._problem(found.rows, True), shape)  # type: ignore[arg-type]
+        known = {} if X is None else {"features_": found.features}
+        self._keep_items(inference, found.items, replace(fit, extra=fit.extra | known))
+        return self
+
+    def _problem(self, rows: SituationRows, beside: bool) -> Problem:
+        """For an inference; chains run side by side where a pass keeps to one thread."""
+        shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
+        return Problem(rows, SeenSituations(rows), *shared)
 
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
         """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
@@ -221,9 +251,7 @@ class PlackettLuceRanker(RankingModel):
         beside = isinstance(inference, Gibbs) and (small or self.engine == "dask")
         if beside:
             rows.set_threads(1)
-        shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
-        problem = Problem(rows, SeenSituations(rows), *shared)
-        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
+        fit = inference.fit(self._problem(rows, beside), shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 
     def _rows_of(self, W: Features, R: Rankings, response: Response) -> SituationRows:

@@ -10,6 +10,9 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from plackett.cluster.partitions import is_dask
+from plackett.cluster.predicting import lazily, refuse_partitions
+from plackett.cluster.rankings import PartedRankings
 from plackett.data.entry import check_dense, check_numbers, taken
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
@@ -126,19 +129,26 @@ class RankingModel(RaceModel):
         frame.attrs["error"] = max(errors, default=0.0)
         return frame
 
-    def predict(self, X: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: Any = None) -> Any:
         """The items in the order of their mean log-worths, the best first: (n, K) labels, without covariates (K,).
 
-        Under any one draw this is the most probable ranking of all items.
+        Under any one draw this is the most probable ranking of all items. Of a Dask collection, a Dask array.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return lazily(self, "predict", X)
         found = np.concatenate([order_of(rates) for rates in self._rates(X)])
         return self.items_[found if X is not None else found[0]]
 
-    def predict_proba(self, X: Any = None) -> Array:
+    def predict_proba(self, X: Any = None) -> Any:
         """The probability of each item to be the first of all, (n, K), without covariates (K,); rows sum to 1.
 
-        With ``ties="race"`` a tie for the first place is shared out as the race itself would decide it.
+        With ``ties="race"`` a tie for the first place is shared out as the race itself would decide it. Of a Dask
+        collection, a Dask array.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return lazily(self, "predict_proba", X)
         found = np.concatenate([first_places(rates) for rates in self._rates(X)])
         return found if X is not None else found[0]
 
@@ -242,6 +252,7 @@ class RankingModel(RaceModel):
     def _rows(self, X: Any) -> Any:
         """Rows of W, or of what the posterior takes in its place; one row of ones without covariates."""
         check_is_fitted(self)
+        refuse_partitions(X)
         if not self._plain:
             if X is None:
                 raise ValueError(f"the model knows {self.n_features_in_} covariates; give X, rows that have them.")
@@ -330,6 +341,8 @@ def _known(of: Any) -> str:
 
 def rankings_of(R: Any) -> Rankings:
     """R itself, if it is what it should be."""
+    if isinstance(R, PartedRankings):
+        raise ValueError("these rankings are in partitions, which fit takes alone; here give some that are in memory.")
     if not isinstance(R, Rankings):
         raise ValueError(
             f"R must be plackett.Rankings, made with Rankings.from_orders or the like, got {type(R).__name__} instead."

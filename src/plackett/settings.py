@@ -47,7 +47,7 @@ def check_all_read_of_rankings(
 ) -> None:
     """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
     learned = isinstance(features, LearnedDirections) and not without
-    check_situations_on_cluster(model, learned, "rankings")
+    check_situations_on_cluster(learned and model.engine == "dask", "rankings")
     if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
         raise ValueError(
             "groups say which rankings to hold out together, and none are held out but for learned directions, and for "
@@ -70,7 +70,7 @@ def check_all_read_of_rankings(
 def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
     """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
     learned = isinstance(features, LearnedDirections)
-    check_situations_on_cluster(model, learned, "choices")
+    check_situations_on_cluster(learned and model.engine == "dask", "choices")
     if grouped and model.weights != "person" and not learned:
         raise ValueError(
             "groups would be ignored: they are the persons of weights='person', or situations that "
@@ -183,12 +183,27 @@ def check_all_read_of_cluster(model: Any, features: Any, inference: Any, groups:
         refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
 
 
-def check_situations_on_cluster(model: Any, learned: bool, what: str) -> None:
+def check_situations_on_cluster(learned: bool, what: str) -> None:
     """Refuse what cannot be had of rankings and choices where they lie on the workers of a cluster."""
-    if learned and model.engine == "dask":
+    if learned:
         raise ValueError(
             f"engine='dask' has no learned directions of {what}. Use features='exp', or engine='auto' where the "
             f"{what} fit into memory."
+        )
+
+
+def check_all_read_of_parts(model: Any, learned: bool, inference: Any, shape: float | None, what: str) -> None:
+    """Refuse what cannot be had of rankings and choices in partitions."""
+    if model.engine not in ("auto", "dask"):
+        raise ValueError(
+            f"these {what} are in partitions, which engine={model.engine!r} does not take. Use engine='auto', or make "
+            "them from a table in memory, frame.compute()."
+        )
+    check_situations_on_cluster(learned, what)
+    if isinstance(inference, EM) and shape is None:
+        raise ValueError(
+            f"EM with shape='learn' holds {what} out, and these are in partitions. Give a number, for example shape=1, "
+            "or use inference='variational'."
         )
 
 

@@ -48,6 +48,7 @@ def cluster() -> Iterator[Any]:
     """The client in use; where there is none, that of a local cluster, a process a core, which ends with this."""
     client = in_use()
     if client is not None:
+        threads_of(client)
         check_workers(client)
         yield client
         return
@@ -113,6 +114,16 @@ def check_versions(there: Versions, where: str) -> None:
                 f"the worker {where} has {name} {there.get(name)}, and here it is {here}: sums and draws could differ "
                 "without a word. Install the same versions on all machines."
             )
+
+
+def threads_of(client: Any) -> dict[str, int]:
+    """Of each worker, once there is one."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise ClusterError(f"{told(client)} has had no worker for {PATIENCE:.0f} seconds.") from None
+    found: dict[str, int] = client.ncores()
+    return found
 
 
 def check_workers(client: Any) -> None:

@@ -18,7 +18,16 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from plackett.cluster.client import PATIENCE, ClusterError, Versions, check_versions, distributed, told, versions
+from plackett.cluster.client import (
+    PATIENCE,
+    ClusterError,
+    Versions,
+    check_versions,
+    distributed,
+    threads_of,
+    told,
+    versions,
+)
 from plackett.cluster.storage import Block
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
@@ -172,7 +181,7 @@ def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, 
     """Blocks make(*arguments), so many, on the workers in turn: of equal blocks each has its share."""
     import dask
 
-    threads = client.ncores() or _awaited(client)
+    threads = threads_of(client)
     turns = [worker for worker in sorted(threads) for _ in range(threads[worker])]
     token, blocks = uuid.uuid4().hex[:8], []
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
@@ -191,16 +200,6 @@ def run_anywhere(dask_scheduler: Any) -> None:
     stuck = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
     dask_scheduler.set_restrictions(dict.fromkeys(stuck))
     dask_scheduler.transitions(dict.fromkeys(stuck, "processing"), f"plackett-{time.monotonic_ns()}")
-
-
-def _awaited(client: Any) -> dict[str, int]:
-    """Threads of the workers that come, where there are none: all may be lost for a moment, or not yet there."""
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError:
-        raise ClusterError(f"{told(client)} has had no worker for {PATIENCE:.0f} seconds.") from None
-    threads: dict[str, int] = client.ncores()
-    return threads
 
 
 class _Gone(Exception):

@@ -14,8 +14,10 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     import dask
     import dask.array as da
 
-    told = np.empty((0, len(model.classes_))) if method == "predict_proba" else model.classes_[:0]
-    if hasattr(X, "columns"):
+    told = nothing(model, method)
+    if hasattr(X, "spec"):  # choice situations, a partition of whose table becomes some
+        parts, sizes = X.delayed_sets(), [np.nan] * X.table.npartitions
+    elif hasattr(X, "columns"):
         parts, sizes = X.to_delayed(), [np.nan] * X.npartitions
     else:
         X = X.rechunk({1: -1})
@@ -30,8 +32,15 @@ def lazily(model: Any, method: str, X: Any) -> Any:
 
 def predicted(model: Any, method: str, X: Any) -> Any:
     """Of one partition."""
-    told = np.empty((0, len(model.classes_))) if method == "predict_proba" else model.classes_[:0]
-    return getattr(model, method)(X) if len(X) else told
+    return getattr(model, method)(X) if len(X) else nothing(model, method)
+
+
+def nothing(model: Any, method: str) -> Any:
+    """What the method gives of no rows: probabilities of classes or items, a class a row, or all items in order."""
+    if hasattr(model, "items_"):
+        K = len(model.items_)
+        return np.empty((0, K)) if method == "predict_proba" else np.empty((0, K), dtype=model.items_.dtype)
+    return np.empty((0, len(model.classes_))) if method == "predict_proba" else model.classes_[:0]
 
 
 def refuse_partitions(X: Any) -> None:

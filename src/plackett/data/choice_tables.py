@@ -56,8 +56,8 @@ def long_parts(
     choice: str | None = None,
 ) -> Parts:
     """From one row an alternative; situations come in the order in which they first occur."""
-    frame, number, labels = _situations(table, situation, alternative)
-    persons = _names(person, "person")
+    frame, number, labels = situations_of(table, situation, alternative)
+    persons = names_of(person, "person")
     alternatives = distinct(frame[alternative].tolist(), "an alternative")
     code = codes_of(frame[alternative].tolist(), alternatives, "alternative")
     there = np.ones(len(frame), dtype=bool) if available is None else _truth(frame, available)
@@ -65,7 +65,7 @@ def long_parts(
         taken = {situation, alternative, available, choice, *persons}
         named = _varying(frame, [name for name in frame if name not in taken], number, code)
     else:
-        named = _names(attributes, "attributes")
+        named = names_of(attributes, "attributes")
     return _assembled(frame, number, labels, code, alternatives, there, named, persons)
 
 
@@ -80,7 +80,7 @@ def wide_parts(
     """From one row a situation, with a column for each attribute of each alternative."""
     import pandas as pd
 
-    frame, known, persons = as_frame(table), given(alternatives, "alternatives", "an alternative"), _names(person)
+    frame, known, persons = as_frame(table), given(alternatives, "alternatives", "an alternative"), names_of(person)
     n, A, labels = len(frame), len(known), known.tolist()
     there = np.ones((A, n), dtype=bool)
     if isinstance(available, Mapping):
@@ -88,7 +88,7 @@ def wide_parts(
             there[codes_of([label], known, "alternative")[0]] = _truth(frame, column)
     elif available is not None:
         there = np.stack([_truth(frame, column) for column in _columns_of(frame, available, labels, sep)])
-    named = _names(attributes, "attributes") if attributes is not None else _wide_attributes(frame, labels, sep)
+    named = names_of(attributes, "attributes") if attributes is not None else _wide_attributes(frame, labels, sep)
     if attributes is None and isinstance(available, str):
         named = [name for name in named if name != available]
     _refuse_both(named, persons)
@@ -106,7 +106,7 @@ def wide_parts(
 
 def long_choices(table: Any, situation: str, alternative: str, choice: str) -> Labels:
     """The label of the chosen alternative of each situation, from marks or from a column of labels."""
-    frame, number, labels = _situations(table, situation, alternative)
+    frame, number, labels = situations_of(table, situation, alternative)
     check_column(frame, choice)
     held, options = frame[choice], frame[alternative].tolist()
     if held.isna().any():
@@ -133,7 +133,7 @@ def long_choices(table: Any, situation: str, alternative: str, choice: str) -> L
     return label_array(options[row] for row in rows[np.argsort(number[rows])])
 
 
-def _situations(table: Any, situation: str, alternative: str) -> tuple[pd.DataFrame, Codes, Labels]:
+def situations_of(table: Any, situation: str, alternative: str) -> tuple[pd.DataFrame, Codes, Labels]:
     """The table, the number of the situation of each row, and the situations' labels."""
     import pandas as pd
 
@@ -260,7 +260,8 @@ def _truth(frame: pd.DataFrame, name: str) -> Mask:
     return np.asarray(held.isin(TRUE).to_numpy(dtype=bool))
 
 
-def _names(columns: Iterable[str], what: str = "person") -> list[str]:
+def names_of(columns: Iterable[str], what: str = "person") -> list[str]:
+    """Columns as they were named, each of them once."""
     if isinstance(columns, str):
         raise ValueError(f"{what} must be a list of columns, got {columns!r} instead.")
     return [str(name) for name in given(columns, what, "a column").tolist()]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.data.choice_tables import Columns, long_choices, long_parts, wide_parts
+from plackett.cluster.partitions import is_dask
+from plackett.data.choice_tables import Columns, long_choices, long_parts, names_of, wide_parts
 from plackett.data.columns import Category, listed
 from plackett.data.labels import Codes, Labels, codes_of, is_missing, listed_rows, locked, row_numbers
 from plackett.data.rankings import Rankings
@@ -91,7 +92,9 @@ class ChoiceSets:
         Parameters
         ----------
         frame : data frame
-            Of pandas or polars; rows in any order. Situations come in the order in which they first occur.
+            Of pandas or polars; rows in any order. Situations come in the order in which they first occur. Those of a
+            Dask data frame stay where its partitions are, all rows of a situation in one of them;
+            `PlackettLuceChooser.fit` and `predict_proba` take them.
         situation, alternative : str
             The columns that tell which situation and which alternative a row is of.
         attributes : list of str, optional
@@ -110,6 +113,8 @@ class ChoiceSets:
         >>> X.attributes, X.start
         (('minutes',), array([0, 2, 5]))
         """
+        if is_dask(frame):
+            return _in_partitions(frame, situation, alternative, attributes, person, available)
         return cls(*long_parts(frame, situation, alternative, attributes, person, available))
 
     @classmethod
@@ -176,6 +181,9 @@ class ChoiceSets:
         >>> X.attributes, y.tolist()
         (('minutes',), ['car', 'bus'])
         """
+        if is_dask(frame):
+            parts = _in_partitions(frame, situation, alternative, attributes, person, available, choice)
+            return parts, parts.labels()
         X = cls(*long_parts(frame, situation, alternative, attributes, person, available, choice))
         y = long_choices(frame, situation, alternative, choice)
         X.chosen(y)
@@ -297,6 +305,22 @@ class ChoiceSets:
             other.attribute_columns,
             other.person_columns,
         )
+
+
+def _in_partitions(
+    frame: Any,
+    situation: str,
+    alternative: str,
+    attributes: Iterable[str] | None,
+    person: Iterable[str],
+    available: str | None,
+    choice: str | None = None,
+) -> Any:
+    """Situations that stay where the partitions of their table are."""
+    from plackett.cluster.choices import PartedChoices, Spec
+
+    named = None if attributes is None else tuple(names_of(attributes, "attributes"))
+    return PartedChoices(frame, Spec(situation, alternative, named, tuple(names_of(person)), available, choice))
 
 
 def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.cluster.partitions import is_dask
 from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
@@ -98,7 +99,8 @@ class Rankings:
         Parameters
         ----------
         orders : sequence of sequences, data frame or 2-D array
-            One order a row. Missing values at the end of a row are nothing: rows of a table may differ in length.
+            One order a row. Missing values at the end of a row are nothing: rows of a table may differ in length. Of a
+            Dask collection the rankings stay where its partitions are; `PlackettLuceRanker.fit` takes them.
         unranked : {"absent", "last"}
             What an item is that a row does not name; may be left out only if every row names all of them.
         items : sequence, optional
@@ -112,6 +114,8 @@ class Rankings:
         >>> R.outcomes.sizes, R.items[R.item]
         (array([1, 1, 1]), array(['b', 'a', 'c', 'c', 'b', 'a'], dtype='<U1'))
         """
+        if is_dask(orders):
+            return _in_partitions(orders, "orders", unranked, items, counts)
         labels, sizes, length = _flat(listed_rows(orders))
         known = distinct(labels, "an item") if items is None else given(items, "items", "an item")
         return _ranked(known, codes_of(labels, known, "item"), sizes, length, counts, unranked)
@@ -131,7 +135,7 @@ class Rankings:
         ----------
         ranks : data frame or (n, items) array
             The lowest number is the best; equal numbers are a bucket; 0 or NaN is unranked. Only the order of the
-            numbers counts: 1, 1, 3 and 1, 1, 2 are the same.
+            numbers counts: 1, 1, 3 and 1, 1, 2 are the same. A Dask collection is taken as in `from_orders`.
         unranked : {"absent", "last"}
             What an item is that a row does not rank; may be left out only if every row ranks all of them.
         items : sequence, optional
@@ -148,6 +152,8 @@ class Rankings:
         ... ]
         True
         """
+        if is_dask(ranks):
+            return _in_partitions(ranks, "ranks", unranked, items, counts)
         named = hasattr(ranks, "columns")
         table = _rank_table(ranks)
         columns = given(ranks.columns if named else range(table.shape[1]), "the table", "an item")
@@ -330,6 +336,13 @@ class Rankings:
         seen, labels = self[self.counts > 0], self.items.tolist()
         found = components(seen.outcomes, seen.item, len(labels))
         return [[labels[k] for k in part] for part in found]
+
+
+def _in_partitions(table: Any, kind: str, unranked: str | None, items: Any, counts: Any) -> Any:
+    """Rankings that stay where their partitions are."""
+    from plackett.cluster.rankings import PartedRankings
+
+    return PartedRankings.of(table, kind, unranked, items, counts)
 
 
 def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:

@@ -198,7 +198,8 @@ class Together:
         self.parts = rows, others
         self.n_rows, self.n_seen = rows.n_rows + others.n_rows, rows.n_seen + others.n_seen
         self.n_classes, self.n_features = rows.n_classes, rows.n_features
-        self.order = np.append(rows.order, rows.n_rows + others.order)
+        known = others.order is not None  # in partitions it is not, but for a sampler
+        self.order: Any = np.append(rows.order, rows.n_rows + others.order) if known else None
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -230,6 +231,12 @@ class Together:
         return rows.value(weights) + others.value(weights)
 
 
+def left_sets(situations: Situations, n_items: int, engine: str = "auto") -> LeftSets:
+    """Rankings without covariates and without ties, by their distinct sets."""
+    sets = LeftSets if engine == "numpy" else CompiledLeftSets
+    return sets(NumpySituations(ONE, situations, Ranking(), n_items))
+
+
 def prepare_plain(
     outcomes: Outcomes, item: Whole, response: Response, n_items: int, engine: str = "auto"
 ) -> SituationRows:
@@ -247,18 +254,14 @@ def prepare_plain(
     def held(some: Situations, meaning: Response) -> SituationRows:
         return prepare_situations(ONE, some, meaning, n_items, engine)
 
-    def counted(some: Situations) -> LeftSets:
-        sets = LeftSets if engine == "numpy" else CompiledLeftSets
-        return sets(NumpySituations(ONE, some, Ranking(), n_items))
-
     whole = Situations(outcomes, item, np.zeros_like(item))
     if response.absolute:
         return held(whole, response)
     tied = np.logical_or.reduceat(np.append(outcomes.sizes > 1, False), outcomes.bucket_start[:-1])
     tied &= np.diff(outcomes.bucket_start) > 0
     if not tied.any():
-        return counted(whole)
+        return left_sets(whole, n_items, engine)
     if tied.all():
         return held(whole, response)
     plain, others = (part_of(whole, np.flatnonzero(which)) for which in (~tied, tied))
-    return Together(counted(plain), held(others, response))
+    return Together(left_sets(plain, n_items, engine), held(others, response))

@@ -71,11 +71,10 @@ def part_of(situations: Situations, some: Whole) -> Situations:
     return Situations(outcomes, group[entries], row[entries])
 
 
-def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
-    """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
+def digests(features: Features, situations: Situations) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Whole]:
+    """Of what each situation holds, and of the row of W of each entry; and the bucket of each entry.
 
-    Situations are ordered by a digest of whole numbers, which no rounding touches; entries that share a bucket by
-    their group and the digest of their features. Equal ones are interchangeable.
+    They are made of whole numbers, which no rounding touches.
     """
     (start, bucket_start, _, count), group, row = situations
     digest = np.empty(features.shape[0], dtype=np.uint64)
@@ -88,8 +87,24 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
     parts = mixed(digest[row] + ordinal.astype(np.uint64) * np.uint64(STEP))
     parts = mixed(parts + group.astype(np.uint64) * np.uint64(MIX_1))
     whole = np.add.reduceat(parts, start[:-1]) + np.diff(bucket_start).astype(np.uint64) * np.uint64(MIX_2)
-    order = np.lexsort((count, whole))
-    entries = np.lexsort((digest[row], group, places))[in_order(order, start)]
+    return whole, digest[row], places
+
+
+def order_of(whole: npt.NDArray[np.uint64], counts: Array) -> npt.NDArray[np.intp]:
+    """Situations by their digests, then by their counts; equal ones are interchangeable."""
+    return np.lexsort((counts, whole))
+
+
+def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
+    """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
+
+    Situations are ordered by their digests; entries that share a bucket by their group and the digest of their
+    features. Equal ones are interchangeable.
+    """
+    (start, _, _, count), group, row = situations
+    whole, digest, places = digests(features, situations)
+    order = order_of(whole, count)
+    entries = np.lexsort((digest, group, places))[in_order(order, start)]
     used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
     by_use = np.argsort(first_use)
     outcomes = part_of(situations, order).outcomes

@@ -68,6 +68,31 @@ class EntryTable(NamedTuple):
         return self._replace(context=context)
 
 
+class Totals(NamedTuple):
+    """Sums over entries, by alternative; they add over situations."""
+
+    n_entries: int
+    seen: npt.NDArray[np.intp]  # (K,) entries
+    weight: Array  # (K,) their weight
+    sums: Array  # (K, attributes) of attributes, by weight
+
+    @classmethod
+    def of(cls, X: ChoiceSets, weight: Array | None = None) -> Totals:
+        """Of choice sets; weights are of the situations."""
+        of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
+        K = len(X.alternatives)
+        sums = np.zeros((K, X.values.shape[1]))
+        np.add.at(sums, X.alternative, X.values * of_entries[:, None])
+        seen = np.bincount(X.alternative, minlength=K)
+        total = np.bincount(X.alternative, of_entries, K).astype(np.float64)
+        return cls(len(X.alternative), seen, total, sums)
+
+    def __add__(self, other: Totals) -> Totals:  # type: ignore[override]
+        return Totals(
+            self.n_entries + other.n_entries, self.seen + other.seen, self.weight + other.weight, self.sums + other.sums
+        )
+
+
 class ChoiceDesign(BaseEstimator):
     """Columns of numbers for the entries of choice sets.
 
@@ -109,16 +134,6 @@ class ChoiceDesign(BaseEstimator):
         if self.bend not in BENDS:
             raise ValueError(f"bend must be one of {list(BENDS)}, got {plain(self.bend)} instead.")
         of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
-        K = len(X.alternatives)
-        total = np.bincount(X.alternative, of_entries, K)
-        sums = np.zeros((K, X.values.shape[1]))
-        np.add.at(sums, X.alternative, X.values * of_entries[:, None])
-        everywhere = sums.sum(axis=0) / total.sum()
-        self.typical_ = np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], everywhere)
-        self.shares_ = total / total.sum()
-        seen = np.bincount(X.alternative, minlength=K)
-        self.base_ = int(np.argmax(seen)) if self.constants and (seen > 1).any() else -1
-        self.with_constant_ = np.flatnonzero((seen > 1) & (np.arange(K) != self.base_)) if self.base_ >= 0 else _none()
         bent = np.array([len(np.unique(x)) >= FEW for x in X.values.T], dtype=bool)
         self.bent_ = np.flatnonzero(bent) if self.bend != "none" else _none()
         self.quartiles_ = np.quantile(X.values[:, self.bent_], [0.25, 0.5, 0.75], axis=0)
@@ -126,11 +141,40 @@ class ChoiceDesign(BaseEstimator):
             knots_of(X.values[:, self.bent_], of_entries) if self.bend == "scores" and len(self.bent_) else None
         )
         self.centre_, self.spread_ = mean_and_scale(X.context, np.ones(len(X)) if weight is None else weight)
+        self._know(X, Totals.of(X, weight))
+        self._rescale(*mean_and_scale(self.columns(EntryTable.of(X)), of_entries))
+        return self
+
+    def fit_straight(self, X: ChoiceSets, totals: Totals, centre: Array, spread: Array) -> ChoiceDesign:
+        """The same without bends, of situations in many places: from their alternatives, columns and sums.
+
+        The columns can be made then; their scales must be told by `rescaled`.
+        """
+        self.bent_, self.quartiles_, self.knots_ = _none(), np.empty((3, 0)), None
+        self.centre_, self.spread_ = centre, spread
+        self._know(X, totals)
+        return self
+
+    def rescaled(self, mean: Array, scale: Array) -> ChoiceDesign:
+        """With these means and deviations of all columns."""
+        self._rescale(mean, scale)
+        return self
+
+    def _know(self, X: ChoiceSets, totals: Totals) -> None:
+        """Averages, and which alternatives have constants; `X` tells alternatives and columns."""
+        _, seen, total, sums = totals
+        everywhere = sums.sum(axis=0) / total.sum()
+        self.typical_ = np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], everywhere)
+        self.shares_ = total / total.sum()
+        self.base_ = int(np.argmax(seen)) if self.constants and (seen > 1).any() else -1
+        others = (seen > 1) & (np.arange(len(seen)) != self.base_)
+        self.with_constant_ = np.flatnonzero(others) if self.base_ >= 0 else _none()
         self._name(X)
-        self.mean_, self.scale_ = mean_and_scale(self.columns(EntryTable.of(X)), of_entries)
+
+    def _rescale(self, mean: Array, scale: Array) -> None:
+        self.mean_, self.scale_ = mean, scale
         together = np.tile(self.spread_, len(self.with_constant_))
         self.unit_ = self.scale_ * np.append(np.ones(len(self.scale_) - len(together)), together)
-        return self
 
     def columns(self, table: EntryTable) -> Array:
         """The columns of all entries (entries, d), in the units of attributes and persons' columns."""

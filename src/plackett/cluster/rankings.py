@@ -1,0 +1,174 @@
+"""Rankings in partitions: each becomes ordinary `Rankings` on the worker that has it, by the same code.
+
+What is wrong with a partition is told by its number and the row in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.cluster.partitions import looked
+from plackett.data.components import above
+from plackett.data.labels import Labels, distinct, given, is_missing, listed_rows
+from plackett.data.rankings import Rankings
+from plackett.model.race import Array
+
+MAKE = {"ranks": Rankings.from_ranks, "orders": Rankings.from_orders}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartedRankings:
+    """Rankings that stay where their partitions are, made by `Rankings.from_ranks` and `Rankings.from_orders`.
+
+    Attributes
+    ----------
+    table : Dask array or data frame
+        Ranks or orders, one row a ranking.
+    kind : {"ranks", "orders"}
+        What it holds.
+    unranked, items, counts
+        As in `Rankings.from_ranks`; counts may be a Dask array or series that is cut as the table is.
+    """
+
+    table: Any
+    kind: str
+    unranked: str | None
+    items: Labels | None
+    counts: Any
+
+    @classmethod
+    def of(
+        cls, table: Any, kind: str, unranked: str | None, items: Iterable[Any] | None, counts: Any
+    ) -> PartedRankings:
+        """From a Dask collection."""
+        if kind == "ranks" and items is None:
+            columns = table.columns if hasattr(table, "columns") else range(table.shape[1])
+            return cls(table, kind, unranked, given(columns, "the table", "an item"), counts)
+        return cls(table, kind, unranked, None if items is None else given(items, "items", "an item"), counts)
+
+    def __repr__(self) -> str:
+        return f"Rankings({self.table.npartitions} partitions of {self.kind}, unranked={self.unranked!r})"
+
+
+class Spec(NamedTuple):
+    """How a partition becomes rankings."""
+
+    kind: str
+    unranked: str | None
+    items: Labels | None
+
+
+class Look(NamedTuple):
+    """What one partition holds."""
+
+    n_rows: int
+    problem: str | None
+    labels: Labels  # the items that occur, where they were not named
+    tied: int | None  # the first row in which items share a place
+    fraction: float | None  # the first count that is no whole number
+
+
+def rankings_in(part: Any, counts: Any, spec: Spec) -> Rankings:
+    """The rankings of a partition."""
+    made: Rankings = MAKE[spec.kind](part, unranked=spec.unranked, items=spec.items, counts=counts)
+    return made
+
+
+def labels_in(part: Any) -> Labels:
+    """The items of a partition of orders, each once."""
+    flat: list[Any] = []
+    for row in listed_rows(part):
+        for place in row:
+            flat.extend(place if isinstance(place, (set, frozenset)) else () if is_missing(place) else (place,))
+    return distinct(flat, "an item") if flat else np.empty(0, dtype=object)
+
+
+def items_in(part: Any) -> tuple[Labels | None, str | None]:
+    """The same, or what is wrong with them."""
+    try:
+        return labels_in(part), None
+    except (TypeError, ValueError) as error:
+        return None, str(error)
+
+
+def look(part: Any, counts: Any, spec: Spec) -> Look:
+    """What a partition holds, and what is wrong with it; nothing is raised, so that the first can be told."""
+    nothing = np.empty(0, dtype=object)
+    if not len(part):
+        return Look(0, None, nothing, None, None)
+    try:
+        R = rankings_in(part, counts, spec)
+    except (TypeError, ValueError) as error:
+        return Look(len(part), _where(part, spec, error), nothing, None, None)
+    first = np.searchsorted(R.outcomes.bucket_start, np.flatnonzero(R.outcomes.sizes > 1)[:1], side="right") - 1
+    broken = R.counts[R.counts != np.round(R.counts)]
+    return Look(len(R), None, nothing, int(first[0]) if len(first) else None, float(broken[0]) if len(broken) else None)
+
+
+def _where(part: Any, spec: Spec, error: Exception) -> str:
+    """What is wrong, from its row on."""
+    words = str(error)
+    if "row " in words:
+        return words
+    for t in range(len(part)):
+        try:
+            rankings_in(part.iloc[t : t + 1] if hasattr(part, "iloc") else part[t : t + 1], None, spec)
+        except (TypeError, ValueError) as one:
+            return f"row {t}: {one}"
+    return words
+
+
+def items_of(client: Any, parts: list[Any]) -> Labels:
+    """The items of all partitions of orders, in order."""
+    found = looked(client, "items", items_in, [(part,) for part in parts])
+    for number, (_, problem) in enumerate(found):
+        if problem is not None:
+            raise ValueError(f"partition {number} of the data: {problem}")
+    return distinct([label for labels, _ in found for label in labels.tolist()], "an item")
+
+
+def edges_in(R: Rankings) -> npt.NDArray[np.intp]:
+    """(2, pairs): who was placed right above whom."""
+    seen = R[R.counts > 0]
+    return np.array(above(seen.outcomes, seen.item, len(R.items)).nonzero())
+
+
+def network(items: Labels, edges: list[npt.NDArray[np.intp]]) -> Rankings:
+    """Rankings of two that have the components of all rankings."""
+    upper, lower = np.unique(np.concatenate(edges, axis=1), axis=1)
+    return Rankings.from_pairs(items[upper], items[lower], items=items)
+
+
+def weighted(R: Rankings, weight: Any) -> Array:
+    """The counts of rankings, multiplied by weights."""
+    return R.counts if weight is None else R.counts * np.asarray(weight, dtype=np.float64)
+
+
+def distinct_rankings(R: Rankings) -> Rankings:
+    """Each ranking without ties once, with the counts of all that are the same."""
+    start, bucket_start, _, counts = R.outcomes
+    places = np.arange(len(R.item)) - start[R.situation]
+    table = np.full((len(R), len(R.items) + 1), -1, dtype=np.int32)
+    table[R.situation, places] = R.item
+    table[:, -1] = np.diff(bucket_start)
+    _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    once = R[first]
+    total = np.bincount(which.ravel(), counts, len(first)).astype(np.float64)
+    return Rankings(once.items, once.item, once.outcomes._replace(counts=total), once.unranked)
+
+
+def joined(parts: list[Rankings]) -> Rankings:
+    """Rankings of the same items, one after the other."""
+    outcomes = [R.outcomes for R in parts]
+    start, bucket_start = (
+        np.append(0, np.cumsum(np.concatenate([np.diff(getattr(each, name)) for each in outcomes])))
+        for name in ("start", "bucket_start")
+    )
+    sizes, counts = (np.concatenate([getattr(each, name) for each in outcomes]) for name in ("sizes", "counts"))
+    whole = type(outcomes[0])(start, bucket_start, sizes, counts)
+    return Rankings(parts[0].items, np.concatenate([R.item for R in parts]), whole, parts[0].unranked)
