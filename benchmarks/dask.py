@@ -1,14 +1,17 @@
 """A pass on a local Dask cluster against the compiled engine on the same cores, which take turns in one process.
 
 The cluster has a process a core with one thread, the compiled engine a thread a core. A pass over hardly any rows tells
-what a question to all workers costs by itself.
+what a question to all workers costs by itself. Gradients of learned directions are asked for by one chain, and by four
+side by side, whose questions go together.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import plackett.engines.dask as far
+from plackett.cluster import directions
 from plackett.cluster.client import cluster
 from plackett.compute.pieces import cores
 from plackett.engines import make_engine
@@ -16,6 +19,7 @@ from plackett.model.race import Weights
 
 FEATURES, CLASSES = 41, 4
 BLOCKS = {1_000_000: (64, 8, 2), 10_000_000: (16, 2)}  # of so many rows
+GRADIENT_ROWS, COLUMNS, COMPONENTS, CHAINS = 200_000, 20, 16, 4
 WORKERS = (1, 2, 4)
 TURNS = 9
 
@@ -53,11 +57,41 @@ def compare(n, blocks):
             rows = make_engine("dask").prepare(W, codes, None, CLASSES)
             tasks[f"dask, {count} blocks of {n // count:,}"] = lambda rows=rows: rows.expect(weights)
         found = seconds(tasks)
-    print(f"\nDask: an expected pass, n = {n:,}, p = {FEATURES}, K = {CLASSES}, float32")
+    tell(f"an expected pass, n = {n:,}, p = {FEATURES}, K = {CLASSES}, float32", found)
+
+
+def tell(what, found):
+    """A table of the times, and how they compare with the first."""
+    first = next(iter(found.values()))[0]
+    print(f"\nDask: {what}")
     print(f"{'':32}{'median':>12}{'best':>12}{'passes/s':>10}{'against':>10}")
     for name, (median, best) in found.items():
-        ratio = median / found["compiled"][0]
-        print(f"{name:32}{1e3 * median:9.1f} ms{1e3 * best:9.1f} ms{1 / median:10.1f}{ratio:10.2f}", flush=True)
+        print(
+            f"{name:32}{1e3 * median:9.1f} ms{1e3 * best:9.1f} ms{1 / median:10.1f}{median / first:10.2f}", flush=True
+        )
+
+
+def compare_gradients(n=GRADIENT_ROWS):
+    """A gradient of learned directions, and four of chains side by side."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(n, COLUMNS)), rng.integers(CLASSES, size=n)
+    place = rng.normal(size=(COMPONENTS, COLUMNS)), rng.normal(size=(CLASSES, COMPONENTS))
+    with cluster(), ThreadPoolExecutor(CHAINS) as pool:
+        for kind in (np.float32, np.float64):
+            tasks = {}
+            near = make_engine("numba").prepare_directions(X, codes, np.ones(n), kind)
+            tasks["compiled"] = lambda near=near: near.gradient(*place)
+            for count in (2, 8):
+                directions.ENTRIES = n * COLUMNS / count
+                rows = directions.task_of_array(X, codes, None, np.random.SeedSequence(0)).prepared(kind)
+                tasks[f"dask, {count} blocks"] = lambda rows=rows: rows.gradient(*place)
+                tasks[f"dask, {count} blocks, {CHAINS} chains"] = lambda rows=rows: list(
+                    pool.map(lambda _: rows.gradient(*place), range(CHAINS))
+                )
+            found = seconds(tasks)
+            each = {name: np.array(took) / (CHAINS if "chains" in name else 1) for name, took in found.items()}
+            what = f"{COLUMNS} columns, {COMPONENTS} components, K = {CLASSES}, {kind.__name__}"
+            tell(f"a gradient, n = {n:,}, {what}", each)
 
 
 def scaling(n=4_000_000, blocks=8):
@@ -92,6 +126,7 @@ def scaling(n=4_000_000, blocks=8):
 def main():
     for n, blocks in BLOCKS.items():
         compare(n, blocks)
+    compare_gradients()
     scaling()
 
 

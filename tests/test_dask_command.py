@@ -27,20 +27,34 @@ def run(*arguments):
     return CliRunner().invoke(app, [*arguments])
 
 
-def test_files_are_read_by_workers(files, tmp_path):
+@pytest.fixture(scope="module")
+def address():
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers:
-        out = str(tmp_path / "far.model")
-        address = workers.scheduler_address
-        done = run("fit", *files, *FIT, "--engine", "dask", "--scheduler", address, "--out", out)
-        assert done.exit_code == 0, done.output
-        assert "kind in 300 rows" in done.output
-        with Client(address):
-            wrong = run("fit", *files, *FIT, "--target", "kin", "--engine", "dask", "--out", str(tmp_path / "none"))
-            assert "did you mean kind" in wrong.output
+        yield workers.scheduler_address
+
+
+def test_files_are_read_by_workers(files, tmp_path, address):
+    out = str(tmp_path / "far.model")
+    done = run("fit", *files, *FIT, "--engine", "dask", "--scheduler", address, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "kind in 300 rows" in done.output
+    with Client(address):
+        wrong = run("fit", *files, *FIT, "--target", "kin", "--engine", "dask", "--out", str(tmp_path / "none"))
+        assert "did you mean kind" in wrong.output
     far = plackett.load(out)
     near = plackett.PlackettLuceClassifier("variational", features="exp", shape=0.3, random_state=0)
     near.fit(FRAME[["height", "weight"]], FRAME.kind)
     np.testing.assert_allclose(far.weights_, near.weights_, atol=1e-10)
+    done = run("predict", out, files[0])
+    assert done.exit_code == 0 and "p_tall" in done.output
+
+
+def test_directions_are_learned_there(files, tmp_path, address, monkeypatch):
+    monkeypatch.setattr("plackett.directions.map.SCALES", (1.0, 0.35))
+    out, learned = str(tmp_path / "far.model"), ["--target", "kind", "--drop", "row", "--inference", "em"]
+    done = run("fit", *files, *learned, "--engine", "dask", "--scheduler", address, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert plackett.load(out).score(FRAME[["height", "weight"]], FRAME.kind) > 0.7
     done = run("predict", out, files[0])
     assert done.exit_code == 0 and "p_tall" in done.output
 

@@ -1,5 +1,6 @@
 """Learned directions on Dask: the gradient, the draws and the predictions of the rows in one piece."""
 
+import functools
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,12 @@ def fitted(X, y=Y, sample_weight=None, inference=None, features=FEW, **settings)
 
 def cut(X, size=170):
     return da.from_array(X, chunks=(size, X.shape[1]))
+
+
+@functools.cache
+def undisturbed():
+    """A fit to which others are compared; with what is held out as in all tests here."""
+    return fitted(cut(X))
 
 
 def assert_equal(a, b):
@@ -201,8 +208,7 @@ def test_questions_go_together_and_are_answered_one_by_one(client):
 
 
 def test_workers_change_no_bit_not_even_lost_ones(client, monkeypatch):
-    table = cut(X)
-    two = fitted(table)
+    table, two = cut(X), undisturbed()
     assert 0 < two.posterior_.mode_weight < 1
     with monkeypatch.context() as patch:
         kills = Kills(patch, client, [15, 110])
@@ -227,11 +233,17 @@ def test_a_row_of_weight_2_is_two_rows_and_classes_have_weights(client):
 
 def test_a_checkpoint_continues_bit_for_bit(client, tmp_path):
     at = str(tmp_path / "chains")
-    straight = fitted(cut(X))
     fitted(cut(X), inference=Gibbs(**SHORT | {"draws": 3}, checkpoint=at))
-    assert_equal(straight, fitted(cut(X), inference=Gibbs(**SHORT, checkpoint=at)))
+    assert_equal(undisturbed(), fitted(cut(X), inference=Gibbs(**SHORT, checkpoint=at)))
     with pytest.raises(ValueError, match="belongs to another fit"):
         fitted(cut(X[:-1]), Y[:-1], inference=Gibbs(**SHORT, checkpoint=at))
+
+
+def test_a_limit_of_time_counts(client):
+    with pytest.raises(ValueError, match=r"Gibbs\(max_seconds=0\.02\) was over while rows were held out"):
+        fitted(cut(X), inference=Gibbs(max_seconds=0.02))
+    limited = fitted(cut(X), inference=Gibbs(draws=100_000, tune=2, chains=2, max_seconds=3))
+    assert 0 < limited.trace_.shape[1] < 100_000
 
 
 def test_predictions_are_those_of_the_compiled_engine(client):
@@ -240,7 +252,7 @@ def test_predictions_are_those_of_the_compiled_engine(client):
     w and κ come from other folds than on one machine: they are right up to what so many held-out rows tell, so that
     new rows are predicted as well, by two standard errors of the difference or half a hundredth of a nat.
     """
-    features, inference = LearnedDirections(components=1, leapfrogs=8), Gibbs(draws=120, tune=60, chains=4)
+    features, inference = LearnedDirections(components=1, leapfrogs=8), Gibbs(draws=100, tune=50, chains=4)
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("pqrs")).assign(y=Y), npartitions=3)
     there = fitted(frame[list("pqrs")], frame["y"], inference=inference, features=features)
     here = fitted(pd.DataFrame(X, columns=list("pqrs")), Y, None, inference, features, engine="numba")

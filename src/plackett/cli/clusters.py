@@ -17,6 +17,7 @@ def fit(
     from plackett.cluster.client import cluster, distributed
     from plackett.data.columns import Number, check_column
     from plackett.data.table import Table
+    from plackett.directions import Gates
 
     with contextlib.ExitStack() as stack:
         if scheduler is not None:
@@ -29,9 +30,9 @@ def fit(
         clf = PlackettLuceClassifier(**settings, engine="dask")
         words = fitted(lambda: clf.fit(X, y))
         counts = y.value_counts().compute()
-    columns = tuple(
-        Number(str(name), float(mean), False) for name, mean in zip(X.columns, clf.features_.mean_, strict=True)
-    )
+    features = clf.features_
+    middle = features.reference()[0] if isinstance(features, Gates) else features.mean_
+    columns = tuple(Number(str(name), float(value), False) for name, value in zip(X.columns, middle, strict=True))
     clf.table_ = Table(columns, target, "error", {label: int(counts[label]) for label in clf.classes_.tolist()})
     save_and_tell(clf, out, origin(clf), words)
 

@@ -8,6 +8,7 @@ one component for each class the weights for other classes are left out: that is
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from plackett.directions.learning import shrinkage
 from plackett.directions.positions import unpacked
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts
 from plackett.directions.task import ClassTask, DirectionTask, Task
+from plackett.directions.walk import AT_ONCE
 from plackett.inference.base import Fit
 from plackett.inference.em import EM
 from plackett.inference.folds import Folds
@@ -112,16 +114,26 @@ def held_out_modes(
     """Probabilities (n, K) of held-out rows by (components, σ); NaN for rows that no mode could predict."""
     scales = scales_for(task.n_columns)
     found = {(m, scale): np.full((len(task.here.Z), task.n_classes), np.nan) for m in components for scale in scales}
-    for done, (train, test) in enumerate(tracked(folds, task.progress, "held-out rows, modes")):
+
+    def predict(done: int, train: Any, test: npt.NDArray[np.intp]) -> None:
         clock.check("while rows were held out", (1 + done / len(folds)) / 4)
         part, present = task.with_classes_of(train)
         if len(present) < 2:
-            continue
+            return
         for m in components:
             prior = settings.prior(len(present), task.n_columns, shape, m)
             for scale, (position, *_) in zip(scales, path(part, prior, max_iter, COARSE), strict=True):
                 found[m, scale][test] = 0.0
                 found[m, scale][np.ix_(test, present)] = task.predicted(position[None], prior, test)
+
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        numbers, (trains, tests) = range(len(folds)), zip(*folds, strict=True)
+        results = (pool.map if task.waits else map)(predict, numbers, trains, tests)
+        for _ in tracked(folds, task.progress, "held-out rows, modes"):
+            next(results)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     return found
 
 
