@@ -224,6 +224,8 @@ def wrong_ranks(row, column, value):
         (wrong_ranks(0, 0, 1), None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
         (wrong_ranks(0, 0, 1), da.from_array(PERSONS), LEARNED, "no learned directions of rankings"),
         (wrong_ranks(0, 0, 1), None, {"inference": "em", "shape": "learn"}, "holds rankings out"),
+        (wrong_ranks(slice(None), 0, 9), None, {"inference": "em", "shape": 1}, "no maximum: .* 2 components.*: 1, "),
+        (RANKINGS, da.from_array(PERSONS), {}, "X is a Dask collection, and the rankings are in memory"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_rankings_is_told_by_partition_and_row(client, R, X, settings, words):
@@ -318,6 +320,7 @@ MIDDLE = int(np.searchsorted(LONG["trip"], 1120))
         ),
         (None, LEARNED | {"shape": "learn"}, "no learned directions of choices"),
         (None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
+        (None, {"y": RANKINGS}, "label of the chosen alternative, and not a ranking"),
         (None, {"features": MinMaxScaler()}, "would have to be fitted to all entries"),
     ],
 )

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.partitions import is_dask
 from plackett.cluster.rankings import PartedRankings
 from plackett.compute.blas import one_blas_thread
 from plackett.data.rankings import Rankings
@@ -182,7 +183,7 @@ class PlackettLuceRanker(RankingModel):
         check_all_read_of_parts(self, X is not None and self._learned(), inference, shape, "rankings")
         with one_blas_thread(), cluster():
             found = prepare_rankings(self, features, inference, X, R, sample_weight)
-            if isinstance(inference, EM) and shape is not None and shape <= 1 and not isinstance(self.prior, GIG):
+            if found.above is not None and shape is not None and shape <= 1 and not isinstance(self.prior, GIG):
                 _check_maximum(found.above, found.rows, shape)
             fit = inference.fit(self._problem(found.rows, True), shape)  # type: ignore[arg-type]
         known = {} if X is None else {"features_": found.features}
@@ -197,6 +198,8 @@ class PlackettLuceRanker(RankingModel):
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
         """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
         R = rankings_of(R)
+        if is_dask(X):
+            raise ValueError("X is a Dask collection, and the rankings are in memory: make them from one, too.")
         if X is not None and _num_samples(X) != len(R):
             raise ValueError(f"X has {_num_samples(X)} rows and R has {len(R)} rankings; each needs its own.")
         if groups is not None:

@@ -20,9 +20,11 @@ from plackett.cluster.choices import PartedChoices, Spec, check_table, joined_se
 from plackett.cluster.client import Versions, check_versions, in_use, versions
 from plackett.cluster.held import address_here, made, threads_here
 from plackett.cluster.partitions import Moments, looked, moments_of
+from plackett.cluster.rankings import PartedRankings
 from plackett.cluster.situations import together
 from plackett.data.choices import ChoiceSets
 from plackett.data.chosen import chosen
+from plackett.data.rankings import Rankings
 from plackett.engines.base import Features
 from plackett.engines.dask_situations import ClusterSituations
 from plackett.engines.left_sets import ONE
@@ -79,6 +81,10 @@ def prepare_choices(
     check_table(X.table, X.spec)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if isinstance(y, (Rankings, PartedRankings)):
+        raise ValueError(
+            "of situations in partitions y must be the label of the chosen alternative, and not a ranking."
+        )
     far, near = apart(y=y, groups=groups, sample_weight=sample_weight)
     pieces, beside = parts_of(X.table, far, "the situations")
     schema, spec, sizes = look_at(client, pieces, X.spec, X.table.columns)

@@ -36,7 +36,7 @@ from plackett.engines.left_sets import ONE, LeftSets, Together, left_sets
 from plackett.engines.placed_situations import PlacedSituations, place_situations
 from plackett.engines.situations import Situations
 from plackett.features.mapped import transform
-from plackett.inference import Gibbs
+from plackett.inference import EM, Gibbs
 from plackett.responses import make_response
 
 
@@ -55,7 +55,15 @@ class Ranked:
     rows: SituationRows
     items: Labels
     features: Any
-    above: Rankings  # rankings of two that have the components of all
+    above: Rankings | None  # for EM, rankings of two that have the components of all
+
+
+class Facts(NamedTuple):
+    """What is found of a partition once weights and response are known."""
+
+    n: int  # rankings that go to a block
+    fraction: tuple[int, float] | None  # the first row whose count is no whole number, and that count
+    edges: Any  # for EM, who was placed right above whom
 
 
 def prepare_rankings(
@@ -69,28 +77,29 @@ def prepare_rankings(
     pieces, beside = parts_of(R.table, far, "the rankings")
     items = items_of(client, pieces) if R.items is None else R.items
     spec = Spec(R.kind, R.unranked, items)
-    sizes = looked(client, "sizes", len, [(piece,) for piece in pieces])
-    for name in ("counts", "sample_weight"):
-        if near[name] is not None:
-            beside[name] = split(near[name], sizes, name, "rankings")
-    response = _look(model, client, inference, list(zip(pieces, beside["counts"], strict=True)), spec)
-    parts = _made(pieces, beside, spec, sizes)
+    if any(near[name] is not None for name in ("counts", "sample_weight")):
+        sizes = looked(client, "sizes", len, [(piece,) for piece in pieces])
+        for name in ("counts", "sample_weight"):
+            beside[name] = beside[name] if near[name] is None else split(near[name], sizes, name, "rankings")
+    response, filled = _look(model, client, list(zip(pieces, beside["counts"], strict=True)), spec)
+    parts = _made(pieces, beside, spec, filled)
     found = None
     if X is not None:
         found = _fitted(model, client, features, X, parts)
     else:
         model.n_features_in_ = 0
         model.__dict__.pop("feature_names_in_", None)
-    block, sampled = Block(found, response, versions()), isinstance(inference, Gibbs)
-    edges = looked(client, "network", edges_of, [(R_part, weight) for R_part, _, weight in parts])
+    block, climbs = Block(found, response, versions()), isinstance(inference, EM)
+    facts: list[Facts] = looked(client, "facts", facts_of, [(R, weight, block, climbs) for R, _, weight in parts])
+    sampled = isinstance(inference, Gibbs)
     if sampled:
-        _check_whole(client, parts)
-    rows = _rows(client, parts, block, len(items), sampled)
-    return Ranked(rows, items, found, network(items, edges))
+        _check_whole(filled, facts)
+    rows = _rows(client, parts, [each.n for each in facts], block, len(items), sampled)
+    return Ranked(rows, items, found, network(items, [each.edges for each in facts]) if climbs else None)
 
 
-def _look(model: Any, client: Any, inference: Any, parts: list[tuple[Any, Any]], spec: Spec) -> str:
-    """The response; what is wrong with the first partition that is wrong is the error."""
+def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> tuple[str, list[int]]:
+    """The response, and which partitions have rows; what is wrong with the first that is wrong is the error."""
     looks = looked(client, "look", look, [(*part, spec) for part in parts])
     for number, each in enumerate(looks):
         if each.problem is not None:
@@ -100,19 +109,19 @@ def _look(model: Any, client: Any, inference: Any, parts: list[tuple[Any, Any]],
                 f"items share a place in row {each.tied} of partition {number}, and ties='error'. Say what a tie "
                 "means: ties='unknown-order' or ties='race'."
             )
+    filled = [number for number, each in enumerate(looks) if each.n_rows]
+    if not filled:
+        raise ValueError("there are no rankings.")
     if model.ties == "race":
-        return "race"
-    return "unknown-order" if any(each.tied is not None for each in looks) else "ranking"
+        return "race", filled
+    return "unknown-order" if any(each.tied is not None for each in looks) else "ranking", filled
 
 
-def _made(pieces: list[Any], beside: dict[str, list[Any]], spec: Spec, sizes: list[int]) -> list[tuple[Any, Any, Any]]:
+def _made(pieces: list[Any], beside: dict[str, list[Any]], spec: Spec, filled: list[int]) -> list[tuple[Any, Any, Any]]:
     """Rankings, covariates and weights of the partitions that have rows."""
     import dask
 
     make = dask.delayed(rankings_in, pure=False)
-    filled = [b for b, size in enumerate(sizes) if size]
-    if not filled:
-        raise ValueError("there are no rankings.")
     return [(make(pieces[b], beside["counts"][b], spec), beside["X"][b], beside["sample_weight"][b]) for b in filled]
 
 
@@ -136,29 +145,29 @@ def no_labels(R: Rankings) -> Any:
     return np.zeros(len(R), dtype=np.intp)
 
 
-def edges_of(R: Rankings, weight: Any) -> Any:
-    """Who was placed right above whom, in rankings that have weight."""
-    return edges_in(R[np.flatnonzero(weighted(R, weight))])
+def facts_of(R: Rankings, weight: Any, block: Block, climbs: bool) -> Facts:
+    """Of one partition."""
+    counts = weighted(R, weight)
+    broken = np.flatnonzero(counts != np.round(counts))
+    fraction = (int(broken[0]), float(counts[broken[0]])) if len(broken) else None
+    edges = edges_in(R[np.flatnonzero(counts)]) if climbs else None
+    return Facts(len(_seen(R, weight, block)[1]), fraction, edges)
 
 
-def _check_whole(client: Any, parts: list[tuple[Any, Any, Any]]) -> None:
+def _check_whole(filled: list[int], facts: list[Facts]) -> None:
     """Refuse fractions, which a sampler does not take."""
-    for number, broken in enumerate(looked(client, "counts", fraction_of, [(R, weight) for R, _, weight in parts])):
-        if broken is not None:
+    for number, each in zip(filled, facts, strict=True):
+        if each.fraction is not None:
+            row, count = each.fraction
             raise ValueError(
-                f"a sampler takes whole numbers as counts (a count of 2 is two rankings), got {broken[1]:g} in row "
-                f"{broken[0]} of partition {number}; 'em' and 'variational' take any."
+                f"a sampler takes whole numbers as counts (a count of 2 is two rankings), got {count:g} in row {row} "
+                f"of partition {number}; 'em' and 'variational' take any."
             )
 
 
-def fraction_of(R: Rankings, weight: Any) -> tuple[int, float] | None:
-    """The first row whose count is no whole number, and that count."""
-    counts = weighted(R, weight)
-    broken = np.flatnonzero(counts != np.round(counts))
-    return (int(broken[0]), float(counts[broken[0]])) if len(broken) else None
-
-
-def _rows(client: Any, parts: list[tuple[Any, Any, Any]], block: Block, n_items: int, sampled: bool) -> SituationRows:
+def _rows(
+    client: Any, parts: list[tuple[Any, Any, Any]], has: list[int], block: Block, n_items: int, sampled: bool
+) -> SituationRows:
     """Blocks on workers, and sets of those left here."""
     response = make_response(block.response)
     counted: LeftSets | None = None
@@ -169,7 +178,6 @@ def _rows(client: Any, parts: list[tuple[Any, Any, Any]], block: Block, n_items:
         if untied:
             plain = distinct_rankings(joined(untied))
             counted = left_sets(Situations(plain.outcomes, plain.item, np.zeros_like(plain.item)), n_items)
-    has = looked(client, "situations", n_situations, [(*part, block) for part in parts])
     some = [part for part, n in zip(parts, has, strict=True) if n]
     if not some:
         if counted is None:
@@ -206,11 +214,6 @@ def untied_rankings(R: Rankings, weight: Any) -> Rankings | None:
         return None
     R = R[some]
     return distinct_rankings(Rankings(R.items, R.item, R.outcomes._replace(counts=counts[some]), R.unranked))
-
-
-def n_situations(R: Rankings, X: Any, weight: Any, block: Block) -> int:
-    """How many rankings of a partition go to a block."""
-    return len(_seen(R, weight, block)[1])
 
 
 def make_block(R: Rankings, X: Any, weight: Any, block: Block) -> PlacedSituations:

@@ -68,9 +68,7 @@ class Look(NamedTuple):
 
     n_rows: int
     problem: str | None
-    labels: Labels  # the items that occur, where they were not named
     tied: int | None  # the first row in which items share a place
-    fraction: float | None  # the first count that is no whole number
 
 
 def rankings_in(part: Any, counts: Any, spec: Spec) -> Rankings:
@@ -98,16 +96,14 @@ def items_in(part: Any) -> tuple[Labels | None, str | None]:
 
 def look(part: Any, counts: Any, spec: Spec) -> Look:
     """What a partition holds, and what is wrong with it; nothing is raised, so that the first can be told."""
-    nothing = np.empty(0, dtype=object)
     if not len(part):
-        return Look(0, None, nothing, None, None)
+        return Look(0, None, None)
     try:
         R = rankings_in(part, counts, spec)
     except (TypeError, ValueError) as error:
-        return Look(len(part), _where(part, spec, error), nothing, None, None)
+        return Look(len(part), _where(part, spec, error), None)
     first = np.searchsorted(R.outcomes.bucket_start, np.flatnonzero(R.outcomes.sizes > 1)[:1], side="right") - 1
-    broken = R.counts[R.counts != np.round(R.counts)]
-    return Look(len(R), None, nothing, int(first[0]) if len(first) else None, float(broken[0]) if len(broken) else None)
+    return Look(len(R), None, int(first[0]) if len(first) else None)
 
 
 def _where(part: Any, spec: Spec, error: Exception) -> str:

@@ -147,6 +147,8 @@ class ChoiceSets:
             Columns of 0 and 1, named as an attribute is; or a dictionary of alternatives and their columns, where
             those that it leaves out are always available.
         """
+        if is_dask(frame):
+            raise ValueError("a Dask data frame must have a row for each alternative: use ChoiceSets.from_long.")
         return cls(*wide_parts(frame, alternatives, attributes, person, sep, available))
 
     @classmethod
