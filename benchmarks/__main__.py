@@ -2,7 +2,7 @@ import argparse
 import importlib
 
 PARTS = ("sweep", "sparse", "large", "acceleration", "start", "mixing", "directions", "rankings", "dask", "table3")
-LONG = ("coverage", "agreement")  # many default fits, run where they are named
+LONG = ("coverage", "agreement", "mixing_situations")  # many default fits, run where they are named
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios that do not depend on the machine.")
 known = f"{', '.join(PARTS)} (default: all of these), {', '.join(LONG)}"

@@ -247,7 +247,7 @@ def test_errors_name_what_is_wrong():
         ({"features": "exp"}, {}, "features='exp'.*ignored.*no columns"),
         ({"ties": "last"}, {}, "ties must be"),
         ({"rate": 2.0}, {}, "rate=2.0.*ignored.*ties='race'"),
-        ({"inference": Gibbs(moves="exchange")}, {}, "columns of classes"),
+        ({"inference": Gibbs(moves="exchange")}, {}, "one weight an item"),
         ({"inference": Gibbs(move_budget=2.0)}, {}, "no moves"),
         ({"inference": Gibbs(draws=5, max_draws=7)}, {}, "gives up"),
         ({"inference": "em", "shape": 1.1}, {"groups": [1, 1, 2]}, "held out"),

@@ -94,7 +94,7 @@ def coordinate(held, point, respond, rng):
     for g in range(K):
         if g != k:
             rest += point.mass[g]
-    c = in_group if rng.random() < 0.5 else rest
+    c = in_group if p > 1 and rng.random() < 0.5 else rest
     lost = without(held, point, k, j)
     n = touch(held, point, k, k)
     here = (a - alpha) * theta + (alpha + 1.0) * math.log(old + c) - a * M * math.log(old + rest)
