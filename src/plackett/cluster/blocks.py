@@ -66,8 +66,7 @@ def make_block(X: Any, y: Any, weight: Any, recipe: Recipe) -> PlacedRows:
 
 def with_places(rows: PlacedRows, places: Places) -> PlacedRows:
     """The same block, whose rows know their places among all."""
-    placed = type(rows).__new__(type(rows))  # the same arrays, in memory or in a file
-    vars(placed).update(vars(rows))
+    placed = rows.alike()
     placed.put(places)
     return placed
 

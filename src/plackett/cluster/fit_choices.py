@@ -221,7 +221,7 @@ def make_block(part: Any, y: Any, groups: Any, weight: Any, plan: Plan) -> Place
     seen = chosen(X, y, _weights(weight, len(X)))
     W, situations = plan.model._situations(EntryTable.of(X), seen, _coded(groups, plan.persons))
     n_groups = {"shared": 1, "alternative": len(X.alternatives), "person": len(plan.persons)}[plan.model.weights]
-    return place_situations(W, situations, make_response(seen.response), n_groups, threads_here())
+    return place_situations(W, situations, make_response(seen.response), n_groups, threads_here()).settled()
 
 
 def _some(

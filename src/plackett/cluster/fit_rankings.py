@@ -225,6 +225,6 @@ def make_block(R: Rankings, X: Any, weight: Any, block: Block) -> PlacedSituatio
     response, n_items = make_response(block.response), len(R.items)
     if block.features is None:
         situations = Situations(R.outcomes, R.item, np.zeros_like(R.item))
-        return place_situations(ONE, situations, response, n_items, threads_here())
+        return place_situations(ONE, situations, response, n_items, threads_here()).settled()
     W = _dense(transform(block.features, rows_of(X, some)))
-    return place_situations(W, Situations(R.outcomes, R.item, R.situation), response, n_items, threads_here())
+    return place_situations(W, Situations(R.outcomes, R.item, R.situation), response, n_items, threads_here()).settled()

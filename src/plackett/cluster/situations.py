@@ -27,8 +27,7 @@ def told(rows: PlacedSituations) -> tuple[npt.NDArray[np.uint64], Array, Whole]:
 
 def with_numbers(rows: PlacedSituations, number: Whole, first_entry: Whole) -> PlacedSituations:
     """The same block, whose situations and entries know their places among all."""
-    placed = type(rows).__new__(type(rows))  # the same arrays
-    placed.__setstate__(rows.__getstate__())
+    placed = rows.alike()
     placed.put(number, first_entry)
     return placed
 

@@ -31,6 +31,12 @@ class Block:
         if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
+    def alike(self) -> Self:
+        """Another block with the same arrays."""
+        block = made_of(type(self), self.__getstate__())
+        block.mapping = self.mapping
+        return block
+
     def in_file(self, folder: str) -> Self:
         """The same with its arrays in a file of this folder."""
         arrays: list[pickle.PickleBuffer] = []
