@@ -179,7 +179,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             take any.
         groups : (n,) array, optional
             For sampled learned directions: rows with the same label, the choices of one person say, are held out
-            together where rows are held out, so that predictions are calibrated for new groups.
+            together where rows are held out, so that predictions are calibrated for new groups. Not with
+            ``engine="dask"``.
 
         Returns
         -------
