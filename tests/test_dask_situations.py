@@ -97,12 +97,18 @@ CHOSEN = {
 }
 
 
-@pytest.mark.parametrize("inference", [EM(cv=2, shapes=(1.3, 1.2)), Variational(), SHORT], ids=["em", "var", "gibbs"])
-@pytest.mark.parametrize("fit, settings", [(ranker, each) for each in RANKED.values()]
-    + [(chooser, each) for each in CHOSEN.values()], ids=[*RANKED, *CHOSEN])  # fmt: skip
-def test_fits_are_those_of_the_compiled_engine(client, fit, settings, inference):
-    if isinstance(inference, EM) and settings.get("shape") != "learn":
-        inference = EM()
+ALL = [EM(), Variational(), SHORT]
+CASES = [(ranker, name, each) for name in ("ranking", "unknown order", "race ties") for each in ALL]
+CASES += [(chooser, "choice", each) for each in ALL]
+CASES += [(ranker, "shape learned", each) for each in (EM(cv=2, shapes=(1.3, 1.2)), Variational())]
+CASES += [(ranker, "weighted", SHORT), *((chooser, name, SHORT) for name in list(CHOSEN)[1:])]
+
+
+@pytest.mark.parametrize(
+    "fit, name, inference", CASES, ids=[f"{name}-{type(each).__name__}" for _, name, each in CASES]
+)
+def test_fits_are_those_of_the_compiled_engine(client, fit, name, inference):
+    settings = (RANKED | CHOSEN)[name]
     assert_same(fit(inference, **settings), fit(inference, engine="dask", **settings))
 
 
