@@ -40,7 +40,7 @@ from plackett.inference import EM, Gibbs
 from plackett.responses import make_response
 
 
-class Block(NamedTuple):
+class Plan(NamedTuple):
     """What a worker needs to know to make a block of a partition."""
 
     features: Any  # the fitted map, None without covariates
@@ -89,12 +89,12 @@ def prepare_rankings(
     else:
         model.n_features_in_ = 0
         model.__dict__.pop("feature_names_in_", None)
-    block, climbs = Block(found, response, versions()), isinstance(inference, EM)
-    facts: list[Facts] = looked(client, "facts", facts_of, [(R, weight, block, climbs) for R, _, weight in parts])
+    plan, climbs = Plan(found, response, versions()), isinstance(inference, EM)
+    facts: list[Facts] = looked(client, "facts", facts_of, [(R, weight, plan, climbs) for R, _, weight in parts])
     sampled = isinstance(inference, Gibbs)
     if sampled:
         _check_whole(filled, facts)
-    rows = _rows(client, parts, [each.n for each in facts], block, len(items), sampled)
+    rows = _rows(client, parts, [each.n for each in facts], plan, len(items), sampled)
     return Ranked(rows, items, found, network(items, [each.edges for each in facts]) if climbs else None)
 
 
@@ -145,13 +145,13 @@ def no_labels(R: Rankings) -> Any:
     return np.zeros(len(R), dtype=np.intp)
 
 
-def facts_of(R: Rankings, weight: Any, block: Block, climbs: bool) -> Facts:
+def facts_of(R: Rankings, weight: Any, plan: Plan, climbs: bool) -> Facts:
     """Of one partition."""
     counts = weighted(R, weight)
     broken = np.flatnonzero(counts != np.round(counts))
     fraction = (int(broken[0]), float(counts[broken[0]])) if len(broken) else None
     edges = edges_in(R[np.flatnonzero(counts)]) if climbs else None
-    return Facts(len(_seen(R, weight, block)[1]), fraction, edges)
+    return Facts(len(_seen(R, weight, plan)[1]), fraction, edges)
 
 
 def _check_whole(filled: list[int], facts: list[Facts]) -> None:
@@ -166,12 +166,12 @@ def _check_whole(filled: list[int], facts: list[Facts]) -> None:
 
 
 def _rows(
-    client: Any, parts: list[tuple[Any, Any, Any]], has: list[int], block: Block, n_items: int, sampled: bool
+    client: Any, parts: list[tuple[Any, Any, Any]], has: list[int], plan: Plan, n_items: int, sampled: bool
 ) -> SituationRows:
     """Blocks on workers, and sets of those left here."""
-    response = make_response(block.response)
+    response = make_response(plan.response)
     counted: LeftSets | None = None
-    if block.features is None and not response.absolute:
+    if plan.features is None and not response.absolute:
         untied = [
             R for R in looked(client, "distinct", untied_rankings, [(R, w) for R, _, w in parts]) if R is not None
         ]
@@ -183,18 +183,18 @@ def _rows(
         if counted is None:
             raise ValueError("all rankings have weight 0.")
         return counted
-    held = made(client, "block", make_block, [(*part, block) for part in some], len(some))
+    held = made(client, "block", make_block, [(*part, plan) for part in some], len(some))
     others = together(client, held, n_items, response.absolute, sampled, OneRowEach)
-    if block.features is None:
+    if plan.features is None:
         others.rows_of = lambda: ONE
     return others if counted is None else Together(counted, others)
 
 
-def _seen(R: Rankings, weight: Any, block: Block) -> tuple[Rankings, Any]:
+def _seen(R: Rankings, weight: Any, plan: Plan) -> tuple[Rankings, Any]:
     """The rankings of a partition that go to a block, and which they are: of those without covariates, tied ones."""
     counts = weighted(R, weight)
     kept = counts > 0
-    if block.features is None and block.response != "race":
+    if plan.features is None and plan.response != "race":
         kept &= _tied(R)
     some = np.flatnonzero(kept)
     R = R[some]
@@ -216,15 +216,15 @@ def untied_rankings(R: Rankings, weight: Any) -> Rankings | None:
     return distinct_rankings(Rankings(R.items, R.item, R.outcomes._replace(counts=counts[some]), R.unranked))
 
 
-def make_block(R: Rankings, X: Any, weight: Any, block: Block) -> PlacedSituations:
+def make_block(R: Rankings, X: Any, weight: Any, plan: Plan) -> PlacedSituations:
     """The rankings of a partition, with the features of their covariates."""
     from plackett.ranker import _dense
 
-    check_versions(block.versions, address_here())
-    R, some = _seen(R, weight, block)
-    response, n_items = make_response(block.response), len(R.items)
-    if block.features is None:
+    check_versions(plan.versions, address_here())
+    R, some = _seen(R, weight, plan)
+    response, n_items = make_response(plan.response), len(R.items)
+    if plan.features is None:
         situations = Situations(R.outcomes, R.item, np.zeros_like(R.item))
         return place_situations(ONE, situations, response, n_items, threads_here()).settled()
-    W = _dense(transform(block.features, rows_of(X, some)))
+    W = _dense(transform(plan.features, rows_of(X, some)))
     return place_situations(W, Situations(R.outcomes, R.item, R.situation), response, n_items, threads_here()).settled()
