@@ -44,11 +44,10 @@ def after_pass(rng, theta, numbers, wins, exposure, target):
 @jit
 def faint(held, point, largest):
     """Whether weights of this size at the most are lost in every rate."""
-    M = point.theta.size
+    M, lost = point.theta.size, True
     for e in range(point.rates.size):
-        if M * M * largest * held.top[held.row[e]] > 1e-15 * point.rates[e]:
-            return False
-    return True
+        lost = lost and M * M * largest * held.top[held.row[e]] <= 1e-15 * point.rates[e]
+    return lost
 
 
 @apart(TRUTH, HELD, POINT, RESPONSE, RNG, TARGET)
