@@ -31,7 +31,7 @@ from plackett.inference.moves.schedule import (
     SWAP,
     SWAP_NEAR,
 )
-from plackett.inference.situation_moves import leap, weights
+from plackett.inference.situation_moves import weights
 from plackett.inference.situation_moves.cache import (
     hold,
     judge,
@@ -279,11 +279,6 @@ WRONG = {
         weights.coordinate,
         ("(alpha + 1.0) * math.log(old + c)", "alpha * math.log(old + c)"),
         ("(alpha + 1.0) * math.log(new + c)", "alpha * math.log(new + c)"),
-    ),
-    "part without its laws": lambda: broken(
-        leap.leap,
-        ("there - here + judge(held", "judge(held"),
-        tail=[lambda s: s.target, lambda s: s.laws.parts, lambda s: 1],
     ),
 }
 
