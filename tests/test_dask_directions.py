@@ -66,7 +66,7 @@ def fitted(X, y=Y, sample_weight=None, inference=None, features=FEW, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # chains are short
         inference = Gibbs(**SHORT) if inference is None else inference
-        clf = PlackettLuceClassifier(inference, features=features, random_state=0, **settings)
+        clf = PlackettLuceClassifier(inference, features=features, random_state=0, **({"engine": "dask"} | settings))
         return clf.fit(X, y, sample_weight=sample_weight)
 
 
@@ -205,6 +205,12 @@ def test_questions_go_together_and_are_answered_one_by_one(client):
     with ThreadPoolExecutor(4) as pool, pytest.raises(TypeError):
         list(pool.map(together.ask, ["none"] * 4))
     assert together.ask(2) == [0, 1, 4, 9, 16]
+
+
+def test_few_rows_are_fitted_here(client):
+    """To the last bit as if they had never been in partitions."""
+    want = fitted(X, sample_weight=WEIGHT, engine="numba")
+    assert_equal(want, fitted(cut(X), sample_weight=WEIGHT, engine="auto"))
 
 
 def test_workers_change_no_bit_not_even_lost_ones(client, monkeypatch):

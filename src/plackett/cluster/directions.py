@@ -196,7 +196,7 @@ class ClusterTask:
 
     def with_scores(self) -> ClusterTask:
         """The same rows with covariates as normal scores."""
-        if self._all_here:
+        if self.all_here:
             here = self.here.with_scores()
             return replace(self, here=here, scale=Scale(here.mean, here.scale, here.knots))
         scale = scores_from_sums(self.blocks.held, self.here.rows)
@@ -204,7 +204,8 @@ class ClusterTask:
         return replace(self, here=self.here.on_scale(scale.mean, scale.scale, scale.knots), scale=scale)
 
     @property
-    def _all_here(self) -> bool:
+    def all_here(self) -> bool:
+        """Whether all rows came."""
         return self.n_rows == len(self.here.Z)
 
     def start(self, prior: Prior, rng: np.random.Generator) -> Array:

@@ -133,13 +133,17 @@ def _learned(
     clf: Any, client: Any, table: Partitions, found: Looked, features: LearnedDirections, inference: Any,
     shape: float | None, factors: Array,
 ) -> Fit:  # fmt: skip
-    """Directions and weights together."""
+    """Directions and weights together; with engine="auto" here, where there are no more rows than come here anyway."""
     from plackett.cluster.directions import make_cluster_task
+    from plackett.directions.task import make_task
 
     recipe = Recipe(None, found.classes, factors, _plain(found, factors), False, versions())
     parts = [(*table.parts[number], recipe) for number in np.flatnonzero(found.used.sum(axis=1))]
     held = made(client, "rows", observe, parts, len(parts))
-    return features.learn(inference, make_cluster_task(held, *clf._run_settings()), SHAPE if shape is None else shape)
+    task: Any = make_cluster_task(held, *clf._run_settings())
+    if clf.engine == "auto" and task.all_here:
+        task = make_task(task.here.rows, task.here.codes, task.here.weight, *clf._run_settings())
+    return features.learn(inference, task, SHAPE if shape is None else shape)
 
 
 def _plain(found: Looked, factors: Array) -> bool:
