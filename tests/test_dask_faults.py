@@ -92,14 +92,14 @@ def test_all_workers_killed_at_once(client, monkeypatch):
     def submitting(make, *rest, **settings):
         if make is Keeper:
             keepers.append(make)
-            if len(keepers) in (3, 6):
+            if len(keepers) in (2, 4):
                 for pid in client.run(os.getpid).values():
                     os.kill(pid, signal.SIGKILL)
         return submit(make, *rest, **settings)
 
     monkeypatch.setattr(client, "submit", submitting)
     assert_equal(calm, fitted(QUICK, far))
-    assert len(keepers) >= 6
+    assert len(keepers) > 4
 
 
 def test_rows_of_an_array_survive_too(client, monkeypatch):

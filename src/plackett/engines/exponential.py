@@ -309,14 +309,18 @@ class ExponentialRows:
         """Whether a pass is worth sharing out."""
         return len(self.blocks) > 1 and self.packed.values.size * n_components >= LARGE
 
+    @property
+    def kernel(self) -> Any:
+        """For the precision of the rows."""
+        return log_likelihood if self.packed.values.itemsize == 8 else log_likelihood_in_floats
+
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """ln p(Y|β, λ) and its gradient."""
         (K, M), d = log_weights.shape, beta.shape[1]
-        kernel = log_likelihood if self.packed.values.itemsize == 8 else log_likelihood_in_floats
 
         def of_block(block: tuple[int, int]) -> Slopes:
             scratch = make_scratch(M, d, K, self.packed.values.dtype)
-            value = kernel(self.packed, *block, beta, log_weights, scratch)
+            value = self.kernel(self.packed, *block, beta, log_weights, scratch)
             return Slopes(value, scratch.directions, scratch.log_weights)
 
         if self.n_threads == 1 or not self.large(M):
