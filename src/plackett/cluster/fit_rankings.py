@@ -15,7 +15,7 @@ from plackett.cluster.blocks import Recipe, rows_of
 from plackett.cluster.client import Versions, check_versions, in_use, versions
 from plackett.cluster.fitting import _fitted_map, _know_columns
 from plackett.cluster.held import address_here, made, threads_here
-from plackett.cluster.partitions import Partitions, look_at, looked
+from plackett.cluster.partitions import Looked, Partitions, look_at, looked
 from plackett.cluster.rankings import (
     PartedRankings,
     Spec,
@@ -58,30 +58,48 @@ class Ranked:
     above: Rankings  # rankings of two that have the components of all
 
 
-def prepare_rankings(
-    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any
-) -> Ranked:
-    """Look at all partitions, fit the map and make blocks; within `cluster()`."""
+class Cut(NamedTuple):
+    """Rankings, covariates, weights and groups, partition by partition, and what a partition holds."""
+
+    pieces: list[Any]
+    beside: dict[str, list[Any]]
+    spec: Spec
+    sizes: list[int]
+    response: str
+
+
+def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any = None) -> Cut:
+    """Look at all partitions of rankings, and cut what belongs to them alike."""
     client = in_use()
-    far, near = apart(X=X, counts=R.counts, sample_weight=sample_weight)
+    far, near = apart(X=X, counts=R.counts, sample_weight=sample_weight, groups=groups)
     if near["X"] is not None:
         raise ValueError("the rankings are in partitions: X must be a Dask array or data frame that is cut alike.")
     pieces, beside = parts_of(R.table, far, "the rankings")
     items = items_of(client, pieces) if R.items is None else R.items
     spec = Spec(R.kind, R.unranked, items)
     sizes = looked(client, "sizes", len, [(piece,) for piece in pieces])
-    for name in ("counts", "sample_weight"):
+    for name in ("counts", "sample_weight", "groups"):
         if near[name] is not None:
             beside[name] = split(near[name], sizes, name, "rankings")
-    response = _look(model, client, inference, list(zip(pieces, beside["counts"], strict=True)), spec)
-    parts = _made(pieces, beside, spec, sizes)
-    found = None
+    response = _look(model, client, list(zip(pieces, beside["counts"], strict=True)), spec)
+    return Cut(pieces, beside, spec, sizes, response)
+
+
+def prepare_rankings(
+    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any
+) -> Ranked:
+    """Look at all partitions, fit the map and make blocks; within `cluster()`."""
+    client = in_use()
+    cut = cut_alike(model, X, R, sample_weight)
+    parts = made_of(cut)
+    items, found = cut.spec.items, None
+    assert items is not None
     if X is not None:
         found = _fitted(model, client, features, X, parts)
     else:
         model.n_features_in_ = 0
         model.__dict__.pop("feature_names_in_", None)
-    block, sampled = Block(found, response, versions()), isinstance(inference, Gibbs)
+    block, sampled = Block(found, cut.response, versions()), isinstance(inference, Gibbs)
     edges = looked(client, "network", edges_of, [(R_part, weight) for R_part, _, weight in parts])
     if sampled:
         _check_whole(client, parts)
@@ -89,7 +107,7 @@ def prepare_rankings(
     return Ranked(rows, items, found, network(items, edges))
 
 
-def _look(model: Any, client: Any, inference: Any, parts: list[tuple[Any, Any]], spec: Spec) -> str:
+def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> str:
     """The response; what is wrong with the first partition that is wrong is the error."""
     looks = looked(client, "look", look, [(*part, spec) for part in parts])
     for number, each in enumerate(looks):
@@ -105,19 +123,28 @@ def _look(model: Any, client: Any, inference: Any, parts: list[tuple[Any, Any]],
     return "unknown-order" if any(each.tied is not None for each in looks) else "ranking"
 
 
-def _made(pieces: list[Any], beside: dict[str, list[Any]], spec: Spec, sizes: list[int]) -> list[tuple[Any, Any, Any]]:
+def made_of(cut: Cut) -> list[tuple[Any, Any, Any]]:
     """Rankings, covariates and weights of the partitions that have rows."""
     import dask
 
-    make = dask.delayed(rankings_in, pure=False)
-    filled = [b for b, size in enumerate(sizes) if size]
+    make, beside = dask.delayed(rankings_in, pure=False), cut.beside
+    filled = [b for b, size in enumerate(cut.sizes) if size]
     if not filled:
         raise ValueError("there are no rankings.")
-    return [(make(pieces[b], beside["counts"][b], spec), beside["X"][b], beside["sample_weight"][b]) for b in filled]
+    return [
+        (make(cut.pieces[b], beside["counts"][b], cut.spec), beside["X"][b], beside["sample_weight"][b]) for b in filled
+    ]
 
 
 def _fitted(model: Any, client: Any, features: Any, X: Any, parts: list[tuple[Any, Any, Any]]) -> Any:
     """The map, fitted to the covariates of rankings as `plackett.cluster.fitting` fits that of classes."""
+    table, found = looked_at(model, client, X, parts)
+    recipe = Recipe(None, found.classes, np.ones(1), found.plain, False, versions())
+    return _fitted_map(client, table, found, features, recipe, table.parts)
+
+
+def looked_at(model: Any, client: Any, X: Any, parts: list[tuple[Any, Any, Any]]) -> tuple[Partitions, Looked]:
+    """Covariates as a table whose rows have no labels, and what they are; what is wrong is told by its place."""
     import dask
 
     label, count = dask.delayed(no_labels, pure=False), dask.delayed(weighted, pure=False)
@@ -126,9 +153,7 @@ def _fitted(model: Any, client: Any, features: Any, X: Any, parts: list[tuple[An
     triples = [(X_part, label(R), count(R, weight)) for R, X_part, weight in parts]
     table = Partitions(triples, n_columns, names)
     _know_columns(model, table)
-    found = look_at(table, client)
-    recipe = Recipe(None, found.classes, np.ones(1), found.plain, False, versions())
-    return _fitted_map(client, table, found, features, recipe, triples)
+    return table, look_at(table, client)
 
 
 def no_labels(R: Rankings) -> Any:
