@@ -95,15 +95,19 @@ def compare_gradients(n=GRADIENT_ROWS):
 
 
 def scaling(n=4_000_000, blocks=8):
-    """A pass with 1, 2 and 4 workers of one thread against a forecast from those of 1: rows on a core, and a question.
+    """A pass with 1, 2 and 4 workers of one thread against a forecast: a question, and what so many threads take here.
 
-    Workers beyond the cores share them, so that what they tell is the cost of more answers.
+    Where one core takes all that the memory gives, two are no faster; workers beyond the cores share them.
     """
     import distributed
 
     W, codes, log_weights = problem(n)
-    weights, found = Weights.point(log_weights), {}
+    weights = Weights.point(log_weights)
+    near = make_engine("numba").prepare(W, codes, None, CLASSES)
+    print(f"\nDask: an expected pass by workers of one thread, n = {n:,} in {blocks} blocks, {cores()} cores")
+    print(f"{'workers':>8}{'a question':>14}{'threads here':>14}{'a pass':>12}{'forecast':>12}{'against':>10}")
     for workers in WORKERS:
+        near.set_threads(min(workers, cores()))
         with (
             distributed.LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as local,
             distributed.Client(local, direct_to_workers=True),
@@ -112,15 +116,12 @@ def scaling(n=4_000_000, blocks=8):
             few = make_engine("dask").prepare(W[:1000], codes[:1000], None, CLASSES)
             far.ENTRIES = n * FEATURES / blocks
             rows = make_engine("dask").prepare(W, codes, None, CLASSES)
-            tasks = {"question": lambda few=few: few.expect(weights), "pass": lambda rows=rows: rows.expect(weights)}
-            found[workers] = {name: median for name, (median, _) in seconds(tasks).items()}
-    on_a_core = found[1]["pass"] - found[1]["question"]
-    print(f"\nDask: an expected pass by workers of one thread, n = {n:,} in {blocks} blocks, {cores()} cores")
-    print(f"{'workers':>8}{'a question':>14}{'a pass':>12}{'forecast':>12}{'against':>10}")
-    for workers, times in found.items():
-        forecast = times["question"] + on_a_core / min(workers, cores())
-        told = f"{1e3 * times['question']:11.1f} ms{1e3 * times['pass']:9.1f} ms{1e3 * forecast:9.1f} ms"
-        print(f"{workers:8}{told}{times['pass'] / forecast:10.2f}", flush=True)
+            tasks = {"question": few, "here": near, "pass": rows}
+            found = seconds({name: lambda each=each: each.expect(weights) for name, each in tasks.items()})
+        question, here, whole = (1e3 * found[name][0] for name in tasks)
+        forecast = question + here
+        told = f"{question:11.1f} ms{here:11.1f} ms{whole:9.1f} ms{forecast:9.1f} ms{whole / forecast:10.2f}"
+        print(f"{workers:8}{told}", flush=True)
 
 
 def main():

@@ -38,7 +38,6 @@ COLUMNS = {"situation": "trip", "alternative": "by", "attributes": ["cost", "min
 TRIPS, TAKEN = ChoiceSets.read_choices(LONG, choice="taken", **COLUMNS)
 WHO = LONG.groupby("trip")["who"].first().to_numpy()
 COUNTS = rng.integers(0, 4, size=N)
-LEARNED = {"features": "learned", "inference": "gibbs"}
 SHORT = Gibbs(draws=12, tune=8, chains=2, moves="none")
 
 
@@ -140,10 +139,6 @@ def test_other_blocks_and_other_workers(client, monkeypatch):
 
 
 def test_what_cannot_be_had_is_refused():
-    with pytest.raises(ValueError, match="engine='dask' has no learned directions of rankings"):
-        PlackettLuceRanker(engine="dask").fit(PERSONS, RANKINGS)
-    with pytest.raises(ValueError, match="engine='dask' has no learned directions of choices"):
-        PlackettLuceChooser(engine="dask").fit(TRIPS, TAKEN)
     with pytest.raises(ValueError, match="cannot be had here: the moves go through all rankings"):
         ranker(Gibbs(moves="exchange"), engine="dask")
     with pytest.raises(ValueError, match="whole numbers"):
@@ -228,7 +223,6 @@ def wrong_ranks(row, column, value):
         (wrong_ranks(0, 0, 1), None, {"weight": np.full(N, 0.5)}, "got 0.5 in row 0 of partition 0"),
         (wrong_ranks(0, 0, 1), None, {"weight": np.full(N - 1, 1)}, "one entry for each of the 200 rankings"),
         (wrong_ranks(0, 0, 1), None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
-        (wrong_ranks(0, 0, 1), da.from_array(PERSONS), LEARNED, "no learned directions of rankings"),
         (wrong_ranks(0, 0, 1), None, {"inference": "em", "shape": "learn"}, "holds rankings out"),
         (wrong_ranks(slice(None), 0, 9), None, {"inference": "em", "shape": 1}, "no maximum: .* 2 components.*: 1, "),
         (RANKINGS, da.from_array(PERSONS), {}, "X is a Dask collection, and the rankings are in memory"),
@@ -324,7 +318,6 @@ MIDDLE = int(np.searchsorted(LONG["trip"], 1120))
             {"weight": np.where(np.arange(N) == 60, -1, 1)},
             "partition 1 of the data: sample_weight must be finite",
         ),
-        (None, LEARNED | {"shape": "learn"}, "no learned directions of choices"),
         (None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
         (None, {"y": RANKINGS}, "label of the chosen alternative, and not a ranking"),
         (None, {"features": MinMaxScaler()}, "would have to be fitted to all entries"),

@@ -139,8 +139,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Parameters
         ----------
         X : ChoiceSets
-            The situations. Made from a Dask data frame, they stay where they are, as with ``engine="dask"``; y, groups
-            and weights are then Dask arrays that are cut alike, or arrays.
+            The situations. Made from a Dask data frame, they stay where they are, as with ``engine="dask"``, but for
+            learned directions, for which they come here; y, groups and weights are then Dask arrays that are cut alike,
+            or arrays.
         y : (n,) array or Rankings
             The label of the chosen alternative of each, or a ranking of alternatives that were available.
         groups : (n,) array, optional
@@ -156,11 +157,36 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """
         inference, shape = self._checked_parts(groups)
         if in_partitions(X):
+            if self._learned():
+                return self._gather(inference, shape, X, y, groups, sample_weight)
             with whole_or_not_at_all(self):
                 self._forget()
                 with one_blas_thread():
                     self._keep_run(inference, self._fit_partitions(inference, shape, X, y, groups, sample_weight))
             return self
+        return self._fit_here(inference, shape, X, y, groups, sample_weight, self.engine)
+
+    def _gather(
+        self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
+    ) -> PlackettLuceChooser:
+        """Fit learned directions to situations in partitions, which come here."""
+        from plackett.cluster.gathering import gather_choices
+
+        check_all_read_of_parts(self, True, inference, shape, "choices")
+        with one_blas_thread(), cluster():
+            return self._fit_here(inference, shape, **gather_choices(self, X, y, groups, sample_weight), engine="dask")
+
+    def _fit_here(
+        self,
+        inference: EM | Variational | Gibbs,
+        shape: float | None,
+        X: Any,
+        y: Any,
+        groups: Any,
+        sample_weight: Any,
+        engine: str,
+    ) -> PlackettLuceChooser:
+        """Fit to situations in memory."""
         X = choice_sets(X)
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
         if isinstance(inference, Gibbs) and not self._learned():
@@ -171,9 +197,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
-            with one_blas_thread(), cluster_for(self.engine):
+            with one_blas_thread(), cluster_for(engine):
                 if self._learned():
-                    fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
+                    fit = self._learn_directions(inference, X, table, seen, person, shape, weight, engine)
                 else:
                     fit = self._learn_weights(inference, X, table, seen, person, shape, weight)
             self._keep_run(inference, fit)
@@ -272,7 +298,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Weights of a fixed map, fitted to situations in partitions, which stay where they are."""
         from plackett.cluster.fit_choices import prepare_choices
 
-        check_all_read_of_parts(self, self._learned(), inference, shape, "choices")
+        check_all_read_of_parts(self, False, inference, shape, "choices")
         with cluster():
             held = prepare_choices(self, inference, X, y, groups, sample_weight, self._know)
             seen = SeenSituations(held.rows, self._probe(*held.some))
@@ -299,6 +325,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         person: Codes | None,
         shape: float | None,
         weight: Array | None,
+        engine: str,
     ) -> Fit:
         """Weights and directions together, on the design that held-out situations choose.
 
@@ -318,7 +345,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             persons=None if self.weights == "person" else person,
             progress=progress,
             seeded=seeded,
-            engine=self.engine,
+            engine=engine,
         )
         fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
         self.design_ = designs[fit.extra.pop("design_")]

@@ -130,8 +130,8 @@ class PlackettLuceRanker(RankingModel):
         X : array or data frame (n, d), or None
             Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none.
         R : Rankings
-            What was seen. Made from a Dask collection, rankings stay where they are, as with ``engine="dask"``, and X
-            is one too, cut alike.
+            What was seen. Made from a Dask collection, rankings stay where they are, as with ``engine="dask"``, but
+            for learned directions, for which they come here, and X is one too, cut alike.
         sample_weight : (n,) array, optional
             Weights of the rankings, by which their counts are multiplied. Gibbs takes whole numbers alone, but for
             learned directions.
@@ -145,24 +145,28 @@ class PlackettLuceRanker(RankingModel):
         with whole_or_not_at_all(self):
             if isinstance(R, PartedRankings):
                 return self._fit_partitions(X, R, sample_weight, groups)
-            R, X, groups = self._checked_data(X, R, groups)
-            features, inference, shape = self._checked_parts(X is None, groups)
-            response = self._response(R)
-            R = _weighted(R, sample_weight)
-            if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
-                check_counts(R.counts, "counts", "rankings")
-            seen = np.flatnonzero(R.counts)
-            if not len(seen):
-                raise ValueError("all rankings have weight 0.")
-            if len(seen) < len(R):
-                R, X = R[seen], None if X is None else _safe_indexing(X, seen)
-                groups = None if groups is None else groups[seen]
-            with one_blas_thread(), cluster_for(self.engine):
-                if X is not None and self._learned():
-                    fit = self._learn_directions(features, inference, X, R, response, shape, groups)
-                else:
-                    fit = self._learn_weights(features, inference, X, R, response, shape, groups)
-            self._keep_items(inference, R.items, fit)
+            return self._fit_here(X, R, sample_weight, groups, self.engine)
+
+    def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any, engine: str) -> PlackettLuceRanker:
+        """Fit to rankings in memory."""
+        R, X, groups = self._checked_data(X, R, groups)
+        features, inference, shape = self._checked_parts(X is None, groups)
+        response = self._response(R)
+        R = _weighted(R, sample_weight)
+        if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
+            check_counts(R.counts, "counts", "rankings")
+        seen = np.flatnonzero(R.counts)
+        if not len(seen):
+            raise ValueError("all rankings have weight 0.")
+        if len(seen) < len(R):
+            R, X = R[seen], None if X is None else _safe_indexing(X, seen)
+            groups = None if groups is None else groups[seen]
+        with one_blas_thread(), cluster_for(engine):
+            if X is not None and self._learned():
+                fit = self._learn_directions(features, inference, X, R, response, shape, groups, engine)
+            else:
+                fit = self._learn_weights(features, inference, X, R, response, shape, groups)
+        self._keep_items(inference, R.items, fit)
         return self
 
     def _keep_items(self, inference: EM | Variational | Gibbs, items: npt.NDArray[Any], fit: Fit) -> None:
@@ -174,13 +178,19 @@ class PlackettLuceRanker(RankingModel):
             self.weights_ = fit.posterior.weights
 
     def _fit_partitions(self, X: Any, R: PartedRankings, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
-        """Fit to rankings in partitions, which stay where they are."""
+        """Fit to rankings in partitions, which stay where they are, but for learned directions."""
         from plackett.cluster.fit_rankings import prepare_rankings
 
-        if groups is not None:
+        learned = X is not None and self._learned()
+        if groups is not None and not learned:
             raise ValueError("groups say which rankings to hold out together, and none are, of rankings in partitions.")
         features, inference, shape = self._checked_parts(X is None, None)
-        check_all_read_of_parts(self, X is not None and self._learned(), inference, shape, "rankings")
+        check_all_read_of_parts(self, learned, inference, shape, "rankings")
+        if learned:
+            from plackett.cluster.gathering import gather_rankings
+
+            with one_blas_thread(), cluster():
+                return self._fit_here(**gather_rankings(self, X, R, sample_weight, groups), engine="dask")
         with one_blas_thread(), cluster():
             found = prepare_rankings(self, features, inference, X, R, sample_weight)
             if found.above is not None and shape is not None and shape <= 1 and not isinstance(self.prior, GIG):
@@ -306,12 +316,13 @@ class PlackettLuceRanker(RankingModel):
         response: Response,
         shape: float | None,
         groups: npt.NDArray[np.intp] | None,
+        engine: str,
     ) -> Fit:
         """Weights and directions together; held-out rankings say how covariates are best taken."""
         candidates = designs(X, R.counts)
         seed, progress, seeded = self._run_settings()
         situations = Situations(R.outcomes, R.item, R.situation)
-        Zs, run = [each.of(X) for each in candidates], (groups, progress, seeded, self.engine)
+        Zs, run = [each.of(X) for each in candidates], (groups, progress, seeded, engine)
         task = make_situation_task(Zs, situations, response, len(R.items), seed, True, *run)
         fit = learn(inference, task, features, SHAPE if shape is None else shape)
         found = {name: value for name, value in fit.extra.items() if name != "design_"}

@@ -47,8 +47,8 @@ def check_all_read_of_rankings(
 ) -> None:
     """Refuse what a `PlackettLuceRanker` would not read, with or without covariates, and groups if none is held out."""
     learned = isinstance(features, LearnedDirections) and not without
-    if model.engine == "dask":
-        check_situations_on_cluster(learned, inference, "rankings")
+    if model.engine == "dask" and not learned:
+        check_situations_on_cluster(inference, "rankings")
     if grouped and not (learned or (isinstance(inference, EM) and shape is None)):
         raise ValueError(
             "groups say which rankings to hold out together, and none are held out but for learned directions, and for "
@@ -74,8 +74,8 @@ def check_all_read_of_rankings(
 def check_all_read_of_choices(model: Any, features: Any, inference: Any, shape: float | None, grouped: bool) -> None:
     """Refuse what a `PlackettLuceChooser` would not read, and groups if nobody asks for them."""
     learned = isinstance(features, LearnedDirections)
-    if model.engine == "dask":
-        check_situations_on_cluster(learned, inference, "choices")
+    if model.engine == "dask" and not learned:
+        check_situations_on_cluster(inference, "choices")
     if grouped and model.weights != "person" and not learned:
         raise ValueError(
             "groups would be ignored: they are the persons of weights='person', or situations that "
@@ -186,13 +186,8 @@ def check_all_read_of_cluster(model: Any, features: Any, inference: Any, groups:
         refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
 
 
-def check_situations_on_cluster(learned: bool, inference: Any, what: str) -> None:
-    """Refuse what cannot be had of rankings and choices where they lie on the workers of a cluster."""
-    if learned:
-        raise ValueError(
-            f"engine='dask' has no learned directions of {what}. Use features='exp', or engine='auto' where the "
-            f"{what} fit into memory."
-        )
+def check_situations_on_cluster(inference: Any, what: str) -> None:
+    """Refuse what cannot be had of rankings and choices with fixed features on the workers of a cluster."""
     _without_moves(inference, f"the moves go through all {what} at once, and with engine='dask' they lie on workers")
 
 
@@ -203,7 +198,9 @@ def check_all_read_of_parts(model: Any, learned: bool, inference: Any, shape: fl
             f"these {what} are in partitions, which engine={model.engine!r} does not take. Use engine='auto', or make "
             "them from a table in memory, frame.compute()."
         )
-    check_situations_on_cluster(learned, inference, what)
+    if learned:
+        return
+    check_situations_on_cluster(inference, what)
     if isinstance(inference, EM) and shape is None:
         raise ValueError(
             f"EM with shape='learn' holds {what} out, and these are in partitions. Give a number, for example shape=1, "

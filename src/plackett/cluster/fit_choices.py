@@ -70,13 +70,24 @@ class Situated:
     some: tuple[EntryTable, npt.NDArray[np.intp] | None]  # those whose predictions are diagnosed, and their persons
 
 
-def prepare_choices(
-    model: Any, inference: Any, X: PartedChoices, y: Any, groups: Any, sample_weight: Any, prepared: Callable[..., None]
-) -> Situated:
-    """Look at all partitions, fit the map and make blocks; `prepared(schema, persons)` comes before the map is fitted.
+class Cut(NamedTuple):
+    """Situations, partition by partition, those without any left out, and what was found of each."""
 
-    Within `cluster()`.
-    """
+    parts: list[Part]
+    numbers: list[int]  # of the partitions
+    sizes: list[int]
+    found: list[Kept]
+    spec: Spec
+    schema: ChoiceSets
+
+    @property
+    def totals(self) -> Totals:
+        """Of all partitions."""
+        return reduce(Totals.__add__, [each.totals for each in self.found if each.totals is not None])
+
+
+def cut_alike(X: PartedChoices, y: Any, groups: Any, sample_weight: Any) -> Cut:
+    """Look at all partitions of situations, and cut what belongs to them alike."""
     client = in_use()
     check_table(X.table, X.spec)
     if y is None:
@@ -94,27 +105,39 @@ def prepare_choices(
     columns = zip(pieces, beside["y"], beside["groups"], beside["sample_weight"], strict=True)
     parts = [part for part, size in zip(columns, sizes, strict=True) if size]
     found: list[Kept] = looked(client, "choices", kept_in, [(*part, spec, schema) for part in parts])
-    numbers = np.flatnonzero(sizes)
-    for number, each in zip(numbers.tolist(), found, strict=True):
+    numbers = np.flatnonzero(sizes).tolist()
+    for number, each in zip(numbers, found, strict=True):
         if each.problem is not None:
             raise ValueError(f"partition {number} of the data: {each.problem}")
+    return Cut(parts, numbers, [sizes[b] for b in numbers], found, spec, schema)
+
+
+def prepare_choices(
+    model: Any, inference: Any, X: PartedChoices, y: Any, groups: Any, sample_weight: Any, prepared: Callable[..., None]
+) -> Situated:
+    """Look at all partitions, fit the map and make blocks; `prepared(schema, persons)` comes before the map is fitted.
+
+    Within `cluster()`.
+    """
+    client, cut = in_use(), cut_alike(X, y, groups, sample_weight)
+    for number, each in zip(cut.numbers, cut.found, strict=True):
         if each.fraction and isinstance(inference, Gibbs):
             raise ValueError(
                 f"Gibbs with fixed features takes whole numbers as sample_weight (2 is two situations), and partition "
                 f"{number} has others. Use inference='variational' or inference='em'."
             )
-    persons = np.unique(np.concatenate([each.persons for each in found])) if groups is not None else np.array([])
+    persons = np.unique(np.concatenate([each.persons for each in cut.found])) if groups is not None else np.array([])
     if groups is not None and len(persons) < 2:
         raise ValueError("groups must hold at least two persons.")
-    prepared(schema, persons)
+    prepared(cut.schema, persons)
     light = clone(model)
-    light.design_, light.features_ = _maps(client, model, parts, found, spec, schema)
-    plan = Plan(light, spec, schema, persons, versions())
-    held = made(client, "block", make_block, [(*part, plan) for part in parts], len(parts))
+    light.design_, light.features_ = _maps(client, model, cut)
+    plan = Plan(light, cut.spec, cut.schema, persons, versions())
+    held = made(client, "block", make_block, [(*part, plan) for part in cut.parts], len(cut.parts))
     n_groups = len(model.group_labels_)
     rows = together(client, held, n_groups, False, isinstance(inference, Gibbs), _no_rows)
     model.design_, model.features_ = light.design_, light.features_
-    return Situated(rows, schema, persons, _some(client, parts, [sizes[b] for b in numbers], plan))
+    return Situated(rows, cut.schema, persons, _some(client, cut.parts, cut.sizes, plan))
 
 
 def _no_rows(*_: Any) -> Features:
@@ -151,28 +174,24 @@ def _weights(weight: Any, n: int) -> Array | None:
     return counts
 
 
-def _maps(
-    client: Any, model: Any, parts: list[Part], found: list[Kept], spec: Spec, schema: ChoiceSets
-) -> tuple[ChoiceDesign, Any]:
+def _maps(client: Any, model: Any, cut: Cut) -> tuple[ChoiceDesign, Any]:
     """The design and the map of its columns, as `PlackettLuceChooser` fits them."""
     from plackett.chooser import situation_weights
 
-    design = ChoiceDesign(constants=model.weights != "alternative")
+    parts, spec, schema, totals = cut.parts, cut.spec, cut.schema, cut.totals
     features = model._make_features()
     if not isinstance(features, ExpFeatures) and features.__sklearn_tags__().requires_fit:
         raise ValueError(
             f"features={features!r} would have to be fitted to all entries, and those of a Dask collection are in many "
             "places. Use features='exp', or a map that learns nothing, such as FunctionTransformer."
         )
-    totals = reduce(Totals.__add__, [each.totals for each in found if each.totals is not None])
     if totals.weight.sum() == 0:
         raise ValueError("sample_weight must be finite and not negative, and not all of it zero.")
-    context = reduce(Moments.__add__, [each.context for each in found if each.context and each.context.weight > 0])
-    design.fit_straight(schema, totals, *_scale(context))
+    design = straight_design(model, cut)
     if totals.n_entries * len(design.names_) <= fitting.EXACT:
         gathered = looked(client, "situations", gathered_in, [(*part, spec, schema) for part in parts])
-        X = joined_sets([sets for sets, _ in gathered])
-        weights = [counts for _, counts in gathered]
+        X = joined_sets([sets for sets, *_ in gathered])
+        weights = [counts for *_, counts in gathered]
         design.fit(X, situation_weights(None if weights[0] is None else np.concatenate(weights), len(X)))
         return design, features.fit(design.columns(EntryTable.of(X)))
     sums = looked(client, "columns", columns_in, [(*part, spec, schema, design) for part in parts])
@@ -186,10 +205,18 @@ def _maps(
     return design, features.fit_columns(Columns(totals.n_entries, None, low, high, *_scale(plain)))
 
 
+def straight_design(model: Any, cut: Cut) -> ChoiceDesign:
+    """The design without bends, by sums."""
+    context = reduce(Moments.__add__, [each.context for each in cut.found if each.context and each.context.weight > 0])
+    design = ChoiceDesign(constants=model.weights != "alternative")
+    design.fit_straight(cut.schema, cut.totals, *_scale(context))
+    return design
+
+
 def gathered_in(part: Any, y: Any, groups: Any, weight: Any, spec: Spec, schema: ChoiceSets) -> Any:
-    """The situations of a partition and their weights, where all of them together are few."""
+    """The situations of a partition, what was chosen, by whom, and their weights, where all together are few."""
     X = sets_in(part, spec, schema)
-    return X, _weights(weight, len(X))
+    return X, np.asarray(y), None if groups is None else np.asarray(groups), _weights(weight, len(X))
 
 
 def columns_in(

@@ -15,7 +15,7 @@ from plackett.cluster.blocks import Recipe, rows_of
 from plackett.cluster.client import Versions, check_versions, in_use, versions
 from plackett.cluster.fitting import _fitted_map, _know_columns
 from plackett.cluster.held import address_here, made, threads_here
-from plackett.cluster.partitions import Partitions, look_at, looked
+from plackett.cluster.partitions import Looked, Partitions, look_at, looked
 from plackett.cluster.rankings import (
     PartedRankings,
     Spec,
@@ -66,40 +66,62 @@ class Facts(NamedTuple):
     edges: Any  # for EM, who was placed right above whom
 
 
-def prepare_rankings(
-    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any
-) -> Ranked:
-    """Look at all partitions, fit the map and make blocks; within `cluster()`."""
+class Cut(NamedTuple):
+    """Rankings, covariates, weights and groups, partition by partition, and what a partition holds."""
+
+    pieces: list[Any]
+    beside: dict[str, list[Any]]
+    spec: Spec
+    sizes: list[int]
+    response: str
+
+    @property
+    def filled(self) -> list[int]:
+        """The partitions that have rows."""
+        return [number for number, size in enumerate(self.sizes) if size]
+
+
+def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any = None) -> Cut:
+    """Look at all partitions of rankings, and cut what belongs to them alike."""
     client = in_use()
-    far, near = apart(X=X, counts=R.counts, sample_weight=sample_weight)
+    far, near = apart(X=X, counts=R.counts, sample_weight=sample_weight, groups=groups)
     if near["X"] is not None:
         raise ValueError("the rankings are in partitions: X must be a Dask array or data frame that is cut alike.")
     pieces, beside = parts_of(R.table, far, "the rankings")
     items = items_of(client, pieces) if R.items is None else R.items
     spec = Spec(R.kind, R.unranked, items)
-    if any(near[name] is not None for name in ("counts", "sample_weight")):
+    if any(near[name] is not None for name in ("counts", "sample_weight", "groups")):
         sizes = looked(client, "sizes", len, [(piece,) for piece in pieces])
-        for name in ("counts", "sample_weight"):
+        for name in ("counts", "sample_weight", "groups"):
             beside[name] = beside[name] if near[name] is None else split(near[name], sizes, name, "rankings")
-    response, filled = _look(model, client, list(zip(pieces, beside["counts"], strict=True)), spec)
-    parts = _made(pieces, beside, spec, filled)
-    found = None
+    response, sizes = _look(model, client, list(zip(pieces, beside["counts"], strict=True)), spec)
+    return Cut(pieces, beside, spec, sizes, response)
+
+
+def prepare_rankings(
+    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any
+) -> Ranked:
+    """Look at all partitions, fit the map and make blocks; within `cluster()`."""
+    client, cut = in_use(), cut_alike(model, X, R, sample_weight)
+    parts = made_of(cut)
+    items, found = cut.spec.items, None
+    assert items is not None
     if X is not None:
         found = _fitted(model, client, features, X, parts)
     else:
         model.n_features_in_ = 0
         model.__dict__.pop("feature_names_in_", None)
-    plan, climbs = Plan(found, response, versions()), isinstance(inference, EM)
+    plan, climbs = Plan(found, cut.response, versions()), isinstance(inference, EM)
     facts: list[Facts] = looked(client, "facts", facts_of, [(R, weight, plan, climbs) for R, _, weight in parts])
     sampled = isinstance(inference, Gibbs)
     if sampled:
-        _check_whole(filled, facts)
+        _check_whole(cut.filled, facts)
     rows = _rows(client, parts, [each.n for each in facts], plan, len(items), sampled)
     return Ranked(rows, items, found, network(items, [each.edges for each in facts]) if climbs else None)
 
 
 def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> tuple[str, list[int]]:
-    """The response, and which partitions have rows; what is wrong with the first that is wrong is the error."""
+    """The response, and the rows of each partition; what is wrong with the first that is wrong is the error."""
     looks = looked(client, "look", look, [(*part, spec) for part in parts])
     for number, each in enumerate(looks):
         if each.problem is not None:
@@ -109,24 +131,32 @@ def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> 
                 f"items share a place in row {each.tied} of partition {number}, and ties='error'. Say what a tie "
                 "means: ties='unknown-order' or ties='race'."
             )
-    filled = [number for number, each in enumerate(looks) if each.n_rows]
-    if not filled:
+    sizes = [each.n_rows for each in looks]
+    if not any(sizes):
         raise ValueError("there are no rankings.")
     if model.ties == "race":
-        return "race", filled
-    return "unknown-order" if any(each.tied is not None for each in looks) else "ranking", filled
+        return "race", sizes
+    return "unknown-order" if any(each.tied is not None for each in looks) else "ranking", sizes
 
 
-def _made(pieces: list[Any], beside: dict[str, list[Any]], spec: Spec, filled: list[int]) -> list[tuple[Any, Any, Any]]:
+def made_of(cut: Cut) -> list[tuple[Any, Any, Any]]:
     """Rankings, covariates and weights of the partitions that have rows."""
     import dask
 
-    make = dask.delayed(rankings_in, pure=False)
-    return [(make(pieces[b], beside["counts"][b], spec), beside["X"][b], beside["sample_weight"][b]) for b in filled]
+    make, beside = dask.delayed(rankings_in, pure=False), cut.beside
+    made = {b: make(cut.pieces[b], beside["counts"][b], cut.spec) for b in cut.filled}
+    return [(R, beside["X"][b], beside["sample_weight"][b]) for b, R in made.items()]
 
 
 def _fitted(model: Any, client: Any, features: Any, X: Any, parts: list[tuple[Any, Any, Any]]) -> Any:
     """The map, fitted to the covariates of rankings as `plackett.cluster.fitting` fits that of classes."""
+    table, found = looked_at(model, client, X, parts)
+    recipe = Recipe(None, found.classes, np.ones(1), found.plain, False, versions())
+    return _fitted_map(client, table, found, features, recipe, table.parts)
+
+
+def looked_at(model: Any, client: Any, X: Any, parts: list[tuple[Any, Any, Any]]) -> tuple[Partitions, Looked]:
+    """Covariates as a table whose rows have no labels, and what they are; what is wrong is told by its place."""
     import dask
 
     label, count = dask.delayed(no_labels, pure=False), dask.delayed(weighted, pure=False)
@@ -135,9 +165,7 @@ def _fitted(model: Any, client: Any, features: Any, X: Any, parts: list[tuple[An
     triples = [(X_part, label(R), count(R, weight)) for R, X_part, weight in parts]
     table = Partitions(triples, n_columns, names)
     _know_columns(model, table)
-    found = look_at(table, client)
-    recipe = Recipe(None, found.classes, np.ones(1), found.plain, False, versions())
-    return _fitted_map(client, table, found, features, recipe, triples)
+    return table, look_at(table, client)
 
 
 def no_labels(R: Rankings) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,10 @@ from plackett.posterior.situations import (
 )
 from plackett.posterior.weights import normalised
 from plackett.responses import Choice
-from plackett.responses.base import Response
+from plackett.responses.base import Response, checked
+
+if TYPE_CHECKING:
+    from plackett.cluster.situation_directions import Sent
 
 SCALES = 0.5  # σ_0 and σ_1 at the start
 FOREIGN = -4.0  # ln λ of a group that does not own the component
@@ -67,6 +70,10 @@ class SituationTask:
         Whether each group owns components (items), or all belong to one owner (alternatives with attributes).
     persons : (T,) array, optional
         Situations with the same number are held out together.
+    sent : Sent, optional
+        All situations on the workers of a cluster, where these make the passes.
+    places : (T,) array, optional
+        The numbers of the situations among those.
     """
 
     Z: Array
@@ -80,6 +87,8 @@ class SituationTask:
     progress: bool = False
     seeded: bool = True  # whether the user chose the seed
     engine: str = "auto"
+    sent: Sent | None = None
+    places: npt.NDArray[np.intp] | None = None
 
     @property
     def weight(self) -> Array:
@@ -118,9 +127,10 @@ class SituationTask:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """All that the posterior depends on, besides the prior."""
+        """All that the posterior depends on, besides the prior, and how situations are cut where they are sent."""
         outcomes, group, row = self.situations
-        return self.Z, *outcomes, group, row, type(self.response).__name__
+        cut = () if self.sent is None else ("blocks", self.sent.size)
+        return self.Z, *outcomes, group, row, type(self.response).__name__, *cut
 
     def with_design(self, which: int) -> SituationTask:
         """The same with another design."""
@@ -133,17 +143,30 @@ class SituationTask:
 
     @property
     def waits(self) -> bool:
-        """All situations are here."""
-        return False
+        """Whether workers make the passes."""
+        return self.sent is not None
 
     def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
         """The situations as the engine holds them, ready for passes."""
-        return self._rows
+        if self.sent is None:
+            return self._rows
+        which = next(w for w, Z in enumerate(self.designs) if Z is self.Z)
+        return self.sent.packed(which, self._numbers, dtype if self.n_situations >= FLOATS else np.float64)
+
+    @property
+    def _numbers(self) -> npt.NDArray[np.intp]:
+        """Of the situations among all that were sent."""
+        return np.arange(self.n_situations) if self.places is None else self.places
+
+    @property
+    def _engine(self) -> str:
+        """Of what is asked of the situations here, by whom passes are made elsewhere too: where chains start."""
+        return self.engine if self.sent is None else "auto"
 
     @cached_property
     def _rows(self) -> NumpySituations:
-        rows = prepare_situations(self.Z, self.situations, self.response, self.n_groups, self.engine)
-        assert isinstance(rows, NumpySituations)  # not on a cluster, where nothing has a gradient
+        rows = prepare_situations(self.Z, self.situations, self.response, self.n_groups, self._engine)
+        assert isinstance(rows, NumpySituations)  # which all engines' are but those of a cluster
         return rows
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
@@ -161,10 +184,11 @@ class SituationTask:
         return lambda *how: walk_on(make_density(packed, prior, self.n_columns), *how)
 
     def part(self, some: npt.NDArray[Any]) -> SituationTask:
-        """The same with some of the situations."""
-        places = np.arange(self.n_situations)[some]
-        persons = None if self.persons is None else self.persons[places]
-        return replace(self, situations=part_of(self.situations, places), persons=persons)
+        """The same with some of the situations, in their order."""
+        chosen = np.sort(np.arange(self.n_situations)[some])
+        persons = None if self.persons is None else self.persons[chosen]
+        places = None if self.sent is None else self._numbers[chosen]
+        return replace(self, situations=part_of(self.situations, chosen), persons=persons, places=places)
 
     def entries(self, some: npt.NDArray[Any]) -> Entries:
         """Some of the situations without their outcomes."""
@@ -209,7 +233,7 @@ class SituationTask:
         """ln of the worth of each group without covariates, kept from running away, and how often it arrived."""
         outcomes, group, row = self.situations
         alike = Situations(outcomes, group, np.zeros_like(row))
-        rows = prepare_situations(np.ones((1, 1)), alike, self.response, self.n_groups, self.engine)
+        rows = prepare_situations(np.ones((1, 1)), alike, self.response, self.n_groups, self._engine)
         log_worth = np.zeros((self.n_groups, 1))
         for _ in range(STEPS):
             stats = rows.expect(Weights.point(log_worth))
@@ -286,7 +310,13 @@ def make_situation_task(
     found, order, used = canonical(np.hstack(list(designs)), situations)
     kept = tuple(np.ascontiguousarray(Z[used], dtype=np.float64) for Z in designs)
     people = None if persons is None else np.unique(np.asarray(persons)[order], return_inverse=True)[1].ravel()
-    return SituationTask(kept[0], found, response, n_groups, kept, owned, seed, people, progress, seeded, engine)
+    sent = None
+    if engine == "dask":
+        from plackett.cluster.situation_directions import Sent
+
+        response.check(checked(found.outcomes))
+        sent = Sent(kept, found, response, n_groups)
+    return SituationTask(kept[0], found, response, n_groups, kept, owned, seed, people, progress, seeded, engine, sent)
 
 
 def learn(inference: EM | Variational | Gibbs, task: SituationTask, settings: Any, shape: float) -> Fit:

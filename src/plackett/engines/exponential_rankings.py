@@ -274,8 +274,9 @@ def is_large(packed: RankedRows, n_components: int) -> bool:
     return packed.copies.size > packed.copies.shape[1] * BLOCK and packed.values.size * n_components >= LARGE
 
 
-def gradient(packed: RankedRows, beta: Array, log_weights: Array) -> Slopes:
+def gradient(packed: RankedRows, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
     """ln p(Y|β, λ) and its gradient; the blocks of large data are shared out to threads, with the same results."""
+    pass_over = log_likelihood_in_floats if packed.values.dtype == np.float32 else log_likelihood
     (K, M), d = log_weights.shape, beta.shape[1]
     beta, log_weights = np.ascontiguousarray(beta), np.ascontiguousarray(log_weights)
     n_panels, _, lanes = packed.values.shape
@@ -283,11 +284,11 @@ def gradient(packed: RankedRows, beta: Array, log_weights: Array) -> Slopes:
     def of_block(first: int) -> Slopes:
         scratch = make_scratch(packed, M, d, K)
         last = min(first + BLOCK // lanes, n_panels)
-        value = log_likelihood(packed, first, last, beta, log_weights, scratch)
+        value = pass_over(packed, first, last, beta, log_weights, scratch)
         return Slopes(value, scratch.directions, scratch.log_weights)
 
     blocks = range(0, n_panels, BLOCK // lanes)
     if not is_large(packed, M):
         return sum(map(of_block, blocks), Slopes.none(M, d, K))
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(n_threads or cores()) as pool:
         return sum(pool.map(of_block, blocks), Slopes.none(M, d, K))

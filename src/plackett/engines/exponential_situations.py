@@ -334,7 +334,7 @@ def is_large(packed: Covariates, n_components: int) -> bool:
     return len(packed.blocks) > 2 and len(packed.values) * n_components >= LARGE
 
 
-def gradient(packed: Covariates, beta: Array, log_weights: Array) -> Slopes:
+def gradient(packed: Covariates, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
     """ln p(Y|β, λ) and its gradient; the blocks of large data are shared out to threads, with the same results."""
     (K, M), d = log_weights.shape, beta.shape[1]
     beta, log_weights = np.ascontiguousarray(beta), np.ascontiguousarray(log_weights)
@@ -347,5 +347,5 @@ def gradient(packed: Covariates, beta: Array, log_weights: Array) -> Slopes:
     blocks = range(len(packed.blocks) - 1)
     if not is_large(packed, M):
         return sum(map(of_block, blocks), Slopes.none(M, d, K))
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(n_threads or cores()) as pool:
         return sum(pool.map(of_block, blocks), Slopes.none(M, d, K))
