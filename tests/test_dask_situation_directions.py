@@ -15,6 +15,7 @@ from sklearn.model_selection import ShuffleSplit
 from clusters import Kills, two_workers
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings
 from plackett.cluster import situation_directions as far
+from plackett.cluster.held import Held
 from plackett.cluster.situation_directions import PackedSituations
 from plackett.data.chosen import chosen
 from plackett.directions import LearnedDirections
@@ -230,15 +231,19 @@ def in_partitions():
             "choices": (trips, {"groups": WHO, "sample_weight": WEIGHT})}  # fmt: skip
 
 
+@pytest.mark.parametrize("engine", ["auto", "dask"])
 @pytest.mark.parametrize("what", ["rankings", "choices"])
-def test_partitions_come_to_the_client(client, what):
-    """The same fit as of situations in memory, and predictions where the rows lie."""
+def test_partitions_come_to_the_client(client, monkeypatch, what, engine):
+    """The same fit as of situations in memory, here or by passes of workers, and predictions where the rows lie."""
     data, more = in_partitions()[what]
     model, (here, seen) = MODELS[what]
     if what == "rankings":
         here = pd.DataFrame(here, columns=["x", "y", "z"])
-    there = fitted(model, data, more)
-    assert_equal(fitted(model, (here, seen), {"groups": WHO, "sample_weight": WEIGHT}, engine="dask"), there)
+    asked, ask = [], Held.each
+    monkeypatch.setattr(Held, "each", lambda *args, **own: asked.append(args) or ask(*args, **own))
+    there = fitted(model, data, more, engine=engine)
+    assert bool(asked) == (engine == "dask")
+    assert_equal(fitted(model, (here, seen), {"groups": WHO, "sample_weight": WEIGHT}, engine=engine), there)
     lazy = there.predict_proba(data[0])
     assert isinstance(lazy, da.Array)
     np.testing.assert_allclose(lazy.compute(), there.predict_proba(here), rtol=1e-12)

@@ -139,9 +139,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Parameters
         ----------
         X : ChoiceSets
-            The situations. Made from a Dask data frame, they stay where they are, as with ``engine="dask"``, but for
-            learned directions, for which they come here; y, groups and weights are then Dask arrays that are cut alike,
-            or arrays.
+            The situations. Made from a Dask data frame, they stay where they are, but for learned directions, for
+            which they come here; y, groups and weights are then Dask arrays that are cut alike, or arrays.
         y : (n,) array or Rankings
             The label of the chosen alternative of each, or a ranking of alternatives that were available.
         groups : (n,) array, optional
@@ -164,7 +163,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                 with one_blas_thread():
                     self._keep_run(inference, self._fit_partitions(inference, shape, X, y, groups, sample_weight))
             return self
-        return self._fit_here(inference, shape, X, y, groups, sample_weight, self.engine)
+        return self._fit_here(inference, shape, X, y, groups, sample_weight)
 
     def _gather(
         self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
@@ -174,7 +173,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
 
         check_all_read_of_parts(self, True, inference, shape, "choices")
         with one_blas_thread(), cluster():
-            return self._fit_here(inference, shape, **gather_choices(self, X, y, groups, sample_weight), engine="dask")
+            return self._fit_here(inference, shape, **gather_choices(self, X, y, groups, sample_weight))
 
     def _fit_here(
         self,
@@ -184,7 +183,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         y: Any,
         groups: Any,
         sample_weight: Any,
-        engine: str,
     ) -> PlackettLuceChooser:
         """Fit to situations in memory."""
         X = choice_sets(X)
@@ -197,9 +195,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
-            with one_blas_thread(), cluster_for(engine):
+            with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
-                    fit = self._learn_directions(inference, X, table, seen, person, shape, weight, engine)
+                    fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
                 else:
                     fit = self._learn_weights(inference, X, table, seen, person, shape, weight)
             self._keep_run(inference, fit)
@@ -325,7 +323,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         person: Codes | None,
         shape: float | None,
         weight: Array | None,
-        engine: str,
     ) -> Fit:
         """Weights and directions together, on the design that held-out situations choose.
 
@@ -345,7 +342,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             persons=None if self.weights == "person" else person,
             progress=progress,
             seeded=seeded,
-            engine=engine,
+            engine=self.engine,
         )
         fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
         self.design_ = designs[fit.extra.pop("design_")]

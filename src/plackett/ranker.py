@@ -130,8 +130,8 @@ class PlackettLuceRanker(RankingModel):
         X : array or data frame (n, d), or None
             Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none.
         R : Rankings
-            What was seen. Made from a Dask collection, rankings stay where they are, as with ``engine="dask"``, but
-            for learned directions, for which they come here, and X is one too, cut alike.
+            What was seen. Made from a Dask collection, rankings stay where they are, but for learned directions, for
+            which they come here, and X is one too, cut alike.
         sample_weight : (n,) array, optional
             Weights of the rankings, by which their counts are multiplied. Gibbs takes whole numbers alone, but for
             learned directions.
@@ -145,9 +145,9 @@ class PlackettLuceRanker(RankingModel):
         with whole_or_not_at_all(self):
             if isinstance(R, PartedRankings):
                 return self._fit_partitions(X, R, sample_weight, groups)
-            return self._fit_here(X, R, sample_weight, groups, self.engine)
+            return self._fit_here(X, R, sample_weight, groups)
 
-    def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any, engine: str) -> PlackettLuceRanker:
+    def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         R, X, groups = self._checked_data(X, R, groups)
         features, inference, shape = self._checked_parts(X is None, groups)
@@ -161,9 +161,9 @@ class PlackettLuceRanker(RankingModel):
         if len(seen) < len(R):
             R, X = R[seen], None if X is None else _safe_indexing(X, seen)
             groups = None if groups is None else groups[seen]
-        with one_blas_thread(), cluster_for(engine):
+        with one_blas_thread(), cluster_for(self.engine):
             if X is not None and self._learned():
-                fit = self._learn_directions(features, inference, X, R, response, shape, groups, engine)
+                fit = self._learn_directions(features, inference, X, R, response, shape, groups)
             else:
                 fit = self._learn_weights(features, inference, X, R, response, shape, groups)
         self._keep_items(inference, R.items, fit)
@@ -190,7 +190,7 @@ class PlackettLuceRanker(RankingModel):
             from plackett.cluster.gathering import gather_rankings
 
             with one_blas_thread(), cluster():
-                return self._fit_here(**gather_rankings(self, X, R, sample_weight, groups), engine="dask")
+                return self._fit_here(**gather_rankings(self, X, R, sample_weight, groups))
         with one_blas_thread(), cluster():
             found = prepare_rankings(self, features, inference, X, R, sample_weight)
             if found.above is not None and shape is not None and shape <= 1 and not isinstance(self.prior, GIG):
@@ -316,13 +316,12 @@ class PlackettLuceRanker(RankingModel):
         response: Response,
         shape: float | None,
         groups: npt.NDArray[np.intp] | None,
-        engine: str,
     ) -> Fit:
         """Weights and directions together; held-out rankings say how covariates are best taken."""
         candidates = designs(X, R.counts)
         seed, progress, seeded = self._run_settings()
         situations = Situations(R.outcomes, R.item, R.situation)
-        Zs, run = [each.of(X) for each in candidates], (groups, progress, seeded, engine)
+        Zs, run = [each.of(X) for each in candidates], (groups, progress, seeded, self.engine)
         task = make_situation_task(Zs, situations, response, len(R.items), seed, True, *run)
         fit = learn(inference, task, features, SHAPE if shape is None else shape)
         found = {name: value for name, value in fit.extra.items() if name != "design_"}
