@@ -61,6 +61,24 @@ def log_joint(target, log_shape, size, inactive, tilt):
     )
 
 
+@inner
+def draw_shape_jointly(rng, target, shape, size, inactive, tilt):
+    """a under `log_joint`: slice sampling of ln a from its whole range."""
+    here = math.log(shape)
+    level = log_joint(target, here, size, inactive, tilt) - rng.standard_exponential()
+    left = target.table_start
+    right = left + target.table_step * (target.table.size - 1)
+    for _ in range(200):
+        z = left + (right - left) * rng.random()
+        if log_joint(target, z, size, inactive, tilt) > level:
+            return math.exp(z)
+        if z < here:
+            left = z
+        else:
+            right = z
+    return shape
+
+
 @apart(TRUTH, COLUMNS, CHAIN, RNG, TARGET)
 def redraw_inactive(columns, chain, rng, target):
     """a and all θ below a cut, from their joint conditional without the likelihood.
@@ -88,20 +106,7 @@ def redraw_inactive(columns, chain, rng, target):
                 active_mass += chain.weights[k, j]
     new = old
     if target.learn:
-        tilt = above + inactive * cut - M * math.log(active_mass)
-        here = math.log(old)
-        level = log_joint(target, here, M, inactive, tilt) - rng.standard_exponential()
-        left = target.table_start
-        right = left + target.table_step * (target.table.size - 1)
-        for _ in range(200):
-            z = left + (right - left) * rng.random()
-            if log_joint(target, z, M, inactive, tilt) > level:
-                new = math.exp(z)
-                break
-            if z < here:
-                left = z
-            else:
-                right = z
+        new = draw_shape_jointly(rng, target, old, M, inactive, above + inactive * cut - M * math.log(active_mass))
     keep(chain)
     before = log_likelihood(chain.logs) - old * M * math.log(mass_of(chain.weights) / active_mass)
     for k in range(K):

@@ -8,7 +8,7 @@ import numpy as np
 
 from plackett.compute.compiled import NOTHING, REALS, RNG, TABLE, TRUTH, apart, jit
 from plackett.inference.moves.rows import copy_table
-from plackett.inference.moves.shape import REACH, draw_shape_collapsed, log_joint
+from plackett.inference.moves.shape import REACH, draw_shape_collapsed, draw_shape_jointly
 from plackett.inference.situation_moves.cache import (
     HELD,
     POINT,
@@ -74,20 +74,7 @@ def redraw_inactive(held, point, respond, rng, target):
             active_mass += weights[i]
     new = old
     if target.learn:
-        tilt = above + inactive * cut - M * math.log(active_mass)
-        here = math.log(old)
-        level = log_joint(target, here, M, inactive, tilt) - rng.standard_exponential()
-        left = target.table_start
-        right = left + target.table_step * (target.table.size - 1)
-        for _ in range(200):
-            z = left + (right - left) * rng.random()
-            if log_joint(target, z, M, inactive, tilt) > level:
-                new = math.exp(z)
-                break
-            if z < here:
-                left = z
-            else:
-                right = z
+        new = draw_shape_jointly(rng, target, old, M, inactive, above + inactive * cut - M * math.log(active_mass))
     copy_table(point.old_line, point.line)
     copy_table(point.old_weights, point.line_weights)
     before = -old * M * math.log(mass_of(point) / active_mass)
