@@ -69,7 +69,7 @@ def gradients():
     rng = np.random.default_rng(0)
     for n, d, K, M in ((1_000_000, 20, 4, 16), (1_000_000, 50, 10, 40)):
         X, codes = rng.standard_normal((n, d), dtype=np.float32), rng.integers(K, size=n)
-        rows = prepare_directions(X, codes, None, np.dtype(np.float32))
+        rows = prepare_directions(X, codes, None, np.dtype(np.float32), K)
         for C in (1, 4):
             room = rows.room(C, K, M)
             room.beta[:], room.votes[:], room.log_total[:] = (gpu().random.random(a.shape) for a in room[:3])

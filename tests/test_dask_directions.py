@@ -18,7 +18,7 @@ from clusters import Kills, two_workers
 from plackett import EM, Gibbs, PlackettLuceClassifier
 from plackett.cluster import directions as far
 from plackett.cluster.directions import make_cluster_task, task_of_array
-from plackett.cluster.folded import FoldedRows
+from plackett.cluster.folded import Fold, FoldedRows
 from plackett.cluster.held import made
 from plackett.cluster.observed import Observed, folds_of, keys_of, masses, observed
 from plackett.cluster.scales import scores_from_sums
@@ -174,9 +174,8 @@ def test_some_rows_here_and_scores_of_all(client, monkeypatch):
 
 def test_blocks_in_files_and_on_the_way(tmp_path):
     block = Observed(X, CODES, WEIGHT)
-    packs = {0: ExponentialRows(X, CODES, WEIGHT, np.float64, 1)}
-    want = packs[0].gradient(*place())
-    rows = FoldedRows(packs).in_file(str(tmp_path))
+    want = ExponentialRows(X, CODES, WEIGHT, np.float64, 1).gradient(*place())
+    rows = FoldedRows({0: Fold(X, CODES, WEIGHT)}, "float64", 1).in_file(str(tmp_path))
     assert list(tmp_path.iterdir()) == []  # without a name from the start
     frames = []
     message = pickle.dumps(rows, protocol=5, buffer_callback=frames.append)

@@ -34,7 +34,7 @@ from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.engines.cupy import CupyEngine
-from plackett.engines.device import present, takes_gpu
+from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, present, takes_gpu
 from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.mapped import fit_features, in_order, transform
@@ -50,7 +50,7 @@ from plackett.settings import check_all_read, check_all_read_of_cluster, check_a
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY_ROWS, MANY_ENTRIES, MANY_GATES = 20_000, 1 << 23, 1 << 26  # of X, W and predictions, from which a GPU gains
+MANY_GATES = 1 << 26  # of predictions, from which a GPU gains
 FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
 
 

@@ -94,12 +94,7 @@ def projected(rows: PlacedRows, direction: Array) -> Array:
 
 def coded(rows: PlacedRows) -> tuple[Codes, Array]:
     """Class and weight of all rows, in the order in which they came."""
-    panels = rows.panels
-    of_panel = np.repeat(panels.block_class, np.diff(panels.block_start))
-    codes, weight = np.empty(rows.n_rows, dtype=np.intp), np.empty(rows.n_rows)
-    used = np.arange(panels.weight.shape[1]) < panels.fill[:, None]
-    codes[rows.order] = np.broadcast_to(of_panel[:, None], used.shape)[used]
-    weight[rows.order] = panels.weight[used]
+    codes, weight, _ = rows.unpacked()
     return codes, weight
 
 

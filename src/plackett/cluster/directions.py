@@ -1,9 +1,9 @@
 """Learned directions where rows lie on workers: a `plackett.directions.task.ClassTask` whose passes are questions.
 
-The rows of a worker are packed as those of `plackett.engines.exponential`, fold by fold, so that chains that must not
-see a fold leave it out of the sum: rows are packed once for all of them. Slopes are added in the order of the blocks.
-A bounded number of rows, which their keys choose, comes here: starts, w and κ, the scale of covariates, diagnoses and
-summaries are had from those.
+The rows of a worker are packed as those of `plackett.engines.exponential`, or lie on its GPU, fold by fold, so that
+chains that must not see a fold leave it out of the sum: rows are packed once for all of them. Slopes are added in the
+order of the blocks. A bounded number of rows, which their keys choose, comes here: starts, w and κ, the scale of
+covariates, diagnoses and summaries are had from those.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from plackett.cluster.client import ClusterError, in_use
 from plackett.cluster.folded import packed, slopes
+from plackett.cluster.gpus import on_gpus
 from plackett.cluster.held import Held, made
 from plackett.cluster.observed import Keys, folds_of, identity, keys_of, observed, some_rows, tally, weights_by_fold
 from plackett.cluster.scales import Scale, scale_from_sums, scores_from_sums
@@ -28,6 +29,7 @@ from plackett.directions.prior import Prior
 from plackett.directions.starts import start
 from plackett.directions.task import ENOUGH, Task, merge
 from plackett.engines.dask import ENTRIES, _power_of_two
+from plackett.engines.device import MANY_ROWS
 from plackett.features.standardise import mean_and_scale
 from plackett.inference.folds import Folds
 from plackett.model.race import Array, Slopes
@@ -71,14 +73,15 @@ class Blocks:
         self._kind: tuple[str, int] = ("", 0)
         self._packed: dict[bool, Together] = {}
 
-    def packed(self, scale: Scale, dtype: npt.DTypeLike, n_folds: int) -> Together:
-        """On this scale; those of another precision are let go once nobody asks them."""
+    def packed(self, scale: Scale, dtype: npt.DTypeLike, n_folds: int, many: bool) -> Together:
+        """On this scale; those of another precision are let go once nobody asks them. Of many rows on GPUs."""
         kind, scored = (np.dtype(dtype).name, n_folds), scale.knots is not None
         with self._packing:
             if kind != self._kind:
                 self._kind, self._packed = kind, {}
             if scored not in self._packed:
-                parts = [(block, scale, *kind) for block in self.held.blocks]
+                there = on_gpus(self.held.client, many)
+                parts = [(block, scale, *kind, there) for block in self.held.blocks]
                 held = made(self.held.client, "directions", packed, parts, len(parts))
                 self._packed[scored] = Together(held, slopes)
             return self._packed[scored]
@@ -161,7 +164,7 @@ class ClusterTask:
     def prepared(self, dtype: npt.DTypeLike) -> DirectionBlocks:
         """The rows packed where they lie."""
         fold, n_folds = (None, 1) if self.without is None else self.without[:2]
-        packed = self.blocks.packed(self.scale, dtype, n_folds)
+        packed = self.blocks.packed(self.scale, dtype, n_folds, self.n_rows >= MANY_ROWS)
         return DirectionBlocks(packed, len(self.weight), fold, self.present)
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from plackett.cluster.blocks import Recipe, coded, digest, make_block, projected, some_rows, span, take, with_places
 from plackett.cluster.client import cluster, versions
+from plackett.cluster.gpus import on_gpus
 from plackett.cluster.held import Held, made
 from plackett.cluster.observed import observe
 from plackett.cluster.partitions import Looked, Moments, Partitions, look_at, looked, numbers_of, partitions
@@ -25,6 +26,7 @@ from plackett.directions import LearnedDirections
 from plackett.directions.learning import SHAPE
 from plackett.engines.base import canonical_order
 from plackett.engines.dask import ClusterRows, smallest_kind
+from plackett.engines.device import MANY_ENTRIES
 from plackett.features import ExpFeatures
 from plackett.features.exp import Columns
 from plackett.features.mapped import fit_features
@@ -89,7 +91,9 @@ class Prepared:
 
     def rows(self, order: Any = None) -> ClusterRows:
         """For passes."""
-        return ClusterRows(self.held, sum(self.sizes), len(self.recipe.classes), len(self.low), order)
+        n, p = sum(self.sizes), len(self.low)
+        there = on_gpus(self.held.client, n * p >= MANY_ENTRIES)
+        return ClusterRows(self.held, n, len(self.recipe.classes), p, there, order)
 
 
 def fit_partitions(

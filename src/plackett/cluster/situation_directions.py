@@ -19,12 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.client import ClusterError, in_use
+from plackett.cluster.gpus import copy_of, on_gpus
 from plackett.cluster.held import made, threads_here
 from plackett.cluster.storage import Block
 from plackett.cluster.together import Together
 from plackett.engines import exponential_rankings, exponential_situations
 from plackett.engines.compiled_situations import CompiledSituations
+from plackett.engines.cupy_situations import CupySituations, known
 from plackett.engines.dask import _power_of_two
+from plackett.engines.device import MANY_ROWS
 from plackett.engines.situations import NumpySituations, Situations, part_of
 from plackett.model.race import Array, Slopes
 from plackett.responses.base import Response
@@ -61,17 +64,38 @@ def received(designs: tuple[Array, ...], situations: Situations, response: Respo
     return SentSituations(designs, situations, response, n_groups).settled()
 
 
-def packed(block: SentSituations, which: int, some: Places, dtype: str) -> PackedSituations:
+def packed(
+    block: SentSituations, which: int, some: Places, dtype: str, on_gpu: bool
+) -> PackedSituations | SituationsOnGpu:
     """Some situations of a block, by one design."""
     situations = part_of(block.situations, some)
     used, row = np.unique(situations.row, return_inverse=True)
     parts = block.designs[which][used], situations._replace(row=row), block.response, block.n_groups
+    if on_gpu and known(situations, block.response):
+        return SituationsOnGpu(*parts).settled()
     rows = CompiledSituations(*parts)
     found: Any = rows.ranked(dtype)
     found = rows.covariates if found is None else found
     found = NumpySituations(*parts) if found is None else found
     block.give_back()
     return PackedSituations(found, threads_here()).settled()
+
+
+class SituationsOnGpu(Block):
+    """Situations whose passes run on the GPU of the worker."""
+
+    def __init__(self, *parts: Any):
+        self.parts = parts
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """ln p(Y|β, λ) and its gradient."""
+        found: Slopes = copy_of(self, None, lambda: CupySituations(*self.parts)).gradient(beta, log_weights)
+        return found
+
+
+def slopes(rows: PackedSituations | SituationsOnGpu, beta: Array, log_weights: Array) -> Slopes:
+    """Of one block."""
+    return rows.gradient(beta, log_weights)
 
 
 class SituationBlocks:
@@ -95,7 +119,7 @@ class Sent:
         T = len(situations.outcomes.counts)
         numbers = max(Z.size for Z in designs) + len(situations.group)
         self.size = -(-T // _power_of_two(numbers / NUMBERS))
-        self.firsts = range(0, T, self.size)
+        self.firsts, self.on_gpus = range(0, T, self.size), on_gpus(self.client, T >= MANY_ROWS)
 
         def block(first: int) -> tuple[Any, ...]:
             some = part_of(situations, np.arange(first, min(first + self.size, T)))
@@ -115,7 +139,7 @@ class Sent:
             if found is None:
                 ends = np.searchsorted(places, [*self.firsts[1:], self.firsts[-1] + self.size])
                 each = zip(self.held.blocks, self.firsts, np.split(places, ends[:-1]), strict=True)
-                parts = [(block, which, some - first, name) for block, first, some in each if len(some)]
+                parts = [(block, which, some - first, name, self.on_gpus) for block, first, some in each if len(some)]
                 blocks = made(self.client, "directions", packed, parts, len(parts))
-                found = self._packed[key] = SituationBlocks(Together(blocks, PackedSituations.gradient))
+                found = self._packed[key] = SituationBlocks(Together(blocks, slopes))
             return found

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 from plackett.cluster.client import distributed
 
 KEPT = 0.4  # of a worker's memory limit that may be in use before blocks go to files
+HERE = ("mapping", "on_gpu")  # what does not travel
 LINE = 64  # bytes; an array begins at a multiple of it
 
 
@@ -25,6 +26,7 @@ class Block:
     """
 
     mapping: mmap.mmap | None = None
+    on_gpu: tuple[Any, Any] | None = None  # which copy of it lies on the worker's GPU, and the copy
 
     def give_back(self) -> None:
         """Let go of the pages that a question has read."""
@@ -64,7 +66,7 @@ class Block:
         return self.in_file(worker.local_directory)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "mapping"}
+        return {name: value for name, value in vars(self).items() if name not in HERE}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -24,6 +24,7 @@ TOGETHER = 4  # chains, at the most, that one reading of the rows serves
 RESERVED = 1024  # bytes of shared memory that a block takes beyond its own
 UPLOAD = 1 << 26  # bytes of rows that are brought to the GPU at a time
 VALUE, EXPECT, SAMPLE = range(3)  # modes of a pass
+Places = npt.NDArray[np.unsignedinteger]
 
 
 class Blocks(NamedTuple):
@@ -69,7 +70,6 @@ class Plan(NamedTuple):
     """How a pass is compiled; its names are those of ``race.cu``."""
 
     WARPS: int
-    ROWS: int
     STAGES: int
     HOLD: int
     LEAST_BLOCKS: int
@@ -80,25 +80,24 @@ class Plan(NamedTuple):
 def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
     """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit.
 
-    One chain waits for memory: the next tiles come while some are at work. Several have enough to do: a weight is read
-    for two rows at once, and their loops over features are short, so that the instructions stay on the chip.
+    While some tiles are at work, the next ones come. One chain waits for memory: a row stays in registers, if it can.
     """
     quads = -(-p // 4) * 4
 
-    def chip(warps: int, rows: int, stages: int) -> int:
-        tiles = max(warps * rows * stages * p * LANES * size, n_chains * 2 * p * 8 + 8)
-        given_back = warps * rows * (2 if mode == EXPECT else 1) * n_chains * LANES * size
+    def chip(warps: int, stages: int) -> int:
+        tiles = max(warps * stages * p * LANES * size, n_chains * 2 * p * 8 + 8)
+        given_back = warps * (2 if mode == EXPECT else 1) * n_chains * LANES * size
         counts = n_chains * p * 8 if mode == SAMPLE else 0
         return -(-tiles // 16) * 16 + 2 * n_chains * quads * size + given_back + counts
 
     def blocks(taken: int) -> int:
         return min((most + RESERVED) // (taken + RESERVED), 4)
 
-    several, hold = n_chains > 1, n_chains == 1 and p * size <= 512
-    for warps, rows, stages in [*([(4, 2, 1)] if several else []), (4, 1, 2), (2, 1, 2), (1, 1, 2), (4, 1, 0)]:
-        taken = chip(warps, rows, stages)
+    hold = n_chains == 1 and p * size <= 512
+    for warps, stages in ((4, 2), (2, 2), (1, 2), (4, 0)):
+        taken = chip(warps, stages)
         if taken <= most:
-            return Plan(warps, rows, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
+            return Plan(warps, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
     return None
 
 
@@ -115,15 +114,23 @@ class CupyRows:
         In canonical order; None if all are 1.
     order : array (n,)
         Which of the rows that came is where.
+    places : array (n,) of uint32 or uint64, optional
+        To which random numbers belong, where these are rows among others; in canonical order.
     """
 
     absolute = False
 
     def __init__(
-        self, tiles: Any, counts: npt.NDArray[np.intp], sample_weight: Array | None, order: npt.NDArray[np.intp]
+        self,
+        tiles: Any,
+        counts: npt.NDArray[np.intp],
+        sample_weight: Array | None,
+        order: npt.NDArray[np.intp],
+        places: Places | None = None,
     ):
         xp = gpu()
         self.tiles, self.order = tiles, order
+        self.placed, self.places = places is not None, xp.asarray(np.zeros(1, np.uint32) if places is None else places)
         self.n_rows, self.n_classes, self.n_features = int(counts.sum()), len(counts), tiles.shape[1]
         self.sample_weight = sample_weight
         blocks = blocks_of(counts)
@@ -189,14 +196,16 @@ class CupyRows:
             C=C,
             MODE=mode,
             WEIGHTED=int(self.sample_weight is not None),
+            PLACED=int(self.placed),
+            Place="unsigned" if self.places.itemsize == 4 else "u64",
             **{name: size for name, size in plan._asdict().items() if name != "chip"},
         )
         sent = xp.asarray(np.concatenate([own.ravel(), total.ravel(), keys.view(np.float64)]))
         on_gpu = sent[: C * K * p], sent[C * K * p : C * (K + 1) * p], sent[C * (K + 1) * p :]
         sums, columns = xp.empty((self.n_blocks, C, 2 * p + 1)), C * (2 * p + 1)
         blocks = self.blocks[:-1]
-        run((self.n_blocks,), (32 * plan.WARPS,), (self.tiles, self.weight, *blocks, *on_gpu, np.int32(K), sums),
-            shared_mem=plan.chip)  # fmt: skip
+        run((self.n_blocks,), (32 * plan.WARPS,), (self.tiles, self.weight, self.places, *blocks, *on_gpu, np.int32(K),
+            sums), shared_mem=plan.chip)  # fmt: skip
         out = xp.empty((K, C, 2 * p + 1))
         add = kernel("add_blocks", ("sums",))
         add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
@@ -223,8 +232,9 @@ class CupyEngine:
         codes: npt.NDArray[np.intp],
         sample_weight: Array | None,
         n_classes: int,
+        places: Places | None = None,
     ) -> CupyRows:
-        """Bring the rows to the GPU, in canonical order."""
+        """Bring the rows to the GPU, in canonical order; `places` are theirs among others, if there are others."""
         if sparse.issparse(features):
             raise ValueError(
                 "engine='cupy' holds dense features, and these are sparse. Use engine='auto', or a map with dense "
@@ -250,7 +260,8 @@ class CupyEngine:
                 rows[: end - start] = xp.asarray(np.ascontiguousarray(features[order[row + start : row + end]], dtype))
                 tiles[tile + start // LANES : tile + -(-end // LANES)] = lay_out(rows, xp)
             tile, row = tile + -(-count // LANES), row + count
-        return CupyRows(tiles, counts, None if sample_weight is None else sample_weight[order], order)
+        weight = None if sample_weight is None else sample_weight[order]
+        return CupyRows(tiles, counts, weight, order, None if places is None else places[order])
 
     def prepare_directions(
         self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
@@ -258,4 +269,4 @@ class CupyEngine:
         """Bring covariates to the GPU, for features that are made as a pass goes."""
         from plackett.engines.cupy_directions import prepare_directions
 
-        return prepare_directions(X, codes, weight, np.dtype(dtype))
+        return prepare_directions(X, codes, weight, np.dtype(dtype), int(codes.max()) + 1)

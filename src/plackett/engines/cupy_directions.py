@@ -204,7 +204,7 @@ class CupyDirections:
 
 
 def prepare_directions(
-    X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: np.dtype[Any]
+    X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: np.dtype[Any], n_classes: int
 ) -> CupyDirections:
     """Bring the rows to the GPU by class, in the order in which they come; columns are filled up to 4 mod 8."""
     xp, (n, d) = gpu(), X.shape
@@ -214,4 +214,4 @@ def prepare_directions(
     values, weights = np.zeros((n + BEYOND, wide), dtype), np.zeros(n + BEYOND, dtype)
     values[:n, :d] = X[order]
     weights[:n] = 1.0 if weight is None else weight[order]
-    return CupyDirections(xp.asarray(values), xp.asarray(weights), np.bincount(codes), d)
+    return CupyDirections(xp.asarray(values), xp.asarray(weights), np.bincount(codes, minlength=n_classes), d)

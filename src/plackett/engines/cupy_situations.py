@@ -17,7 +17,7 @@ from plackett.engines.device import check_fits, free_bytes, gpu, kernel
 from plackett.engines.situations import NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses import Choice, Ranking
-from plackett.responses.base import Response
+from plackett.responses.base import Response, Whole
 
 BLOCK = 1024  # entries whose sums are taken together
 THREADS, WIDTH = 256, 128  # of a block of threads; of one that adds entries
@@ -29,17 +29,21 @@ def by_place(places: Any, size: int) -> tuple[Any, Any]:
     return np.argsort(places, kind="stable").astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int32)
 
 
+def known(situations: Situations, response: Response) -> bool:
+    """Whether the GPU knows outcomes like these: without ties."""
+    return not response.absolute and bool((situations.outcomes.sizes <= 1).all())
+
+
 class CupySituations(NumpySituations):
     """Situations on the GPU with their passes."""
 
     def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
-        tied = response.absolute or bool((situations.outcomes.sizes > 1).any())
-        if tied:
+        if not known(situations, response):
             raise ValueError("engine='cupy' knows choices and rankings without ties. Use engine='auto'.")
         gpu()
         super().__init__(features, situations, response if isinstance(response, Choice) else Ranking(), n_groups)
         xp, (R, p), E = gpu(), self.features.shape, len(self.group)
-        needed = self.features.nbytes + 8 * R * p + 60 * E + 40 * self.n_rows
+        needed = self.features.nbytes + 8 * R * p + 68 * E + 48 * self.n_rows
         check_fits(needed, free_bytes(), f"{self.n_rows:,} situations of {E:,} entries and {p:,} features",
                    self.features.itemsize == 4)  # fmt: skip
         self.W = xp.asarray(self.features)
@@ -52,6 +56,16 @@ class CupySituations(NumpySituations):
         self.by_row, self.first_of_row = map(xp.asarray, by_place(self.row, R))
         blocks = blocks_of(np.bincount(self.group, minlength=n_groups), BLOCK)
         self.n_blocks, self.blocks = len(blocks.label), Blocks(*map(xp.asarray, blocks))
+        self.number, self.place = xp.arange(self.n_rows), xp.arange(E)
+
+    def put(self, number: Whole, first_entry: Whole) -> None:
+        """Say which places among all these situations and their entries have, in the order in which they came.
+
+        Random numbers belong to them.
+        """
+        start, xp = self.outcomes.start, gpu()
+        self.number = xp.asarray(number[self.order])
+        self.place = xp.asarray(np.arange(start[-1]) + np.repeat(first_entry[self.order] - start[:-1], np.diff(start)))
 
     def _run(self, name: str, size: int, *arguments: Any, threads: int = THREADS) -> None:
         """A kernel with so many threads, in blocks of THREADS, or so many blocks of others."""
@@ -63,8 +77,8 @@ class CupySituations(NumpySituations):
         """Arrivals and times at risk of entries, and V of situations."""
         xp, E, T = gpu(), len(self.group), self.n_rows
         arrivals, at_risk, values = xp.empty(E), xp.empty(E), xp.empty(T)
-        self._run("stages", T, self.start, self.placed, self.counts, np.int32(T), np.int32(key is not None),
-                  np.uint64(key or 0), rate, gain, arrivals, at_risk, values)  # fmt: skip
+        self._run("stages", T, self.start, self.placed, self.counts, self.number, np.int32(T),
+                  np.int32(key is not None), np.uint64(key or 0), rate, gain, arrivals, at_risk, values)  # fmt: skip
         return arrivals, at_risk, values
 
     def _by_group(self, sums: Any) -> Any:
@@ -92,8 +106,8 @@ class CupySituations(NumpySituations):
         wins, exposure = found[:, :p], np.exp(-top) * found[:, p:]
         if key is not None:
             drawn = xp.zeros_like(u)
-            self._run("share_wins", E, self.W, self.of_row, self.of_group, *sizes, np.uint64(key), u, arrived,
-                      arrivals, drawn)  # fmt: skip
+            self._run("share_wins", E, self.W, self.of_row, self.of_group, self.place, *sizes, np.uint64(key), u,
+                      arrived, arrivals, drawn)  # fmt: skip
             wins = drawn.get()
         return values.get(), wins, exposure
 

@@ -1,6 +1,7 @@
 """The engine on a Dask cluster: blocks of rows on its workers, K×p states to them, statistics back.
 
-Inside a worker the passes are those of `plackett.engines.numba`. Statistics are added in the order of the blocks, and
+Inside a worker the passes are those of `plackett.engines.numba`, or of `plackett.engines.cupy` where all workers have
+GPUs. Statistics are added in the order of the blocks, and
 random numbers belong to the places of rows among all, so that answers depend neither on the number of workers nor on
 which of them were lost on the way.
 """
@@ -17,12 +18,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from plackett.cluster.client import ClusterError, in_use
+from plackett.cluster.gpus import copy_of, on_gpus
 from plackett.cluster.held import Held, made, threads_here
 from plackett.engines.base import Features, canonical_order, check_counts
+from plackett.engines.cupy import CupyEngine, CupyRows
+from plackett.engines.device import MANY_ENTRIES
 from plackett.engines.placed import PlacedRows, Places, place_rows
 from plackett.model.race import Array, Stats, Weights
 
-ENTRIES = 1 << 24  # of W in a block that is cut from an array, at the most
+ENTRIES, ENTRIES_ON_GPU = 1 << 24, 1 << 26  # of W in a block that is cut from an array, at the most
 
 
 class ClusterRows:
@@ -36,35 +40,49 @@ class ClusterRows:
         n_rows: int,
         n_classes: int,
         n_features: int,
+        on_gpus: bool,
         order: Any = None,
         sample_weight: Array | None = None,
     ):
-        self.held, self.order, self.sample_weight = held, order, sample_weight
+        self.held, self.on_gpus, self.order, self.sample_weight = held, on_gpus, order, sample_weight
         self.n_rows, self.n_classes, self.n_features = n_rows, n_classes, n_features
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""
-        return self._added(self.held.each(expected, weights))
+        return self._added(self.held.each(expected, weights, self.on_gpus))
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure."""
         if self.sample_weight is not None:
             check_counts(self.sample_weight)
-        return self._added(self.held.each(sampled, weights, key))
+        return self._added(self.held.each(sampled, weights, key, self.on_gpus))
 
     def _added(self, found: list[Stats]) -> Stats:
         stats = reduce(add, found)
         return Stats(stats.wins, np.broadcast_to(stats.exposure, stats.wins.shape), stats.value)
 
 
-def expected(rows: PlacedRows, weights: Weights) -> Stats:
-    """Of one block."""
-    return _small(rows.expect(weights))
+def expected(rows: PlacedRows, weights: Weights, on_gpu: bool) -> Stats:
+    """Of one block; on a GPU in doubles, as ascents want it."""
+    return _small((rows_there(rows, exact=True) if on_gpu else rows).expect(weights))
 
 
-def sampled(rows: PlacedRows, weights: Weights, key: int) -> Stats:
+def sampled(rows: PlacedRows, weights: Weights, key: int, on_gpu: bool) -> Stats:
     """Of one block."""
-    return _small(rows.sample(weights, key))
+    return _small((rows_there(rows, exact=False) if on_gpu else rows).sample(weights, key))
+
+
+def rows_there(rows: PlacedRows, exact: bool) -> CupyRows:
+    """The rows of a block on the GPU of the worker."""
+    exact = exact or rows.panels.values.dtype == np.float64
+
+    def bring() -> CupyRows:
+        W = rows.features(np.arange(rows.n_rows))
+        codes, weight, places = rows.unpacked()
+        return CupyEngine(exact).prepare(W, codes, None if (weight == 1.0).all() else weight, rows.n_classes, places)
+
+    found: CupyRows = copy_of(rows, exact, bring)
+    return found
 
 
 def _small(stats: Stats) -> Stats:
@@ -112,7 +130,8 @@ class DaskEngine:
         if client is None:
             raise ClusterError("engine='dask' needs a distributed.Client here.")
         (n, p), order = features.shape, canonical_order(features, codes, sample_weight)[0]
-        size, kind = -(-n // _power_of_two(n * p / ENTRIES)), smallest_kind(n)
+        there = on_gpus(client, n * p >= MANY_ENTRIES)
+        size, kind = -(-n // _power_of_two(n * p / (ENTRIES_ON_GPU if there else ENTRIES))), smallest_kind(n)
 
         def block(start: int) -> tuple[Any, ...]:
             rows = order[start : start + size]
@@ -121,4 +140,4 @@ class DaskEngine:
             return np.asarray(features[rows]), codes[rows], weight, n_classes, places
 
         held = made(client, "block", packed, map(block, range(0, n, size)), -(-n // size))
-        return ClusterRows(held, n, n_classes, p, order, sample_weight)
+        return ClusterRows(held, n, n_classes, p, there, order, sample_weight)

@@ -1,7 +1,8 @@
 """Choices and rankings on a Dask cluster: blocks of situations on its workers, K×p states to them, statistics back.
 
-Inside a worker the passes are those of `plackett.engines.compiled_situations`. Statistics are added in the order of the
-blocks, and random numbers belong to the places of situations and entries among all.
+Inside a worker the passes are those of `plackett.engines.compiled_situations`, or of `plackett.engines.cupy_situations`
+where all workers have GPUs. Statistics are added in the order of the blocks, and random numbers belong to the places of
+situations and entries among all.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from plackett.cluster.client import ClusterError, in_use
+from plackett.cluster.gpus import copy_of, on_gpus
 from plackett.cluster.held import Held, made, threads_here
 from plackett.engines.base import Features
+from plackett.engines.cupy_situations import CupySituations, known
 from plackett.engines.dask import _power_of_two
+from plackett.engines.device import MANY_ENTRIES
 from plackett.engines.placed_situations import PlacedSituations, place_situations
-from plackett.engines.situations import Situations, canonical, part_of
+from plackett.engines.situations import NumpySituations, Situations, canonical, part_of
 from plackett.features.mapped import in_order
 from plackett.model.race import Array, Stats, Weights
 from plackett.responses.base import Response, Whole, checked
@@ -52,6 +56,7 @@ class ClusterSituations:
         self.blocks, self.rows_of, self.order, self.absolute = blocks, rows_of, order, absolute
         self.n_rows, self.n_entries, self.n_seen = sizes
         self.n_classes, self.n_features = n_groups, n_features
+        self.on_gpus = on_gpus(blocks.client, self.work >= MANY_ENTRIES and not absolute and n_features > 1)
 
     @property
     def features(self) -> Features:
@@ -73,15 +78,44 @@ class ClusterSituations:
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure."""
-        return reduce(add, self.blocks.each(PlacedSituations.expect, weights))
+        return reduce(add, self.blocks.each(expected, weights, self.on_gpus))
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure, a function of the weights and the key alone."""
-        return reduce(add, self.blocks.each(PlacedSituations.sample, weights, key))
+        return reduce(add, self.blocks.each(sampled, weights, key, self.on_gpus))
 
     def value(self, weights: Weights) -> float:
         """The log-likelihood: Σ count · ln Pr(outcome)."""
-        return float(sum(self.blocks.each(PlacedSituations.value, weights)))
+        return float(sum(self.blocks.each(valued, weights, self.on_gpus)))
+
+
+def expected(rows: PlacedSituations, weights: Weights, on_gpu: bool) -> Stats:
+    """Of one block."""
+    return _there(rows, on_gpu).expect(weights)
+
+
+def sampled(rows: PlacedSituations, weights: Weights, key: int, on_gpu: bool) -> Stats:
+    """Of one block."""
+    return _there(rows, on_gpu).sample(weights, key)
+
+
+def valued(rows: PlacedSituations, weights: Weights, on_gpu: bool) -> float:
+    """Of one block."""
+    return _there(rows, on_gpu).value(weights)
+
+
+def _there(rows: PlacedSituations, on_gpu: bool) -> NumpySituations:
+    """The situations of a block on the GPU of the worker, if the GPU knows such; if not, as they are."""
+    if not on_gpu or not known(rows.situations, rows.response):
+        return rows
+
+    def bring() -> CupySituations:
+        there = CupySituations(rows.features, rows.situations, rows.response, rows.n_classes)
+        there.put(rows.number, rows.first_entry)
+        return there
+
+    found: CupySituations = copy_of(rows, None, bring)
+    return found
 
 
 def packed(

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 OLDEST = 80  # compute capability, times ten, from which tiles can be copied to the chip while others are at work
+MANY_ROWS, MANY_ENTRIES = 20_000, 1 << 23  # of X and W, from which a GPU gains
 OTHERWISE = "Or use engine='auto', which runs on the processor."
 
 

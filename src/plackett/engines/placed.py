@@ -109,6 +109,20 @@ class PlacedRows(Block, PanelRows):
 
         return self._pass(kernel, weights, np.uint64(key))
 
+    def unpacked(self) -> tuple[npt.NDArray[np.intp], Array, Places | None]:
+        """Class, weight and place of all rows, in the order in which they came."""
+        panels = self.panels
+        of_panel = np.repeat(panels.block_class, np.diff(panels.block_start))
+        used = np.arange(LANES) < panels.fill[:, None]
+        codes, weight = np.empty(self.n_rows, dtype=np.intp), np.empty(self.n_rows)
+        codes[self.order] = np.broadcast_to(of_panel[:, None], used.shape)[used]
+        weight[self.order] = panels.weight[used]
+        if self.place is None:
+            return codes, weight, None
+        places = np.empty(self.n_rows, dtype=self.place.dtype)
+        places[self.order] = self.place[used]
+        return codes, weight, places
+
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_pool": None}  # threads do not travel
 

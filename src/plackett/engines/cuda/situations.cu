@@ -28,14 +28,14 @@ extern "C" __global__ void rates(
 
 // V, arrivals n and times at risk s of each situation, for as many copies as were counted.
 extern "C" __global__ void stages(
-    const int* __restrict__ start, const int* __restrict__ placed, const double* __restrict__ count, int T, int drawn,
-    u64 key, const double* __restrict__ rate, const double* __restrict__ gain, double* __restrict__ arrivals,
+    const int* __restrict__ start, const int* __restrict__ placed, const double* __restrict__ count,
+    const long long* __restrict__ number, int T, int drawn, u64 key, const double* __restrict__ rate, const double* __restrict__ gain, double* __restrict__ arrivals,
     double* __restrict__ at_risk, double* __restrict__ values) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t >= T) return;
   const int low = start[t], high = start[t + 1], end = low + min(placed[t], high - low - 1);
   const double copies = count[t];
-  u64 stream = begin(key, t);
+  u64 stream = begin(key, number[t]);
   double left = 0.0, time = 0.0, value = 0.0;
   bool possible = true;
   for (int e = high - 1; e >= low; --e) at_risk[e] = left += rate[e];
@@ -91,7 +91,8 @@ extern "C" __global__ void __launch_bounds__(WIDTH) add_entries(
 
 // Sampled wins of each entry, added to those of its group: whole numbers, so that their order does not matter.
 extern "C" __global__ void share_wins(
-    const Real* __restrict__ W, const int* __restrict__ row, const int* __restrict__ group, int E, int p, u64 key,
+    const Real* __restrict__ W, const int* __restrict__ row, const int* __restrict__ group,
+    const long long* __restrict__ place, int E, int p, u64 key,
     const double* __restrict__ own, const double* __restrict__ arrived, const double* __restrict__ arrivals,
     double* __restrict__ wins) {
   const int e = blockIdx.x * blockDim.x + threadIdx.x;
@@ -99,7 +100,7 @@ extern "C" __global__ void share_wins(
   const Real* w = W + (long long)row[e] * p;
   const double* u = own + group[e] * p;
   auto share = [=](int j) { return w[j] * u[j]; };
-  share_out(arrivals[e], p, share, arrived[e], begin(key ^ KEY_OF_TIMES, e), wins + group[e] * p);
+  share_out(arrivals[e], p, share, arrived[e], begin(key ^ KEY_OF_TIMES, place[e]), wins + group[e] * p);
 }
 
 // ln of the rate Σ_j exp(x·β_j + ln λ_gj) of each entry, from scores x·β (rows, M).

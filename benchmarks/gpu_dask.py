@@ -1,0 +1,51 @@
+"""Passes on the GPU of Dask workers against those on the same GPU without Dask; run with make bench-gpu."""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+from plackett.compute.pieces import cores
+from plackett.engines import make_engine
+from plackett.model.race import Weights
+
+FEATURES, CLASSES = 41, 4
+
+
+def milliseconds(function, repeats=20):
+    """The median of some runs."""
+    function()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - started)
+    return 1e3 * float(np.median(times))
+
+
+def measure(rows, weights):
+    passes = {"expected": lambda: rows.expect(weights), "sampled": lambda: rows.sample(weights, 1)}
+    return {name: milliseconds(function) for name, function in passes.items()}
+
+
+def main(n):
+    rng = np.random.default_rng(0)
+    W = rng.random((n, FEATURES), dtype=np.float32)
+    codes = rng.integers(CLASSES, size=n)
+    weights = Weights.point(rng.normal(size=(CLASSES, FEATURES)))
+    alone = measure(make_engine("cupy").prepare(W, codes, None, CLASSES), weights)
+    print(f"{n:,} rows, p = {FEATURES}, K = {CLASSES}, float32; without Dask {alone}")
+    for workers in (1, 2):
+        local = {"threads_per_worker": cores() // workers, "dashboard_address": "127.0.0.1:0"}
+        with LocalCluster(n_workers=workers, **local) as far, Client(far, direct_to_workers=True):
+            rows = make_engine("dask").prepare(W, codes, None, CLASSES)
+            assert rows.on_gpus
+            print(f"  {workers} workers, {len(rows.held.blocks)} blocks: {measure(rows, weights)}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    sys.exit(main(parser.parse_args().rows))

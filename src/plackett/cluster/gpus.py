@@ -1,0 +1,39 @@
+"""Passes on the GPUs of workers: a block has a copy there, made when it is first asked, which does not travel with it.
+
+All workers have a GPU, or none is used: answers differ in the rounding of sums, and must not depend on which worker is
+lost. The client decides, before it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plackett.cluster.client import ClusterError
+from plackett.cluster.held import address_here
+from plackett.cluster.storage import Block
+from plackett.engines.device import gpu, present
+
+
+def on_gpus(client: Any, gains: bool) -> bool:
+    """Whether passes go to GPUs: where that `gains`, and every worker sees one that can run the kernels."""
+    if not gains:
+        return False
+    found = client.run(present, on_error="return").values()
+    return bool(found) and all(each is True for each in found)
+
+
+def copy_of(block: Block, which: Any, bring: Callable[[], Any]) -> Any:
+    """The copy of a block on this worker's GPU; another copy than `which` is let go."""
+    if block.on_gpu is None or block.on_gpu[0] != which:
+        block.on_gpu = None
+        try:
+            gpu()
+        except (ImportError, RuntimeError) as error:
+            raise ClusterError(
+                f"when this fit began all workers had a GPU, and the worker {address_here()} has none: {error} "
+                "Fit again, with workers that all have one, or none."
+            ) from error
+        block.on_gpu = which, bring()
+        block.give_back()
+    return block.on_gpu[1]
