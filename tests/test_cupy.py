@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from conftest import small_problem
 from plackett import Gibbs, PlackettLuceClassifier, PlackettLuceRanker, Rankings, classifier
@@ -20,16 +21,22 @@ from plackett.directions.flights import POOR, _walk, renew
 from plackett.directions.gates_on_gpu import GatesOnGpu, mixed
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import size as prior_size
+from plackett.directions.situations import make_situation_task
 from plackett.directions.stacking import mixture_on_gpu, mixture_told
+from plackett.directions.walk import FlyingTogether, make_sampler
 from plackett.engines import device, make_engine
+from plackett.engines.compiled_situations import CompiledSituations
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
 from plackett.engines.cupy_situations import by_place
+from plackett.engines.situations import Situations
 from plackett.features import ExpFeatures
+from plackett.inference.driver import Chain
 from plackett.inference.hmc import DOUBTED, Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
 from plackett.posterior.directions import DirectionDraws, probabilities
 from plackett.priors import LogUniform, tabulate
+from plackett.responses import Outcomes, make_response
 from plackett.settings import check_all_read
 
 CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
@@ -463,3 +470,61 @@ def test_a_chain_that_flies_has_the_draws_of_one_that_walks(spread):
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(np.unique(found[0][1])) > 1
+
+
+@pytest.fixture
+def flying(monkeypatch):
+    """Situations of ``engine="cupy"`` by the passes of the reference, and their trajectories by the processor."""
+
+    def trajectories(rows, prior, n_chains, many):
+        assert not many and n_chains <= 4
+        found = OnTheProcessor(density_of(rows, prior, rows.n_features), prior_size(prior, rows.n_features))
+        flown.append(n_chains)
+        return found
+
+    flown = []
+    monkeypatch.setattr("plackett.engines.cupy_situations.CupySituations", CompiledSituations)
+    monkeypatch.setattr("plackett.directions.flights.Trajectories", trajectories)
+    monkeypatch.setattr("plackett.directions.flights.MANY", 5)  # of no account for situations
+    return flown
+
+
+def some_situations(name, T=15):
+    rng = np.random.default_rng(0)
+    outcomes = Outcomes.of([3] * T, [[1] if name == "choice" else [1, 1]] * T, np.full(T, 2.0))
+    group = np.concatenate([rng.permutation(3) for _ in range(T)])
+    return rng.normal(size=(3 * T, 2)), Situations(outcomes, group, np.arange(3 * T))
+
+
+@pytest.mark.parametrize(("name", "owned"), [("ranking", True), ("choice", False)])
+def test_a_chain_over_situations_that_flies_has_the_draws_of_one_that_walks(flying, name, owned):
+    """Where totals are apart, with new scales before each trajectory."""
+    X, situations = some_situations(name)
+    found = []
+    for engine in ("numba", "cupy"):
+        response, seed = make_response(name), np.random.SeedSequence(0)
+        task = make_situation_task([X], situations, response, 3, seed, owned, engine=engine)
+        prior, rng = task.chain_prior(LearnedDirections(components=2), 0.02), np.random.default_rng(1)
+        sampler = make_sampler(task, prior, 20, 6)
+        assert sampler.narrow == owned
+        assert task.flies == isinstance(sampler, FlyingTogether) == (engine == "cupy")
+        chain = Chain(sampler.begin([task.start(prior, rng)])[0], rng)
+        draws, values = np.empty((20, prior_size(prior, 2))), np.empty(20)
+        sampler.advance(chain, True, draws, values)
+        found.append((draws, values, *chain.state))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+    assert len(np.unique(found[0][1])) > 3
+    assert flying == [1]
+
+
+def test_six_chains_over_rankings_fly_four_and_two_at_a_time(flying, monkeypatch):
+    monkeypatch.setattr("plackett.ranker.make_engine", lambda name: None)
+    X = np.random.default_rng(0).normal(size=(15, 2))
+    R = Rankings.from_orders([list("abc"), list("bca"), list("acb")] * 5)
+    settings = {"features": LearnedDirections(components=1), "inference": Gibbs(draws=3, tune=4, chains=6)}
+    with pytest.warns(ConvergenceWarning):
+        model = PlackettLuceRanker(engine="cupy", random_state=0, **settings).fit(X, R)
+    assert set(flying) == {4, 2, 1}  # one: kernels are loaded
+    assert model.posterior_.directions.shape[:2] == (6, 3)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)

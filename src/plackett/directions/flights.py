@@ -3,20 +3,21 @@
 The random numbers, the step and the mass of a chain, and whether it accepts, are those of `plackett.inference.hmc`, on
 the processor. Chains that fly together fly equally far.
 
-Over many rows they begin at modes and walk in the coordinates of `plackett.directions.centred`, with the variances of
-all chains for their mass.
+Over many rows of classes they begin at modes and walk in the coordinates of `plackett.directions.centred`, with the
+variances of all chains for their mass. Over situations they begin, and move their scales, as on the processor.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.directions.centred import centred, log_spread, parts_of, uncentred
 from plackett.directions.climbs import climb_together
-from plackett.directions.prior import Prior, size
+from plackett.directions.prior import Prior, n_owners, size
 from plackett.engines.cupy_directions import TOGETHER, CupyDirections
 from plackett.engines.device import gpu, kernel
 from plackett.inference.hmc import (
@@ -43,27 +44,57 @@ VARIANCE, SCALES_VARIANCE = 30.0, 0.05  # first guesses: of β and t for one row
 LEAST_VARIANCE = 0.01  # for one row, as far as rounding tells
 
 
+Renewal = Callable[[Array, np.random.Generator], None]  # moves a position between two trajectories
+
+
+class Flown(Protocol):
+    """Rows of classes, or situations, on the GPU."""
+
+    flight: tuple[str, str]  # the file and the name of the kernel that runs between two passes
+    n_rows: int  # or situations
+
+    @property
+    def n_columns(self) -> int:
+        """d."""
+        ...
+
+    def room(self, n_chains: int, n_groups: int, n_components: int) -> Any:
+        """What a pass takes and gives."""
+        ...
+
+    def run(self, room: Any) -> None:
+        """A pass, which is not waited for."""
+        ...
+
+    def handed(self, room: Any) -> tuple[Any, ...]:
+        """What the kernel is given besides the prior."""
+        ...
+
+
+def are_many(rows: Flown) -> bool:
+    """Whether chains take the ways of many rows, which there are for classes alone."""
+    return isinstance(rows, CupyDirections) and rows.n_rows >= MANY
+
+
 class Trajectories:
     """Positions, momenta and gradients of at most four chains, on the GPU."""
 
-    def __init__(self, rows: CupyDirections, prior: Prior, n_chains: int, many: bool = False):
+    def __init__(self, rows: Flown, prior: Prior, n_chains: int, many: bool = False):
         xp, (K, M), d = gpu(), prior.shape.shape, rows.n_columns
         self.rows, self.n_chains, self.D = rows, n_chains, size(prior, d)
         self.room = rows.room(n_chains, K, M)
         self.state = xp.zeros((n_chains, 4 * self.D + 4))
-        sizes = (np.int32(each) for each in (K, M, self.room.beta.shape[1], d))
         self.prior = (
-            *sizes,
+            *(np.int32(each) for each in (n_owners(prior), K, M, d)),
             xp.asarray(prior.owner.astype(np.int32)),
             xp.asarray(np.ascontiguousarray(prior.shape)),
             np.float64(prior.covariate_spread),
             xp.asarray(np.concatenate([prior.scale_centre, prior.scale_spread])),
-            np.float64(rows.rarest),
-            self.room.sums,
             xp.empty((n_chains, M, d)),
-            *self.room[:3],
+            *rows.handed(self.room),
         )
-        self.between = kernel("flight", ("flight",), CENTRED=int(many))
+        source, name = rows.flight
+        self.between = kernel(name, ("block", "flight", source), CENTRED=int(many))
 
     def _go_on(self, flags: int) -> None:
         self.between((self.n_chains,), (THREADS,), (self.state, np.int32(self.D), np.int32(flags), *self.prior))
@@ -149,7 +180,7 @@ def renew(walks: list[Walk], values: Array, n_seen: int, n_rows: int) -> None:
 
 
 def walk_together(
-    rows: CupyDirections,
+    rows: Flown,
     prior: Prior,
     walks: list[Walk],
     generators: list[np.random.Generator],
@@ -159,17 +190,21 @@ def walk_together(
     draws: Array,
     values: Array,
     many: bool = False,
+    renew_position: Renewal | None = None,
 ) -> None:
-    """`plackett.inference.hmc.walk_on` of several chains: `draws` (chain, n, D) and `values` (chain, n) are filled."""
+    """`plackett.inference.hmc.walk_on` of several chains: `draws` (chain, n, D) and `values` (chain, n) are filled.
+
+    `many`, of classes alone: in the coordinates of many rows. `renew_position` is called before each trajectory.
+    """
     n, at = draws.shape[1], int(walks[0].numbers[DONE])
     windows = {int(end) - at: int(width) for end, width in zip(ends, np.diff(ends, prepend=0), strict=True)}
     stops = sorted({n, *(end for end in windows if tuning and many and 0 < end < n)})
     for first, last in zip([0, *stops], stops, strict=False):
         for c in range(0, len(walks), TOGETHER):
             some = slice(c, c + TOGETHER)
-            trajectories: Any = Trajectories(rows, prior, len(walks[some]), many)
             here = draws[some, first:last], values[some, first:last]
-            _walk(trajectories, walks[some], generators[some], ends, longest, tuning, *here)
+            _walk(Trajectories(rows, prior, len(walks[some]), many), walks[some], generators[some], ends, longest,
+                  tuning, *here, renew_position)  # fmt: skip
         if tuning and many and last in windows:
             renew(walks, values[:, first:last].mean(axis=1), windows[last], rows.n_rows)
     if many:
@@ -186,14 +221,17 @@ def _walk(
     tuning: bool,
     draws: Array,
     values: Array,
+    renew_position: Renewal | None = None,
 ) -> None:
-    if draws.shape[1] == 0:
-        return
     flights = [make_flight(trajectories.D) for _ in walks]
-    value, gradient = trajectories.look(np.array([walk.position for walk in walks]))
-    for flight, found in zip(flights, gradient, strict=True):
-        flight.gradient[:] = found
     for t in range(draws.shape[1]):
+        if renew_position is not None:
+            for walk, rng in zip(walks, generators, strict=True):
+                renew_position(walk.position, rng)
+        if t == 0 or renew_position is not None:
+            value, gradient = trajectories.look(np.array([walk.position for walk in walks]))
+            for flight, found in zip(flights, gradient, strict=True):
+                flight.gradient[:] = found
         step = np.array([step_of(walk, tuning) for walk in walks])
         energy = [launch(*each) for each in zip(walks, flights, value, generators, strict=True)]
         n = 1 + int(generators[0].random() * longest)

@@ -138,8 +138,8 @@ class SituationTask:
 
     @property
     def flies(self) -> bool:
-        """No engine does that for situations."""
-        return False
+        """On a GPU."""
+        return self.engine == "cupy"
 
     @property
     def waits(self) -> bool:

@@ -13,6 +13,7 @@ from plackett.compute.pieces import cores
 from plackett.directions import flights
 from plackett.directions.density import density_of, log_density
 from plackett.directions.prior import Prior, size
+from plackett.engines.cupy_directions import CupyDirections
 from plackett.inference import hmc
 from plackett.inference.driver import Chain
 from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
@@ -139,7 +140,7 @@ class FlyingTogether(HamiltonianSampler):
     def advance_together(self, chains: list[Chain], tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (chain, n, D), and `value` (chain, n) with log-densities."""
         how = [chain.state for chain in chains], [chain.rng for chain in chains], self.ends, self.longest, tuning
-        flights.walk_together(self.rows, self.prior, *how, position, value, self._many)
+        flights.walk_together(self.rows, self.prior, *how, position, value, self._many, self._renewal)
 
     advance_all = advance_together
 
@@ -149,7 +150,16 @@ class FlyingTogether(HamiltonianSampler):
 
     @property
     def _many(self) -> bool:
-        return bool(self.rows.n_rows >= flights.MANY)
+        return flights.are_many(self.rows)
+
+    @property
+    def _renewal(self) -> flights.Renewal | None:
+        """Of scales over situations, where the posterior is narrow."""
+        if not self.narrow or isinstance(self.rows, CupyDirections):
+            return None
+        from plackett.directions.scales import renew_scales
+
+        return lambda position, rng: renew_scales(position, self.n_columns, self.prior, rng)
 
 
 def make_sampler(task: DirectionTask, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:

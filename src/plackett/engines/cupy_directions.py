@@ -129,6 +129,8 @@ def split_sums(sums: Any, n_chains: int, n_components: int, d: int) -> tuple[Any
 class CupyDirections:
     """Covariates (n, d) on the GPU, rows by class, with the pass over them."""
 
+    flight: tuple[str, str] = ("class_flight", "flight_over_classes")
+
     def __init__(self, X: Any, weight: Any, counts: npt.NDArray[np.intp], n_columns: int):
         xp = gpu()
         self.X, self.weight, self.counts, self.n_columns = X, weight, counts, n_columns
@@ -174,6 +176,10 @@ class CupyDirections:
             self._by_products(room)
         else:
             self._fused(plan, room)
+
+    def handed(self, room: Room) -> tuple[Any, ...]:
+        """What `flight_over_classes` is given besides the prior."""
+        return np.int32(room.beta.shape[1]), np.float64(self.rarest), room.sums, *room[:3]
 
     def _fused(self, plan: Plan, room: Room) -> None:
         """One kernel, then the sums of its blocks."""

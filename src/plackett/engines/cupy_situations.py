@@ -1,5 +1,7 @@
 """Choices and rankings on a GPU: the passes of `plackett.engines.situations` by the kernels of ``cuda/situations.cu``.
 
+The gradient of learned directions is that of ``cuda/situation_gradient.cu``, of several chains in one pass.
+
 A thread has an entry or a situation. Sums over the entries of a group are taken in fixed blocks, and those over the
 entries of a row in their order: a pass gives the same bits every time. W lies there as it came, in float32 or float64;
 all else is in doubles.
@@ -7,7 +9,8 @@ all else is in doubles.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +23,7 @@ from plackett.responses import Choice, Ranking
 from plackett.responses.base import Response, Whole
 
 BLOCK = 1024  # entries whose sums are taken together
-THREADS, WIDTH = 256, 128  # of a block of threads; of one that adds entries
+THREADS, WIDTH = 256, 128  # of a block of threads; of one that adds entries. The names are those of ``block.cu``
 
 
 def by_place(places: Any, size: int) -> tuple[Any, Any]:
@@ -34,8 +37,25 @@ def known(situations: Situations, response: Response) -> bool:
     return not response.absolute and bool((situations.outcomes.sizes <= 1).all())
 
 
+class SituationRoom(NamedTuple):
+    """What the gradient for C chains takes, gives and needs, on the GPU."""
+
+    beta: Any  # (C, M, d)
+    log_weights: Any  # (C, K, M)
+    totals: Any  # (C, 2, K): of trajectories alone
+    values: Any  # (C, blocks of situations): their sum is ln p(Y|β, λ)
+    in_beta: Any  # (C, M, d): slopes
+    in_log_weights: Any  # (K, C, M)
+    scores: Any  # (rows, C·M): x·β, and then what pulls at it
+    log_rate: Any  # (C, E)
+    slope: Any  # (C, E): n − r s
+    sums: Any  # (blocks of entries, C·M)
+
+
 class CupySituations(NumpySituations):
     """Situations on the GPU with their passes."""
+
+    flight: tuple[str, str] = ("situation_flight", "flight_over_situations")
 
     def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
         if not known(situations, response):
@@ -71,7 +91,7 @@ class CupySituations(NumpySituations):
         """A kernel with so many threads, in blocks of THREADS, or so many blocks of others."""
         real = "float" if self.W.itemsize == 4 else "double"
         grid = size if threads != THREADS else -(-size // threads)
-        kernel(name, ("draws", "situations"), Real=real)((grid,), (threads,), arguments)
+        kernel(name, ("draws", "block", "situations"), Real=real)((grid,), (threads,), arguments)
 
     def _stages(self, key: int | None, rate: Any, gain: Any) -> tuple[Any, Any, Any]:
         """Arrivals and times at risk of entries, and V of situations."""
@@ -81,13 +101,11 @@ class CupySituations(NumpySituations):
                   np.int32(key is not None), np.uint64(key or 0), rate, gain, arrivals, at_risk, values)  # fmt: skip
         return arrivals, at_risk, values
 
-    def _by_group(self, sums: Any) -> Any:
-        """(K, columns): the sums of blocks, added up."""
+    def _add_blocks(self, sums: Any, out: Any) -> None:
+        """Fill (K, columns) with the sums of blocks, added up."""
         columns = sums.shape[1]
-        out = gpu().empty((self.n_classes, columns))
         add = kernel("add_blocks", ("sums",))
         add((-(-columns // 32), self.n_classes), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
-        return out
 
     def _pass(self, weights: Weights, key: int | None) -> tuple[Array, Array, Array]:
         """V of each situation, wins and exposure."""
@@ -102,7 +120,9 @@ class CupySituations(NumpySituations):
         sums, blocks = xp.empty((self.n_blocks, 2 * p)), (self.blocks.first_row, self.blocks.n_rows, self.blocks.label)
         self._run("add_entries", self.n_blocks, self.W, self.of_row, self.by_group, *blocks, sizes[1], u, arrived,
                   arrivals, at_risk, np.int32(key is not None), sums, threads=WIDTH)  # fmt: skip
-        found = self._by_group(sums).get()
+        added = xp.empty((self.n_classes, 2 * p))
+        self._add_blocks(sums, added)
+        found = added.get()
         wins, exposure = found[:, :p], np.exp(-top) * found[:, p:]
         if key is not None:
             drawn = xp.zeros_like(u)
@@ -113,18 +133,59 @@ class CupySituations(NumpySituations):
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
-        xp, E, R, M = gpu(), len(self.group), len(self.features), len(beta)
-        X = self.W.astype(np.float64, copy=False)
-        scores, weights = X @ xp.asarray(beta.T), xp.asarray(np.ascontiguousarray(log_weights))
-        log_rate, rate = xp.empty(E), xp.empty(E)
-        self._run("log_rates", E, scores, self.of_row, self.of_group, np.int32(E), np.int32(M), weights, log_rate)
-        self._run("relative", self.n_rows, self.start, np.int32(self.n_rows), log_rate, rate)
-        arrivals, at_risk, values = self._stages(None, rate, xp.zeros(E))
-        slope = arrivals - rate * at_risk
-        pull, sums = xp.empty((R, M)), xp.empty((self.n_blocks, M))
-        self._run("pull_of_rows", R * M, scores, self.by_row, self.first_of_row, self.of_group, np.int32(R),
-                  np.int32(M), weights, log_rate, slope, pull)  # fmt: skip
+        room = self._room(1, *log_weights.shape)
+        room.beta.set(beta[None])
+        room.log_weights.set(np.ascontiguousarray(log_weights)[None])
+        self.run(room)
+        return Slopes(float(room.values.get().sum()), room.in_beta.get()[0], room.in_log_weights.get()[:, 0])
+
+    def room(self, n_chains: int, n_groups: int, n_components: int) -> SituationRoom:
+        """What passes of so many chains need, if there is as much."""
+        C, M, (R, d), E = n_chains, n_components, self.features.shape, len(self.group)
+        needed = 8 * (R * (C * M + d * (self.W.itemsize < 8)) + 2 * C * E + self.n_blocks * C * M)
+        check_fits(needed, free_bytes(), f"{R:,} rows and {E:,} entries for {C} chains of {M:,} components", True)
+        return self._room(n_chains, n_groups, n_components)
+
+    def _room(self, C: int, K: int, M: int) -> SituationRoom:
+        xp, (R, d), E, blocks = gpu(), self.features.shape, len(self.group), -(-self.n_rows // THREADS)
+        empty = xp.empty
+        return SituationRoom(
+            empty((C, M, d)), empty((C, K, M)), empty((C, 2, K)), empty((C, blocks)), empty((C, M, d)),
+            empty((K, C, M)), empty((R, C * M)), empty((C, E)), empty((C, E)), empty((self.n_blocks, C * M)),
+        )  # fmt: skip
+
+    @property
+    def n_columns(self) -> int:
+        """d, where the features are covariates."""
+        return self.n_features
+
+    @cached_property
+    def _doubles(self) -> Any:
+        """The covariates."""
+        return self.W.astype(np.float64, copy=False)
+
+    def run(self, room: SituationRoom) -> None:
+        """Fill the values and the slopes from β and ln λ, of all chains at a time; nothing comes back."""
+        xp, (C, K, M), (R, d), E = gpu(), room.log_weights.shape, self.features.shape, len(self.group)
+        T, sizes = self.n_rows, [np.int32(each) for each in (E, K, M)]
+        found = room.log_weights, room.log_rate, room.slope
+
+        def over(name: str, size: int, arguments: tuple[Any, ...], threads: int = THREADS, chains: int = C) -> None:
+            kernel(name, ("block", "situation_gradient"))((size, chains), (threads,), arguments)
+
+        xp.dot(self._doubles, room.beta.reshape(C * M, d).T, out=room.scores)
+        over("log_rates", -(-E // THREADS), (room.scores, self.of_row, self.of_group, *sizes, *found[:2]))
+        over("slopes_of_entries", -(-T // THREADS),
+             (self.start, self.placed, self.counts, np.int32(T), sizes[0], *found[1:], room.values))  # fmt: skip
         blocks = self.blocks.first_row, self.blocks.n_rows, self.blocks.label
-        self._run("pull_of_groups", self.n_blocks, scores, self.of_row, self.by_group, *blocks, np.int32(M), weights,
-                  log_rate, slope, sums, threads=WIDTH)  # fmt: skip
-        return Slopes(self._total(values.get()), (pull.T @ X).get(), self._by_group(sums).get())
+        over("pull_of_groups", self.n_blocks,
+             (room.scores, self.of_row, self.by_group, *blocks, *sizes, *found, room.sums), WIDTH)  # fmt: skip
+        self._add_blocks(room.sums, room.in_log_weights)
+        over("pull_of_rows", -(-R * C * M // THREADS),
+             (room.scores, self.by_row, self.first_of_row, self.of_group, np.int32(R), sizes[0], np.int32(C),
+              *sizes[1:], *found), chains=1)  # fmt: skip
+        xp.dot(room.scores.T, self._doubles, out=room.in_beta.reshape(C * M, d))
+
+    def handed(self, room: SituationRoom) -> tuple[Any, ...]:
+        """What `flight_over_situations` is given besides the prior."""
+        return *room[:4], np.int32(room.values.shape[1]), *room[4:6]

@@ -1,9 +1,7 @@
 // Passes over situations whose outcomes are choices or rankings, as plackett/engines/situations.py has them. A choice is
-// a ranking of which one stage was seen. draws.cu comes first.
+// a ranking of which one stage was seen. draws.cu and block.cu come first.
 
-#define FAINT -600.0
 #define TINY 1e-280
-#define WIDTH 128  // threads of a block of entries
 
 // Of each entry W·U_g, the rate, and ln W·U_g − ln W·V_g; U and V (K, p) relative to their largest, `factor` and `gap`
 // what that leaves out.
@@ -53,18 +51,6 @@ extern "C" __global__ void stages(
   values[t] = possible ? value : log(0.0);
 }
 
-// The sums over the threads of a block that have the same column, in a fixed order; `columns` of them at a time.
-__device__ void add_slots(double x, double* parts, int columns, int slots, double* out) {
-  parts[threadIdx.x] = x;
-  __syncthreads();
-  if (threadIdx.x < columns) {
-    x = 0.0;
-    for (int i = 0; i < slots; ++i) x += parts[i * columns + threadIdx.x];
-    *out = x;
-  }
-  __syncthreads();
-}
-
 // Σ n W U/W·U and Σ s W, of blocks of entries of one group: (block, 2p). Sampled wins are not these.
 extern "C" __global__ void __launch_bounds__(WIDTH) add_entries(
     const Real* __restrict__ W, const int* __restrict__ row, const int* __restrict__ by_group,
@@ -101,64 +87,4 @@ extern "C" __global__ void share_wins(
   const double* u = own + group[e] * p;
   auto share = [=](int j) { return w[j] * u[j]; };
   share_out(arrivals[e], p, share, arrived[e], begin(key ^ KEY_OF_TIMES, place[e]), wins + group[e] * p);
-}
-
-// ln of the rate Σ_j exp(x·β_j + ln λ_gj) of each entry, from scores x·β (rows, M).
-extern "C" __global__ void log_rates(
-    const double* __restrict__ scores, const int* __restrict__ row, const int* __restrict__ group, int E, int M,
-    const double* __restrict__ log_weights, double* __restrict__ log_rate) {
-  const int e = blockIdx.x * blockDim.x + threadIdx.x;
-  if (e >= E) return;
-  const double *score = scores + (long long)row[e] * M, *weight = log_weights + group[e] * M;
-  double top = log(0.0), sum = 0.0;
-  for (int j = 0; j < M; ++j) top = fmax(top, score[j] + weight[j]);
-  for (int j = 0; j < M; ++j) sum += exp(score[j] + weight[j] - top);
-  log_rate[e] = top + log(sum);
-}
-
-// Rates of each situation relative to its largest, none of them 0.
-extern "C" __global__ void relative(
-    const int* __restrict__ start, int T, const double* __restrict__ log_rate, double* __restrict__ rate) {
-  const int t = blockIdx.x * blockDim.x + threadIdx.x;
-  if (t >= T) return;
-  double top = log(0.0);
-  for (int e = start[t]; e < start[t + 1]; ++e) top = fmax(top, log_rate[e]);
-  for (int e = start[t]; e < start[t + 1]; ++e) rate[e] = exp(fmax(log_rate[e] - top, FAINT));
-}
-
-// Σ over the entries of each row of (n − r s) exp(x·β_j + ln λ_gj − ln r): (rows, M)
-extern "C" __global__ void pull_of_rows(
-    const double* __restrict__ scores, const int* __restrict__ by_row, const int* __restrict__ first_of_row,
-    const int* __restrict__ group, int R, int M, const double* __restrict__ log_weights,
-    const double* __restrict__ log_rate, const double* __restrict__ slope, double* __restrict__ pull) {
-  const long long place = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (place >= (long long)R * M) return;
-  const int i = place / M, j = place % M;
-  double sum = 0.0;
-  for (int at = first_of_row[i]; at < first_of_row[i + 1]; ++at) {
-    const int e = by_row[at];
-    sum += slope[e] * exp(scores[place] + log_weights[group[e] * M + j] - log_rate[e]);
-  }
-  pull[place] = sum;
-}
-
-// The same over blocks of entries of one group: (block, M)
-extern "C" __global__ void __launch_bounds__(WIDTH) pull_of_groups(
-    const double* __restrict__ scores, const int* __restrict__ row, const int* __restrict__ by_group,
-    const long long* __restrict__ first, const int* __restrict__ size, const int* __restrict__ label, int M,
-    const double* __restrict__ log_weights, const double* __restrict__ log_rate, const double* __restrict__ slope,
-    double* __restrict__ sums) {
-  __shared__ double parts[WIDTH];
-  const int b = blockIdx.x, columns = min(M, WIDTH), slots = WIDTH / columns, slot = threadIdx.x / columns;
-  for (int j0 = 0; j0 < M; j0 += columns) {
-    const int j = j0 + threadIdx.x % columns;
-    double sum = 0.0;
-    if (slot < slots && j < M)
-      for (int i = slot; i < size[b]; i += slots) {
-        const int e = by_group[first[b] + i];
-        sum += slope[e] * exp(scores[(long long)row[e] * M + j] + log_weights[label[b] * M + j] - log_rate[e]);
-      }
-    double nothing, *out = sums + (long long)b * M + j;
-    add_slots(sum, parts, columns, slots, j < M ? out : &nothing);
-  }
 }
