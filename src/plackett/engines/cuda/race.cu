@@ -240,6 +240,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
     auto entry = [&](int q, int i) {  // W_rj, j = 4q + i; beyond P, where U is 0, another
       return tile[min((4 * q + i) * 32 + (lane ^ ((q & 1) << 4) ^ (4 * i)), P * 32 - 1)];
     };
+#if HOLD
+#define FOLLOWED(q, i) (MARKS ? entry(q, i) : held[4 * (q) + (i)])
+#else
+#define FOLLOWED(q, i) entry(q, i)
+#endif
 #pragma unroll
     for (int c = 0; c < C; ++c) {
       Real start = (Real)0;
@@ -254,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, LEAST_BLOCKS) race(
         const int q = min(from + i, QUADS - 1);  // after the last, the last again: the sum is above the target by then
         const Quad u = su[c * QUADS + q];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) climb += entry(q, j) * u.at[j];
+        for (int j = 0; j < 4; ++j) climb += FOLLOWED(q, j) * u.at[j];
         if (climb < target[c]) start = climb, four = from + i + 1;
       }
       four = min(four, QUADS - 1);
