@@ -6,6 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from plackett.directions import LearnedDirections
+from plackett.directions.flights import Trajectories
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, CupyRows
 from plackett.engines.cupy_directions import prepare_directions
 from plackett.engines.device import gpu
@@ -104,6 +106,19 @@ def situations():
                     function(rows)
                 t = (time.perf_counter() - started) / 5e-3
                 print(f"  {what}, {T:,} of {name}, {size} entries each, p = {p}, {engine}: {t:.2f} ms", flush=True)
+        for C in (1, 4):
+            t = leap(rows, C)
+            print(f"  leap, {T:,} of {name}, {size} entries each, p = {p}, 10 components, {C} chains: {t:.2f} ms")
+
+
+def leap(rows, n_chains, n=20):
+    """Milliseconds of a leap of so many chains over situations of ten groups, each of which owns a component."""
+    prior = LearnedDirections().prior(10, rows.n_columns, 0.02, 1)._replace(totals=True)
+    trajectories = Trajectories(rows, prior, n_chains)
+    q = np.random.default_rng(0).normal(size=(n_chains, trajectories.D)) / 5
+    value, gradient = trajectories.look(q)
+    rest = np.ones_like(q), np.full(n_chains, 1e-9), value - 1000.0, n
+    return milliseconds(lambda: trajectories.fly(q, q, gradient, *rest), repeats=3, runs=2) / n
 
 
 def climb(copy):

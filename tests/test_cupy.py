@@ -28,7 +28,7 @@ from plackett.engines import device, make_engine
 from plackett.engines.compiled_situations import CompiledSituations
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
-from plackett.engines.cupy_situations import by_place
+from plackett.engines.cupy_situations import CupySituations, by_place
 from plackett.engines.situations import Situations
 from plackett.features import ExpFeatures
 from plackett.inference.driver import Chain
@@ -494,6 +494,22 @@ def some_situations(name, T=15):
     outcomes = Outcomes.of([3] * T, [[1] if name == "choice" else [1, 1]] * T, np.full(T, 2.0))
     group = np.concatenate([rng.permutation(3) for _ in range(T)])
     return rng.normal(size=(3 * T, 2)), Situations(outcomes, group, np.arange(3 * T))
+
+
+def test_room_for_chains_over_situations(monkeypatch):
+    """What is taken is what is asked for, nearly, and refused in words where it is not free."""
+    X, situations = some_situations("ranking", 400)
+    for name, fake in {"gpu": lambda: np, "free_bytes": lambda: 10**9}.items():
+        monkeypatch.setattr(f"plackett.engines.cupy_situations.{name}", fake)
+    rows = CupySituations(X, situations, make_response("ranking"), 3)
+    room = rows.room(4, 3, 20)
+    taken = sum(each.nbytes for each in room)
+    monkeypatch.setattr("plackett.engines.cupy_situations.free_bytes", lambda: int(0.9 * taken))
+    with pytest.raises(MemoryError, match=r"rows and 1,200 entries for 4 chains of 20 components take 8\d\d,\d{3}"):
+        rows.room(4, 3, 20)
+    monkeypatch.setattr("plackett.engines.cupy_situations.free_bytes", lambda: taken)
+    assert [each.shape for each in rows.room(4, 3, 20)] == [each.shape for each in room]
+    assert len(rows.handed(room)) == 7
 
 
 @pytest.mark.parametrize(("name", "owned"), [("ranking", True), ("choice", False)])
