@@ -10,7 +10,7 @@ from distributed import Client
 
 from clusters import two_workers
 from plackett.cluster import keeper
-from plackett.cluster.held import made
+from plackett.cluster.held import made, shared_out
 from plackett.cluster.keeper import LARGE
 from plackett.cluster.storage import Block, worker_here
 
@@ -98,3 +98,14 @@ def test_keepers_go_with_their_blocks(held):
     while client.run(known) != before and time.monotonic() < until:
         time.sleep(0.05)
     assert client.run(known) == before
+
+
+def test_blocks_are_shared_out_by_threads_and_in_turn():
+    assert "".join(shared_out({"b": 1, "a": 1}, 8)) == "abababab"
+    assert "".join(shared_out({"a": 4, "b": 4, "c": 4}, 2)) == "ab"
+    for count in (1, 5, 12, 131):
+        found = shared_out({"a": 1, "b": 3, "c": 8}, count)
+        assert len(found) == count
+        for worker, threads in {"a": 1, "b": 3, "c": 8}.items():
+            for begun in range(count + 1):
+                assert abs(found[:begun].count(worker) - begun * threads / 12) <= 1

@@ -144,18 +144,26 @@ class Held:
 
 
 def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, ...]], count: int) -> Held:
-    """Blocks make(*arguments), so many, on the workers in turn: of equal blocks each has its share."""
+    """Blocks make(*arguments), so many, on the workers in turn."""
     import dask
 
-    threads = threads_of(client)
-    turns = [worker for worker in sorted(threads) for _ in range(threads[worker])]
+    workers = shared_out(threads_of(client), count)
     token, blocks = uuid.uuid4().hex[:8], []
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
         for number, each in enumerate(arguments):
             task = dask.delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
-            worker = turns[number * len(turns) // count]
-            blocks.append(client.compute(task, workers=[worker], allow_other_workers=True))
+            blocks.append(client.compute(task, workers=[workers[number]], allow_other_workers=True))
     return Held(client, blocks)
+
+
+def shared_out(threads: dict[str, int], count: int) -> list[str]:
+    """A worker for each of so many blocks: each worker by its threads, and all in turn.
+
+    In Dask a worker that has nothing to do takes blocks of another, and keeps them: every pass would wait for it.
+    """
+    total = sum(threads.values())
+    turns = [((i + 0.5) / n, worker) for worker, n in threads.items() for i in range(count * n // total + 1)]
+    return [worker for _, worker in sorted(turns)[:count]]
 
 
 def run_anywhere(dask_scheduler: Any) -> None:
