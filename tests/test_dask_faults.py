@@ -17,7 +17,8 @@ from clusters import Kills
 from plackett import Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
 from plackett.cluster.client import ClusterError, check_workers, versions
-from plackett.cluster.held import Held, Keeper
+from plackett.cluster.held import Held
+from plackett.cluster.keeper import Keeper
 
 rng = np.random.default_rng(2)
 X = rng.normal(size=(1000, 3))

@@ -2,15 +2,13 @@
 
 A block is the result of a Dask task: where a worker is lost, Dask makes its blocks again, from their source, on others.
 A question does not go through the scheduler's tasks, which would take longer than many a pass: on every worker a
-`Keeper` knows the blocks there, and is asked directly. Keepers are disposable. When one does not answer, new ones are
-made where the blocks are by then, and the question, whose answer is a function of the block alone, is put again.
+`plackett.cluster.keeper.Keeper` is asked directly. Keepers are disposable. When one does not answer, new ones are made
+where the blocks are by then, and the question, whose answer is a function of the block alone, is put again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import pickle
 import threading
 import time
 import uuid
@@ -18,42 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from plackett.cluster.client import (
-    PATIENCE,
-    ClusterError,
-    Versions,
-    check_versions,
-    distributed,
-    threads_of,
-    told,
-    versions,
-)
-from plackett.cluster.storage import Block
+from plackett.cluster.client import PATIENCE, ClusterError, distributed, threads_of, told, versions
+from plackett.cluster.keeper import Keeper, Kept, Question, ask_all, in_one_frame
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
 LOOK = 1.0  # seconds between looks whether the cluster is still there
-Question = Callable[..., Any]
-
-
-class Keeper:
-    """Knows the blocks of one worker."""
-
-    def __init__(self, blocks: list[Block], here: Versions):
-        check_versions(here, address_here())
-        self.blocks = blocks
-
-    def ask(self, asked: bytes, each: list[Any] | None) -> bytes:
-        """What a pickled (question, arguments) gives for every block, in one piece; `each` has more, block by block.
-
-        Dask would send every array in a frame of its own, which takes longer than a pass over a small block.
-        """
-        question, arguments = pickle.loads(asked)
-        own = [()] * len(self.blocks) if each is None else [(one,) for one in each]
-        found = []
-        for block, one in zip(self.blocks, own, strict=True):
-            found.append(question(block, *arguments, *one))
-            block.give_back()
-        return pickle.dumps(found)
 
 
 def threads_here() -> int:
@@ -71,30 +38,28 @@ class Held:
 
     def __init__(self, client: Any, blocks: Sequence[Any]):
         self.client, self.blocks = client, list(blocks)
-        self.keepers: list[tuple[list[int], Any]] = []
+        self.keepers: list[Kept] = []
         self._placing = threading.Lock()  # chains ask side by side
 
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
         """What question(block, *arguments) gives, in the order of the blocks; `own` has one more argument for each."""
         found: dict[int, Any] = {}
-        failed, in_one_piece = 0, pickle.dumps((question, arguments))
+        failed, for_all = 0, in_one_frame((question, arguments, None))
         while len(found) < len(self.blocks):
             with self._placing:
                 if not self.keepers:
                     self._place_keepers()
                 keepers = self.keepers
-            before, asked = len(found), []
-            for numbers, keeper in keepers:
-                if any(number not in found for number in numbers):
-                    each = None if own is None else [own[number] for number in numbers]
-                    asked.append((numbers, self._ask(keeper, in_one_piece, each)))
-            lost = False
-            for numbers, answer in asked:
-                try:
-                    found.update(zip(numbers, pickle.loads(answer.result()), strict=True))
-                except (OSError, CancelledError, asyncio.CancelledError, _Gone):
-                    lost = True
-            if lost:
+            asked = []
+            for kept in keepers:
+                if any(number not in found for number in kept.numbers) and kept.keeper.status == "finished":
+                    each = None if own is None else [own[number] for number in kept.numbers]
+                    asked.append((kept, for_all if own is None else in_one_frame((question, arguments, each))))
+            before = len(found)
+            for (kept, _), answer in zip(asked, ask_all(self.client, asked), strict=True):
+                if answer is not None:
+                    found.update(zip(kept.numbers, answer, strict=True))
+            if keepers and len(found) < len(self.blocks):
                 with self._placing:
                     self.keepers = [] if self.keepers is keepers else self.keepers
                 failed = failed + 1 if len(found) == before else 0
@@ -108,12 +73,6 @@ class Held:
         found: list[Any] = self._sure(self.client.gather, self.blocks)
         return found
 
-    def _ask(self, keeper: Any, *question: Any) -> Any:
-        try:
-            return keeper.ask(*question)
-        except RuntimeError:  # Dask's word for a worker that is gone
-            return _Gone()
-
     def _place_keepers(self) -> None:
         """A keeper on every worker that has blocks."""
         self._wait()
@@ -124,20 +83,23 @@ class Held:
             if not holders:
                 return  # lost since; the caller tries again
             groups.setdefault(sorted(holders)[0], []).append(number)
-        here = versions()
-        futures = [
-            self.client.submit(
-                Keeper, [self.blocks[number] for number in numbers], here, actor=True, workers=[worker],
-                allow_other_workers=True, pure=False, key=f"plackett-keeper-{worker}-{time.monotonic_ns()}",
-            )
-            for worker, numbers in groups.items()
-        ]  # fmt: skip
-        if self._begun(futures, set(groups)):
-            with contextlib.suppress(RuntimeError):  # Dask's word for a worker that is gone
-                self.keepers = list(zip(groups.values(), self._sure(self.client.gather, futures), strict=True))
+        here, futures = versions(), []
+        for worker, numbers in groups.items():
+            name = f"plackett-keeper-{worker}-{time.monotonic_ns()}"
+            keeper = self.client.submit(
+                Keeper, name, [self.blocks[number] for number in numbers], here,
+                key=name, actor=True, pure=False, workers=[worker], allow_other_workers=True,
+            )  # fmt: skip
+            futures.append(keeper)
+        if not self._begun(futures, set(groups)):
+            return
+        where = self._sure(self.client.who_has, futures)
+        if all(where.get(keeper.key) for keeper in futures):
+            places = [where[keeper.key][0] for keeper in futures]
+            self.keepers = [Kept(*each) for each in zip(groups.values(), places, futures, strict=True)]
 
     def _begun(self, keepers: list[Any], workers: set[str]) -> bool:
-        """Whether all keepers are there; one whose worker was lost meanwhile may never be."""
+        """Whether all keepers are there; one whose worker is lost meanwhile may never be."""
         while True:
             try:
                 self._sure(distributed().wait, keepers, timeout=LOOK)
@@ -146,7 +108,11 @@ class Held:
                     continue
                 self._sure(self.client.cancel, keepers)
                 return False
-            return True
+            errors = [keeper.exception() for keeper in keepers if keeper.status == "error"]
+            for error in errors:
+                if not isinstance(error, RuntimeError):  # Dask's word for an actor whose worker is lost
+                    raise error
+            return not errors
 
     def _wait(self) -> None:
         """Until all blocks are there; an error where one cannot be made, or nobody is left to make it."""
@@ -178,18 +144,26 @@ class Held:
 
 
 def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, ...]], count: int) -> Held:
-    """Blocks make(*arguments), so many, on the workers in turn: of equal blocks each has its share."""
+    """Blocks make(*arguments), so many, on the workers in turn."""
     import dask
 
-    threads = threads_of(client)
-    turns = [worker for worker in sorted(threads) for _ in range(threads[worker])]
+    workers = shared_out(threads_of(client), count)
     token, blocks = uuid.uuid4().hex[:8], []
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
         for number, each in enumerate(arguments):
             task = dask.delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
-            worker = turns[number * len(turns) // count]
-            blocks.append(client.compute(task, workers=[worker], allow_other_workers=True))
+            blocks.append(client.compute(task, workers=[workers[number]], allow_other_workers=True))
     return Held(client, blocks)
+
+
+def shared_out(threads: dict[str, int], count: int) -> list[str]:
+    """A worker for each of so many blocks: each worker by its threads, and all in turn.
+
+    In Dask a worker that has nothing to do takes blocks of another, and keeps them: every pass would wait for it.
+    """
+    total = sum(threads.values())
+    turns = [((i + 0.5) / n, worker) for worker, n in threads.items() for i in range(count * n // total + 1)]
+    return [worker for _, worker in sorted(turns)[:count]]
 
 
 def run_anywhere(dask_scheduler: Any) -> None:
@@ -200,13 +174,6 @@ def run_anywhere(dask_scheduler: Any) -> None:
     stuck = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
     dask_scheduler.set_restrictions(dict.fromkeys(stuck))
     dask_scheduler.transitions(dict.fromkeys(stuck, "processing"), f"plackett-{time.monotonic_ns()}")
-
-
-class _Gone(Exception):
-    """Stands for the answer of a keeper whose worker is gone."""
-
-    def result(self) -> Any:
-        raise self
 
 
 def lost(client: Any) -> ClusterError:

@@ -1,0 +1,122 @@
+"""A keeper on every worker: it knows the blocks there, and is asked directly, not through tasks of the scheduler.
+
+Keepers live as Dask's actors do, but a call of an actor costs a turn of the client's loop and several frames for each
+worker, which together take longer than a pass over a small block. Here a question to all keepers is one coroutine on
+the client's loop, through the connections that Dask has to its workers, with a message of one frame there and back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any, NamedTuple
+
+from plackett.cluster.client import Versions, check_versions, distributed
+from plackett.cluster.storage import Block
+
+OPERATION = "plackett_ask"  # of a worker
+LARGE = 1 << 20  # bytes; Dask may send more in pieces, and compressed
+Question = Callable[..., Any]
+
+
+class Keeper:
+    """Knows the blocks of one worker."""
+
+    def __init__(self, name: str, blocks: list[Block], here: Versions):
+        worker = distributed().get_worker()
+        check_versions(here, worker.address)
+        self.name, self.blocks, self.worker = name, blocks, worker
+        _keepers[name] = self
+        worker.handlers[OPERATION] = answer  # where Dask's own shuffle puts what its workers ask each other
+
+    def ask(self, asked: bytes) -> Any:
+        """What a pickled (question, arguments, own arguments of each block or None) gives for every block, pickled.
+
+        An error of a question is an answer as well.
+        """
+        thread = threading.get_ident()
+        with self.worker.active_threads_lock:
+            self.worker.active_threads[thread] = self.name  # the dashboard's profile names what runs
+        try:
+            return in_one_frame(self.find(*pickle.loads(asked)))
+        except Exception as error:
+            return {"error": distributed().protocol.to_serialize(error)}
+        finally:
+            with self.worker.active_threads_lock:
+                del self.worker.active_threads[thread]
+
+    def find(self, question: Question, arguments: tuple[Any, ...], own: list[Any] | None) -> list[Any]:
+        """What a question gives for every block."""
+        each = [()] * len(self.blocks) if own is None else [(one,) for one in own]
+        found = []
+        for block, one in zip(self.blocks, each, strict=True):
+            found.append(question(block, *arguments, *one))
+            block.give_back()
+        return found
+
+
+_keepers: weakref.WeakValueDictionary[str, Keeper] = weakref.WeakValueDictionary()  # of this process, by name
+
+
+async def answer(keeper: str, asked: bytes) -> Any:
+    """What a keeper of this worker says, from the thread of actors: the loop stays free. None where it is gone."""
+    kept = _keepers.get(keeper)
+    if kept is None:
+        return None
+    try:
+        return await asyncio.get_running_loop().run_in_executor(kept.worker.executors["actor"], kept.ask, asked)
+    except RuntimeError:  # the executor of a worker that closes takes no more
+        return None
+
+
+def in_one_frame(message: Any) -> Any:
+    """Pickled: Dask would send every array in a frame of its own."""
+    pickled = pickle.dumps(message)
+    return pickled if len(pickled) < LARGE else distributed().protocol.to_serialize(pickled)
+
+
+class Kept(NamedTuple):
+    """Where a keeper is, by the numbers of its blocks; the future says whether it still is."""
+
+    numbers: list[int]
+    address: str
+    keeper: Any
+
+    async def ask(self, client: Any, asked: Any) -> Any:
+        """Its answer; through the scheduler where the client may not reach workers."""
+        if client.direct_to_workers:
+            return await getattr(client.rpc(self.address), OPERATION)(keeper=self.keeper.key, asked=asked)
+        message = {"op": OPERATION, "keeper": self.keeper.key, "asked": asked}
+        return await client.scheduler.proxy(worker=self.address, msg=message)
+
+
+def ask_all(client: Any, asked: list[tuple[Kept, Any]]) -> list[list[Any] | None]:
+    """What the keepers found, each for its blocks; None from one that is lost."""
+
+    async def ask_each() -> list[Any]:
+        there = (kept.ask(client, message) for kept, message in asked)
+        return await asyncio.gather(*there, return_exceptions=True)
+
+    answers = asyncio.run_coroutine_threadsafe(ask_each(), client.loop.asyncio_loop)
+    try:
+        return [read(each) for each in answers.result()]
+    except CancelledError:  # the client was closed
+        return [None] * len(asked)
+    finally:
+        answers.cancel()  # where Ctrl-C came first
+
+
+def read(answer: Any) -> list[Any] | None:
+    """What was found, or None where a worker is lost; errors of questions are raised here."""
+    if answer is None or isinstance(answer, OSError | asyncio.CancelledError):
+        return None
+    if isinstance(answer, BaseException):
+        raise answer
+    if isinstance(answer, dict):
+        raise answer["error"]
+    found: list[Any] = pickle.loads(answer)
+    return found

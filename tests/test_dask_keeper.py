@@ -1,0 +1,111 @@
+"""Questions to the workers: past their tasks, directly or through the scheduler, while they stay awake."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from clusters import two_workers
+from plackett.cluster import keeper
+from plackett.cluster.held import made, shared_out
+from plackett.cluster.keeper import LARGE
+from plackett.cluster.storage import Block, worker_here
+
+
+class Numbers(Block):
+    def __init__(self, number):
+        self.number = number
+
+
+def added(block, array, more=0):
+    return array + block.number + more
+
+
+def failed(block):
+    raise OSError(f"no such file on {block.number}")
+
+
+def slept(block, seconds):
+    time.sleep(seconds)
+    return threading.current_thread() is threading.main_thread()
+
+
+def named(block):
+    """What the profile of the dashboard says of this thread."""
+    return worker_here().active_threads[threading.get_ident()]
+
+
+def known():
+    return len(keeper._keepers), len(worker_here().active_threads)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["direct", "through the scheduler"])
+def held(request):
+    with two_workers() as cluster, Client(cluster.scheduler.address, direct_to_workers=request.param) as client:
+        yield made(client, "numbers", Numbers, ((number,) for number in range(3)), 3)
+
+
+@pytest.mark.parametrize("size", [3, LARGE // 8 - 100, LARGE])
+def test_arrays_of_any_size_go_there_and_back(held, size):
+    array = np.arange(float(size))
+    for number, found in enumerate(held.each(added, array)):
+        np.testing.assert_array_equal(found, array + number)
+    for number, found in enumerate(held.each(added, array, own=[10, 20, 30])):
+        np.testing.assert_array_equal(found, array + number + 10 * (number + 1))
+
+
+def test_an_error_of_a_question_is_none_of_the_cluster(held):
+    """Also one that a lost connection could have given: nobody asks again."""
+    keepers = held.keepers
+    with pytest.raises(OSError, match="no such file on"):
+        held.each(failed)
+    assert held.each(added, 1.0) == [1.0, 2.0, 3.0]
+    assert held.keepers is keepers
+
+
+def test_workers_stay_awake_while_they_answer(held):
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(held.each, slept, 1.5)
+        time.sleep(0.2)
+        started = time.monotonic()
+        held.client.run(known)
+        assert time.monotonic() - started < 0.8
+        assert not asked.done()
+        assert not any(asked.result())
+
+
+def test_threads_ask_side_by_side(held):
+    with ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda number: held.each(added, number), range(40))
+    assert list(found) == [[number, number + 1, number + 2] for number in range(40)]
+
+
+def test_the_dashboard_names_what_runs(held):
+    assert all(name.startswith("plackett-keeper-tcp") for name in held.each(named))
+
+
+def test_keepers_go_with_their_blocks(held):
+    client = held.client
+    more = made(client, "more", Numbers, ((number,) for number in range(2)), 2)
+    before = client.run(known)
+    assert more.each(added, 1.0) == [1.0, 2.0]
+    assert client.run(known) == {worker: (kept + 1, 0) for worker, (kept, _) in before.items()}
+    del more
+    until = time.monotonic() + 20
+    while client.run(known) != before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert client.run(known) == before
+
+
+def test_blocks_are_shared_out_by_threads_and_in_turn():
+    assert "".join(shared_out({"b": 1, "a": 1}, 8)) == "abababab"
+    assert "".join(shared_out({"a": 4, "b": 4, "c": 4}, 2)) == "ab"
+    for count in (1, 5, 12, 131):
+        found = shared_out({"a": 1, "b": 3, "c": 8}, count)
+        assert len(found) == count
+        for worker, threads in {"a": 1, "b": 3, "c": 8}.items():
+            for begun in range(count + 1):
+                assert abs(found[:begun].count(worker) - begun * threads / 12) <= 1
