@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import small_problem
-from plackett.cluster import folded, gpus
+from plackett.cluster import client, folded, gpus
 from plackett.cluster.client import ClusterError
 from plackett.cluster.folded import Fold, FoldedOnGpu, FoldedRows
 from plackett.cluster.gpus import copy_of, on_gpus
@@ -42,6 +42,14 @@ class Client:
 def test_all_workers_have_a_gpu_or_none_is_used(answers, there):
     assert on_gpus(Client(*answers), True) == there
     assert not on_gpus(Client(*answers), False)
+
+
+@pytest.mark.parametrize(("there", "threads"), [(True, [3]), (False, [1, 1, 1])])
+def test_a_local_cluster_has_a_process_for_the_gpu_or_one_a_core(monkeypatch, there, threads):
+    monkeypatch.setattr(client, "present", lambda: there)
+    monkeypatch.setattr(client, "cores", lambda: 3)
+    with client.cluster() as found:
+        assert list(found.ncores().values()) == threads
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from plackett.compute.pieces import cores
+from plackett.engines.device import present
 
 NEEDED = "engine='dask' needs Dask: pip install 'plackett[dask]'"
 PATIENCE = 300.0  # seconds without any worker
@@ -45,7 +46,10 @@ def in_use() -> Any:
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Any]:
-    """The client in use; where there is none, that of a local cluster, a process a core, which ends with this."""
+    """The client in use; where there is none, that of a local cluster, which ends with this.
+
+    It has a process a core, or one for the GPU that is here.
+    """
     client = in_use()
     if client is not None:
         threads_of(client)
@@ -60,7 +64,10 @@ def cluster() -> Iterator[Any]:
     module = distributed()
     with deaf_to_interrupts():
         workers = module.LocalCluster(
-            n_workers=cores(), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+            n_workers=1 if present() else cores(),
+            threads_per_worker=cores() if present() else 1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
         )
     try:
         with module.Client(workers, direct_to_workers=True) as client:
