@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 
 WEIGHTS = ("shared", "alternative", "person")
 LOWEST = -600.0  # ln W of an entry below the largest of its situation
+
+
+class Given(NamedTuple):
+    """Situations in memory, checked, and what `fit` was told of them."""
+
+    X: ChoiceSets
+    table: EntryTable
+    seen: Chosen
+    person: Codes | None
+    weight: Array | None  # None where all are 1
 
 
 class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
@@ -147,34 +157,11 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self
         """
         inference, shape = self._checked_parts(groups)
-        if in_partitions(X):
-            if self._learned():
-                return self._gather(inference, shape, X, y, groups, sample_weight)
-            with whole_or_not_at_all(self):
-                self._forget()
-                with one_blas_thread():
-                    self._keep_run(inference, self._fit_partitions(inference, shape, X, y, groups, sample_weight))
-            return self
-        return self._fit_here(inference, shape, X, y, groups, sample_weight)
-
-    def _gather(
-        self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
-    ) -> PlackettLuceChooser:
-        """Fit learned directions to situations in partitions, which come here."""
-        from plackett.cluster.gathering import gather_choices
-
-        check_all_read_of_parts(self, True, inference, shape, "choices")
-        with one_blas_thread(), cluster():
-            return self._fit_here(inference, shape, **gather_choices(self, X, y, groups, sample_weight))
+        fit = self._fit_partitions if in_partitions(X) else self._fit_here
+        return fit(inference, shape, X=X, y=y, groups=groups, sample_weight=sample_weight)
 
     def _fit_here(
-        self,
-        inference: EM | Variational | Gibbs,
-        shape: float | None,
-        X: Any,
-        y: Any,
-        groups: Any,
-        sample_weight: Any,
+        self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
     ) -> PlackettLuceChooser:
         """Fit to situations in memory."""
         X = choice_sets(X)
@@ -184,14 +171,35 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
         seen = chosen(X, y, weight)
         labels, person = coded_persons(groups, len(X))
+        given = Given(X, table, seen, person, weight)
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
             with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
-                    fit = self._learn_directions(inference, X, table, seen, person, shape, weight)
+                    fit = self._learn_directions(inference, shape, given)
                 else:
-                    fit = self._learn_weights(inference, X, table, seen, person, shape, weight)
+                    fit = self._learn_weights(inference, shape, given)
+            self._keep_run(inference, fit)
+        return self
+
+    def _fit_partitions(
+        self, inference: EM | Variational | Gibbs, shape: float | None, **given: Any
+    ) -> PlackettLuceChooser:
+        """Fit to situations in partitions, which stay where they are, but for learned directions."""
+        from plackett.cluster.fit_choices import prepare_choices
+        from plackett.cluster.gathering import gather_choices
+
+        check_all_read_of_parts(self, self._learned(), inference, shape, "choices")
+        if self._learned():
+            with one_blas_thread(), cluster():
+                return self._fit_here(inference, shape, **gather_choices(self, **given))
+        with whole_or_not_at_all(self):
+            self._forget()
+            with one_blas_thread(), cluster():
+                held = prepare_choices(self, inference, **given, prepared=self._know)
+                seen = SeenSituations(held.rows, self._probe(*held.some))
+                fit = self._weigh(inference, shape, seen, beside=True)
             self._keep_run(inference, fit)
         return self
 
@@ -220,17 +228,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def _learn_weights(
-        self,
-        inference: EM | Variational | Gibbs,
-        X: ChoiceSets,
-        table: EntryTable,
-        seen: Chosen,
-        person: Codes | None,
-        shape: float | None,
-        weight: Array | None,
-    ) -> Fit:
+    def _learn_weights(self, inference: EM | Variational | Gibbs, shape: float | None, given: Given) -> Fit:
         """Weights of a feature map that does not know the outcomes."""
+        X, table, seen, person, weight = given
         self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
         self.features_ = self._make_features().fit(self.design_.columns(table))
         W, situations = self._situations(table, seen, person)
@@ -250,13 +250,20 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
 
         which = probed(len(X))
         probe = self._probe(table.take(which), None if person is None else person[which])
-        shared = (float(self.rate), *self._run_settings(), self._tailed())
         seen_sets = SeenSituations(rows, probe, getattr(self.features_, "mirrors_", None))
-        problem = Problem(rows, seen_sets, *shared, side_by_side=self.engine == "dask")
+        fit = self._weigh(inference, shape, seen_sets, beside=self.engine == "dask")
+        return replace(fit, extra=fit.extra | found)
+
+    def _weigh(
+        self, inference: EM | Variational | Gibbs, shape: float | None, seen: SeenSituations, beside: bool
+    ) -> Fit:
+        """Find the weights, given prepared situations; chains run side by side, or one after the other."""
+        shared = (float(self.rate), *self._run_settings(), self._tailed())
+        problem = Problem(seen.rows, seen, *shared, side_by_side=beside)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
-        return replace(fit, extra=fit.extra | found)
+        return fit
 
     def _situations(self, table: EntryTable, seen: Chosen, person: Codes | None) -> tuple[Array, Situations]:
         """W (entries, p), the largest of a situation 1, and the situations, as engines take them."""
@@ -276,28 +283,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
 
         return probe
 
-    def _fit_partitions(
-        self,
-        inference: EM | Variational | Gibbs,
-        shape: float | None,
-        X: Any,
-        y: Any,
-        groups: Any,
-        sample_weight: Any,
-    ) -> Fit:
-        """Weights of a fixed map, fitted to situations in partitions, which stay where they are."""
-        from plackett.cluster.fit_choices import prepare_choices
-
-        check_all_read_of_parts(self, False, inference, shape, "choices")
-        with cluster():
-            held = prepare_choices(self, inference, X, y, groups, sample_weight, self._know)
-            seen = SeenSituations(held.rows, self._probe(*held.some))
-            shared = (float(self.rate), *self._run_settings(), self._tailed())
-            fit = inference.fit(Problem(held.rows, seen, *shared, side_by_side=True), shape)  # type: ignore[arg-type]
-        self.weights_ = fit.posterior.weights
-        self.posterior_ = FixedChoices(fit.posterior)
-        return fit
-
     def _know(self, schema: ChoiceSets, persons: npt.NDArray[Any]) -> None:
         """Alternatives, columns and persons of a fit."""
         self.schema_ = schema
@@ -306,21 +291,13 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
         self.group_labels_ = names[self.weights]
 
-    def _learn_directions(
-        self,
-        inference: EM | Variational | Gibbs,
-        X: ChoiceSets,
-        table: EntryTable,
-        seen: Chosen,
-        person: Codes | None,
-        shape: float | None,
-        weight: Array | None,
-    ) -> Fit:
+    def _learn_directions(self, inference: EM | Variational | Gibbs, shape: float | None, given: Given) -> Fit:
         """Weights and directions together, on the design that held-out situations choose.
 
         Where persons have weights of their own, these are learned from their other situations: situations are then held
         out, and not persons.
         """
+        X, table, seen, person, weight = given
         designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
         designs = designs[:1] if not len(designs[-1].bent_) else designs
         seed, progress, seeded = self._run_settings()
