@@ -251,7 +251,8 @@ def race(panels, log_weights, key, room):
             total[j] += math.exp(max(log_weights[k, j] - top, -690.0))
             wins[k, j] = 0.0
     n_blocks = panels.block_class.size
-    sample_blocks(panels, 0, n_blocks, room.own, total, key, room.block_wins, room.block_exposure, room.block_value)
+    sums = room.block_wins, room.block_exposure, room.block_value
+    sample_blocks(panels, 0, n_blocks, room.own, total, key, None, *sums)
     value = 0.0
     for b in range(n_blocks):
         k = panels.block_class[b]
