@@ -163,7 +163,7 @@ def touch(held, point, k, l):
             j += 1
         touched[n] = t
         n += 1
-    begin(held, point, n)
+    copy_touched(held, point.touched[:n], point.new_rates, point.rates)
     return n
 
 
@@ -180,18 +180,17 @@ def touch_some(held, point, groups):
             point.touched[n] = t
             point.marks[t] = 0
             n += 1
-    begin(held, point, n)
+    copy_touched(held, point.touched[:n], point.new_rates, point.rates)
     return n
 
 
 @jit
-def begin(held, point, n):
-    """The rates of the first n situations touched into `new_rates`."""
+def copy_touched(held, touched, to, rates):
+    """The rates of these situations."""
     start = held.outcomes.start
-    for i in range(n):
-        t = point.touched[i]
+    for t in touched:
         for e in range(start[t], start[t + 1]):
-            point.new_rates[e] = point.rates[e]
+            to[e] = rates[e]
 
 
 @jit
@@ -230,12 +229,10 @@ def judge(held, point, respond, n):
 @jit
 def accept(held, point, n):
     """Make the first n situations touched current."""
-    start = held.outcomes.start
-    for i in range(n):
-        t = point.touched[i]
+    touched = point.touched[:n]
+    for t in touched:
         point.values[t] = point.new_values[t]
-        for e in range(start[t], start[t + 1]):
-            point.rates[e] = point.new_rates[e]
+    copy_touched(held, touched, point.rates, point.new_rates)
 
 
 @jit
