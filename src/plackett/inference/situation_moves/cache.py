@@ -163,7 +163,7 @@ def touch(held, point, k, l):
             j += 1
         touched[n] = t
         n += 1
-    copy_touched(held, point.touched[:n], point.new_rates, point.rates)
+    begin(held, point, n)
     return n
 
 
@@ -180,17 +180,18 @@ def touch_some(held, point, groups):
             point.touched[n] = t
             point.marks[t] = 0
             n += 1
-    copy_touched(held, point.touched[:n], point.new_rates, point.rates)
+    begin(held, point, n)
     return n
 
 
 @jit
-def copy_touched(held, touched, to, rates):
-    """The rates of these situations."""
+def begin(held, point, n):
+    """The rates of the first n situations touched into `new_rates`."""
     start = held.outcomes.start
-    for t in touched:
+    for i in range(n):
+        t = point.touched[i]
         for e in range(start[t], start[t + 1]):
-            to[e] = rates[e]
+            point.new_rates[e] = point.rates[e]
 
 
 @jit
@@ -229,10 +230,12 @@ def judge(held, point, respond, n):
 @jit
 def accept(held, point, n):
     """Make the first n situations touched current."""
-    touched = point.touched[:n]
-    for t in touched:
+    start = held.outcomes.start
+    for i in range(n):
+        t = point.touched[i]
         point.values[t] = point.new_values[t]
-    copy_touched(held, touched, point.rates, point.new_rates)
+        for e in range(start[t], start[t + 1]):
+            point.rates[e] = point.new_rates[e]
 
 
 @jit
