@@ -56,6 +56,15 @@ def pytest_terminal_summary(terminalreporter, config):
         )
 
 
+@pytest.fixture(scope="module")
+def client():
+    """Of a Dask cluster of two processes."""
+    from clusters import two_workers
+
+    with two_workers() as client:
+        yield client
+
+
 @pytest.fixture(scope="session")
 def iris():
     return load_iris(return_X_y=True)

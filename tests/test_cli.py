@@ -17,15 +17,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from typer.testing import CliRunner
 
+from commands import mistake, plackett
 from plackett import PlackettLuceClassifier, load
 from plackett.cli.commands import app
 from plackett.cli.console import OPTIONS, in_options
 from plackett.data.tablefile import read_table
 
 FAST = ["--features", "exp", "--inference", "em", "--shape", "1"]
-RUNNER = CliRunner()
 
 
 def people(n=120, seed=0):
@@ -49,21 +48,6 @@ def folder(tmp_path_factory):
     table.assign(id=[f"p{i}" for i in range(len(table))]).to_csv(folder / "named.csv", index=False)
     assert plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--out", folder / "m.plk").exit_code == 0
     return folder
-
-
-def plackett(*arguments, stdin=None):
-    """Run a command in this process."""
-    return RUNNER.invoke(app, [str(a) for a in arguments], input=stdin, prog_name="plackett")
-
-
-def mistake(*arguments, stdin=None):
-    """The one line that a mistake gives."""
-    result = plackett(*arguments, stdin=stdin)
-    assert result.exit_code == 1, result.output
-    assert result.stdout == "" and "Traceback" not in result.stderr
-    lines = [line for line in result.stderr.splitlines() if "note:" not in line]
-    assert len(lines) == 1 and lines[0].startswith("plackett: ")
-    return lines[0]
 
 
 def covariates(clf, frame):

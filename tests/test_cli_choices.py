@@ -5,12 +5,10 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+from commands import mistake, plackett
 from plackett import ChoiceSets, load
-from plackett.cli.commands import app
 
-RUNNER = CliRunner()
 KEYS = ("--situation", "chid", "--alternative", "alt", "--choice", "chosen")
 FAST = ("--inference", "em", "--max-iter", "20")
 KNOWN = ["cost", "time"]
@@ -27,20 +25,6 @@ def trips(n=60, seed=0):
         for k, label in enumerate(there):
             rows.append((t, f"p{t // 5}", label, int(k == utility.argmax()), cost[k], time[k], income))
     return pd.DataFrame(rows, columns=["chid", "id", "alt", "chosen", "cost", "time", "income"])
-
-
-def plackett(*arguments, stdin=None):
-    return RUNNER.invoke(app, [str(a) for a in arguments], input=stdin, prog_name="plackett")
-
-
-def mistake(*arguments, stdin=None):
-    """The one line that a mistake gives."""
-    result = plackett(*arguments, stdin=stdin)
-    assert result.exit_code == 1, result.output
-    assert result.stdout == "" and "Traceback" not in result.stderr
-    lines = [line for line in result.stderr.splitlines() if "note:" not in line]
-    assert len(lines) == 1 and lines[0].startswith("plackett: ")
-    return lines[0]
 
 
 def usage(*arguments):

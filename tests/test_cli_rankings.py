@@ -1,18 +1,19 @@
 """Rankings on the command line: `plackett rank` with files of PrefLib and with tables, and models of rankings."""
 
+import functools
 import io
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+import commands
+from commands import plackett
 from plackett import PlackettLuceRanker, Rankings, load
-from plackett.cli.commands import app
 
-RUNNER = CliRunner()
 FAST = ("--inference", "em", "--shape", "1.5")
 NAMES = ["Ann", "Bob", "Cy", "Dee"]
+mistake = functools.partial(commands.mistake, notes=False)  # of rankings nothing is noted
 
 
 def orders(n=40, seed=0, length=4):
@@ -28,20 +29,6 @@ def preflib(found, kind):
     head += [f"# ALTERNATIVE NAME {k + 1}: {name}" for k, name in enumerate(NAMES)]
     lines = [f"1: {','.join(str(NAMES.index(item) + 1) for item in order)}" for order in found]
     return "\n".join(head + lines) + "\n"
-
-
-def plackett(*arguments, stdin=None):
-    return RUNNER.invoke(app, [str(a) for a in arguments], input=stdin, prog_name="plackett")
-
-
-def mistake(*arguments, stdin=None):
-    """The one line that a mistake gives."""
-    result = plackett(*arguments, stdin=stdin)
-    assert result.exit_code == 1, result.output
-    assert result.stdout == "" and "Traceback" not in result.stderr
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("plackett: ")
-    return lines[0]
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,11 @@
 
 import multiprocessing
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 
-from clusters import assert_same_answer, two_workers
+from clusters import assert_same_answer, quiet
 from conftest import small_problem
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster.blocks import span
@@ -25,22 +24,14 @@ SHORT = {"draws": 15, "tune": 10, "chains": 2, "moves": "none"}
 WEIGHT = rng.choice([0.0, 1.0, 2.0, 40.0, 1e3], size=600)
 
 
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr("plackett.engines.dask.ENTRIES", 1000)
 
 
 def fitted(inference, sample_weight=None, engine="dask", **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains are short
-        clf = PlackettLuceClassifier(inference, engine=engine, random_state=0, **({"features": "exp"} | settings))
-        return clf.fit(X, Y, sample_weight=sample_weight)
+    clf = PlackettLuceClassifier(inference, engine=engine, random_state=0, **({"features": "exp"} | settings))
+    return quiet(clf, X, Y, sample_weight=sample_weight)
 
 
 def test_a_cluster_is_started_and_closed_where_there_is_none():

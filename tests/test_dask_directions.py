@@ -2,7 +2,6 @@
 
 import functools
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
@@ -14,7 +13,7 @@ from distributed import Client, LocalCluster
 from scipy.special import ndtri
 from sklearn.model_selection import ShuffleSplit
 
-from clusters import Kills, two_workers
+from clusters import Kills, quiet
 from plackett import EM, Gibbs, PlackettLuceClassifier
 from plackett.cluster import directions as far
 from plackett.cluster.directions import make_cluster_task, task_of_array
@@ -48,12 +47,6 @@ FEW = LearnedDirections(components=2, leapfrogs=3)
 SEED = np.random.SeedSequence(0)
 
 
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def little_is_held_out(monkeypatch):
     monkeypatch.setattr("plackett.directions.stacking.FOLDS", {np.inf: 2})
@@ -63,11 +56,9 @@ def little_is_held_out(monkeypatch):
 
 
 def fitted(X, y=Y, sample_weight=None, inference=None, features=FEW, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains are short
-        inference = Gibbs(**SHORT) if inference is None else inference
-        clf = PlackettLuceClassifier(inference, features=features, random_state=0, **({"engine": "dask"} | settings))
-        return clf.fit(X, y, sample_weight=sample_weight)
+    inference = Gibbs(**SHORT) if inference is None else inference
+    clf = PlackettLuceClassifier(inference, features=features, random_state=0, **({"engine": "dask"} | settings))
+    return quiet(clf, X, y, sample_weight=sample_weight)
 
 
 def cut(X, size=170):

@@ -6,14 +6,13 @@ import socket
 import subprocess
 import sys
 import threading
-import warnings
 
 import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from clusters import Kills
+from clusters import Kills, quiet
 from plackett import Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
 from plackett.cluster.client import ClusterError, check_workers, versions
@@ -37,10 +36,8 @@ def client():
 
 
 def fitted(inference, table, y=Y):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains are short
-        clf = PlackettLuceClassifier(inference, shape=0.3, features="exp", engine="dask", random_state=0)
-        return clf.fit(table, y)
+    clf = PlackettLuceClassifier(inference, shape=0.3, features="exp", engine="dask", random_state=0)
+    return quiet(clf, table, y)
 
 
 def everything(clf):

@@ -1,7 +1,5 @@
 """Dask arrays and data frames: the answers of the table in one piece, and errors that name partition and row."""
 
-import warnings
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -9,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from clusters import assert_same_answer, two_workers
+from clusters import assert_same_answer, quiet
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster import fitting
 
@@ -23,17 +21,9 @@ MANY = rng.choice([0.0, 1.0, 700.0], size=400)
 SHORT = Gibbs(draws=15, tune=10, chains=2, moves="none")
 
 
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as client:
-        yield client
-
-
 def fitted(inference, X, y, sample_weight=None, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains are short
-        clf = PlackettLuceClassifier(inference, random_state=0, **({"features": "exp"} | settings))
-        return clf.fit(X, y, sample_weight=sample_weight)
+    clf = PlackettLuceClassifier(inference, random_state=0, **({"features": "exp"} | settings))
+    return quiet(clf, X, y, sample_weight=sample_weight)
 
 
 @pytest.mark.parametrize("inference", [EM(), Variational(), SHORT])

@@ -2,7 +2,6 @@
 
 import itertools
 import pickle
-import warnings
 
 import dask.array as da
 import dask.dataframe as dd
@@ -12,7 +11,7 @@ import pytest
 from distributed import Client, LocalCluster
 from sklearn.model_selection import ShuffleSplit
 
-from clusters import Kills, two_workers
+from clusters import Kills, quiet
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings
 from plackett.cluster import situation_directions as far
 from plackett.cluster.held import Held
@@ -54,12 +53,6 @@ COLUMNS = {"situation": "trip", "alternative": "by", "attributes": ["cost", "min
 TRIPS = ChoiceSets.from_long(LONG, **COLUMNS)
 
 
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def little_is_held_out(monkeypatch):
     monkeypatch.setattr(far, "NUMBERS", 400)
@@ -71,10 +64,8 @@ def little_is_held_out(monkeypatch):
 
 
 def fitted(model, data, more=None, inference=None, features=FEW, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains are short
-        inference = Gibbs(**SHORT) if inference is None else inference
-        return model(inference, features=features, random_state=0, **settings).fit(*data, **(more or {}))
+    inference = Gibbs(**SHORT) if inference is None else inference
+    return quiet(model(inference, features=features, random_state=0, **settings), *data, **(more or {}))
 
 
 def task(what, engine):

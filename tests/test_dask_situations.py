@@ -4,7 +4,6 @@ import itertools
 import os
 import signal
 import threading
-import warnings
 
 import dask.array as da
 import dask.dataframe as dd
@@ -15,7 +14,7 @@ from distributed import Client, LocalCluster
 from sklearn.preprocessing import MinMaxScaler
 
 import plackett
-from clusters import two_workers
+from clusters import assert_same_answer, quiet
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, Variational
 from plackett.cluster.held import Held
 from plackett.engines import dask_situations
@@ -41,21 +40,9 @@ COUNTS = rng.integers(0, 4, size=N)
 SHORT = Gibbs(draws=12, tune=8, chains=2, moves="none")
 
 
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(dask_situations, "ENTRIES", 600)
-
-
-def quiet(model, *data, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains are short
-        return model.fit(*data, **more)
 
 
 def ranker(inference=SHORT, R=RANKINGS, X=PERSONS, weight=None, **settings):
@@ -67,18 +54,6 @@ def chooser(inference=SHORT, X=TRIPS, y=TAKEN, groups=None, weight=None, **setti
     settings = {"shape": 1.2, "features": "exp"} | settings
     model = PlackettLuceChooser(inference, random_state=0, **settings)
     return quiet(model, X, y, groups=groups, sample_weight=weight)
-
-
-def assert_same(a, b, rtol=1e-10):
-    """Of EM and the variational scheme where they end, of chains draw for draw."""
-    np.testing.assert_allclose(a.weights_, b.weights_, rtol=0, atol=rtol)
-    assert a.shape_ == pytest.approx(b.shape_, rel=1e-8)
-    if a.trace_.ndim == 1:
-        assert a.trace_[-1] == pytest.approx(b.trace_[-1], rel=rtol)
-        return
-    np.testing.assert_allclose(a.trace_, b.trace_, rtol=rtol)
-    drawn, again = (getattr(each.posterior_, "of_weights", each.posterior_) for each in (a, b))
-    np.testing.assert_allclose(drawn.log_weights, again.log_weights, rtol=rtol)
 
 
 RANKED = {
@@ -108,7 +83,7 @@ CASES += [(ranker, "weighted", SHORT), *((chooser, name, SHORT) for name in list
 )
 def test_fits_are_those_of_the_compiled_engine(client, fit, name, inference):
     settings = (RANKED | CHOSEN)[name]
-    assert_same(fit(inference, **settings), fit(inference, engine="dask", **settings))
+    assert_same_answer(fit(inference, **settings), fit(inference, engine="dask", **settings))
 
 
 @pytest.mark.parametrize("inference", [Variational(), SHORT], ids=["var", "gibbs"])
@@ -118,7 +93,7 @@ def test_rankings_without_covariates(client, R, ties, inference):
     if R is None:
         R = Rankings.from_ranks(np.vstack([RANKS, TIED]), unranked="last")
     near, far = (ranker(inference, R, None, ties=ties, engine=engine) for engine in ("numba", "dask"))
-    assert_same(near, far)
+    assert_same_answer(near, far)
 
 
 def test_other_blocks_and_other_workers(client, monkeypatch):
@@ -131,7 +106,7 @@ def test_other_blocks_and_other_workers(client, monkeypatch):
         monkeypatch.setattr(dask_situations, "ENTRIES", entries)
         found.append(both())
     for one, other in [*zip(found[0], found[1], strict=True), *zip(found[0], found[2], strict=True)]:
-        assert_same(one, other)
+        assert_same_answer(one, other)
     with LocalCluster(1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as workers, Client(workers):
         for one, other in zip(found[2], both(), strict=True):
             np.testing.assert_array_equal(one.weights_, other.weights_)  # to the last bit: the blocks are the same
@@ -158,7 +133,7 @@ def test_rankings_in_partitions(client, inference):
     far = ranker(inference, parts, frame[["age", "smokes"]])
     whole = Rankings.from_ranks(RANKS, items=list("abcd"), counts=COUNTS)
     near = ranker(inference, whole, pd.DataFrame(PERSONS, columns=["age", "smokes"]))
-    assert_same(near, far)
+    assert_same_answer(near, far)
     assert far.items_.tolist() == list("abcd")
     assert far.feature_names_in_.tolist() == ["age", "smokes"]
     assert far.summary().equals(near.summary())
@@ -179,7 +154,7 @@ def test_ties_in_partitions(client, ties):
     X = np.vstack([PERSONS, PERSONS + 1])
     parts = Rankings.from_ranks(da.from_array(table, chunks=(90, 2)), unranked="last")
     far = ranker(SHORT, parts, da.from_array(X, chunks=(130, 2)), np.tile(COUNTS, 2), ties=ties)
-    assert_same(ranker(SHORT, Rankings.from_ranks(table), X, np.tile(COUNTS, 2), ties=ties), far)
+    assert_same_answer(ranker(SHORT, Rankings.from_ranks(table), X, np.tile(COUNTS, 2), ties=ties), far)
 
 
 @pytest.mark.parametrize("inference", [EM(), SHORT], ids=["em", "gibbs"])
@@ -187,7 +162,7 @@ def test_ties_in_partitions(client, ties):
 def test_partitions_without_covariates(client, table, ties, inference):
     parts = Rankings.from_ranks(da.from_array(table, chunks=(90, 4)), unranked="last")
     far, near = (ranker(inference, R, None, ties=ties) for R in (parts, Rankings.from_ranks(table)))
-    assert_same(near, far)
+    assert_same_answer(near, far)
 
 
 def test_orders_in_partitions(client):
@@ -196,7 +171,7 @@ def test_orders_in_partitions(client):
     )
     orders.iloc[::3, 2:] = None
     parts = Rankings.from_orders(dd.from_pandas(orders, npartitions=3), unranked="last")
-    assert_same(ranker(SHORT, Rankings.from_orders(orders, unranked="last"), None), ranker(SHORT, parts, None))
+    assert_same_answer(ranker(SHORT, Rankings.from_orders(orders, unranked="last"), None), ranker(SHORT, parts, None))
     orders.iloc[150, 0] = "e"
     parts = Rankings.from_orders(dd.from_pandas(orders, npartitions=4), unranked="last", items=list("abcd"))
     with pytest.raises(ValueError, match="partition 3 of the data: row 0: there is no item 'e'"):
@@ -247,7 +222,7 @@ def as_it_is(part):
 def test_choices_in_partitions(client, inference):
     X, y = ChoiceSets.read_choices(by_trips(), choice="taken", **COLUMNS)
     near, far = chooser(inference), chooser(inference, X, y)
-    assert_same(near, far)
+    assert_same_answer(near, far)
     assert far.summary().equals(near.summary())
     lazy = far.predict_proba(X)
     assert isinstance(lazy, da.Array)
@@ -267,9 +242,9 @@ def test_weights_of_groups_and_levels_of_texts_in_partitions(client, settings):
     X, y = ChoiceSets.read_choices(SEATS, **columns)
     far, again = ChoiceSets.read_choices(by_trips(3, SEATS), **columns)
     near = chooser(SHORT, X, y, weight=COUNTS, **settings)
-    assert_same(near, chooser(SHORT, far, again, weight=COUNTS, **settings))
+    assert_same_answer(near, chooser(SHORT, far, again, weight=COUNTS, **settings))
     found, again = ChoiceSets.read_choices(by_trips(3), **(COLUMNS | {"attributes": None}), choice="taken")
-    assert_same(chooser(SHORT, **settings), chooser(SHORT, found, again, **settings))
+    assert_same_answer(chooser(SHORT, **settings), chooser(SHORT, found, again, **settings))
 
 
 def test_scales_by_sums_where_numbers_are_many(client, monkeypatch, tmp_path):
@@ -278,7 +253,7 @@ def test_scales_by_sums_where_numbers_are_many(client, monkeypatch, tmp_path):
     near, far = chooser("variational", weight=COUNTS), chooser("variational", X, y, weight=COUNTS)
     for name in ("mean_", "scale_", "unit_", "centre_", "spread_", "typical_", "shares_"):
         np.testing.assert_allclose(getattr(far.design_, name), getattr(near.design_, name), rtol=1e-12, atol=1e-15)
-    assert_same(near, far, 1e-9)
+    assert_same_answer(near, far, 1e-9)
     far.save(tmp_path / "model")
     again = plackett.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(TRIPS), far.predict_proba(TRIPS))

@@ -13,7 +13,7 @@ from plackett.inference import Gibbs
 from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.moves.chain import make_chain
-from plackett.inference.moves.leap import law_constants, leap, log_mixture, propose, total_weights
+from plackett.inference.moves.leap import law_constants, leap, log_importance, log_mixture, propose, total_weights
 from plackett.inference.moves.memory import Sweeps, learn, log_laws, nothing, remember, slow_blocks, tables
 from plackett.inference.moves.rows import lay_out
 from plackett.inference.moves.schedule import LEAP, PART
@@ -120,8 +120,8 @@ def as_step(function):
 
 
 WRONG = {
-    "without laws": (LEAP, FIXED, "there -= log_mixture", "0 * log_mixture"),
-    "without mass": (PART, FIXED, "there = -a * M * math.log(", "there = 0 * math.log("),
+    "without laws": (LEAP, FIXED, "value -= log_mixture", "0 * log_mixture"),
+    "without mass": (PART, FIXED, "value = -a * M * math.log(", "value = 0 * math.log("),
     "without the prior of a": (LEAP, LEARNED, "math.lgamma(a * M) - M * math.lgamma(a) + ", ""),
 }
 
@@ -129,7 +129,8 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_gewekes_test_notices_a_wrong_leap(name):
     move, shape, old, new = WRONG[name]
-    assert geweke_move(2, shape, move, as_step(double(leap, (old, new))), n=8_000)[0].max() > 6
+    wrong = double(log_importance, (old, new))
+    assert geweke_move(2, shape, move, as_step(double(leap, log_importance=wrong)), n=8_000)[0].max() > 6
 
 
 def test_gewekes_test_notices_proposals_that_do_not_follow_the_laws():

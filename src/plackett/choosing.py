@@ -1,4 +1,4 @@
-"""What analysts ask of a fitted chooser: effects, elasticities, willingness to pay and diversion, with intervals."""
+"""What is asked of a fitted model of choices: predictions, effects, elasticities, willingness to pay, diversion."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.chosen import Codes, chosen
 from plackett.data.validation import check_prob, plain
 from plackett.estimator import pandas_for
+from plackett.features import ExpFeatures
 from plackett.features.choices import ChoiceDesign, EntryTable
-from plackett.posterior.choices import Codes
+from plackett.features.mapped import feature_names, transform
+from plackett.model.race import Array
+from plackett.posterior.choices import ChoicePosterior, Entries
 from plackett.race_model import RaceModel
 
 if TYPE_CHECKING:
@@ -21,19 +26,74 @@ if TYPE_CHECKING:
 
 
 class ChoosingModel(RaceModel):
-    """A model of choices, which gives `_known_sets` and `_known`."""
+    """A fitted model of choices; `weights` says whose weights an entry uses."""
 
+    weights: str
+    schema_: ChoiceSets
     alternatives_: npt.NDArray[Any]
     attributes_: list[Any]
+    group_labels_: npt.NDArray[Any]
     design_: ChoiceDesign
+    posterior_: ChoicePosterior
 
-    def _known_sets(self, X: ChoiceSets) -> ChoiceSets:
-        """New choice sets with the alternatives and columns of the fit."""
-        raise NotImplementedError
+    def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Any:
+        """Probabilities (n, A) of all alternatives, averaged over the posterior; 0 where one is not available.
 
-    def _known(self, groups: Any, n: int) -> Codes:
-        """The place of each person among those known; −1 for new ones, and where nobody is named."""
-        raise NotImplementedError
+        Of situations in partitions, a Dask array.
+
+        Parameters
+        ----------
+        X : ChoiceSets
+            New situations.
+        groups : (n,) array, optional
+            With ``weights="person"``, who chooses. Those who were in the fit are predicted with their own weights; a
+            new one, as one of those known drawn at random.
+        """
+        if in_partitions(X):
+            return self._lazily("predict_proba", X, groups)
+        return self.posterior_.predict(self._rows(X, groups))
+
+    def predict(self, X: ChoiceSets, groups: Any = None) -> Any:
+        """The most probable alternative of each situation."""
+        if in_partitions(X):
+            return self._lazily("predict", X, groups)
+        labels: npt.NDArray[Any] = self.alternatives_[np.argmax(self.predict_proba(X, groups), axis=1)]
+        return labels
+
+    def predict_interval(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> tuple[Array, Array]:
+        """Equal-tailed credible intervals of the probabilities, two arrays (n, A)."""
+        rows = self._rows(X, groups)
+        return self.posterior_.interval(rows, check_prob(prob))
+
+    def log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None) -> Array:
+        """ln of the predicted probability of what was seen in each situation, (n,)."""
+        X = self._known_sets(X)
+        return self.posterior_.log_probability(self._rows(X, groups), chosen(X, y))
+
+    def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False, groups: Any = None) -> Any:
+        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x), as those of `PlackettLuceClassifier`.
+
+        Parameters
+        ----------
+        X : ChoiceSets, optional
+            Situations to predict.
+        y : (n,) array or Rankings, optional
+            What was seen, for the log-likelihood: ``az.loo`` is over situations. Of rankings it has no κ in it, and no
+            mode beside the draws, and there is no group of observed data.
+        raw : bool
+            Export also draws that are not identified one by one.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`.
+
+        Returns
+        -------
+        InferenceData or DataTree
+            ``probability`` and ``y`` have alternatives where those of a classifier have classes.
+        """
+        from plackett.output.arviz import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self, X, y, raw, groups=groups)
 
     def effects(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
         """Average marginal effects on the probabilities of alternatives.
@@ -161,6 +221,32 @@ class ChoosingModel(RaceModel):
             raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
         return pandas_for("diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
 
+    def _lazily(self, method: str, X: Any, groups: Any) -> Any:
+        """Predictions of situations in partitions, made where they lie when they are asked for."""
+        from plackett.cluster.predicting import lazily
+
+        check_is_fitted(self)
+        if groups is not None:
+            raise ValueError(
+                "of situations in partitions, predictions are for persons who are not named: leave groups."
+            )
+        return lazily(self, method, X)
+
+    def _rows(self, X: Any, groups: Any = None) -> Entries:
+        X = self._known_sets(X)
+        return self._entries(EntryTable.of(X), self._known(groups, len(X)))
+
+    def _observed(self, X: Any, y: Any, groups: Any = None) -> tuple[Entries, Any]:
+        X = self._known_sets(X)
+        seen = chosen(X, y)
+        return self._rows(X, groups), X.alternative[seen.first] if seen.response == "choice" else seen
+
+    def _one(self, X: ChoiceSets) -> tuple[EntryTable, Codes]:
+        """The table of one situation, of a person who is not known."""
+        if len(choice_sets(X)) != 1:
+            raise ValueError(f"expected one situation, got {len(X)} instead. Take one, such as X[0].")
+        return EntryTable.of(self._known_sets(X)), np.array([-1])
+
     def _survey(self, X: ChoiceSets, groups: Any) -> Any:
         from plackett.output.choices import Survey
 
@@ -171,3 +257,78 @@ class ChoosingModel(RaceModel):
         if name not in self.attributes_:
             raise ValueError(f"the attributes are {', '.join(map(str, self.attributes_))}; got {plain(name)} instead.")
         return self.attributes_.index(name)
+
+    def _known_sets(self, X: ChoiceSets) -> ChoiceSets:
+        """New choice sets with the alternatives and columns of the fit."""
+        check_is_fitted(self)
+        return choice_sets(X).with_schema(self.schema_)
+
+    def _known(self, groups: Any, n: int) -> Codes:
+        """The place of each person among those known; −1 for new ones, and where nobody is named."""
+        if groups is None:
+            return np.full(n, -1)
+        if self.weights != "person":
+            raise ValueError(
+                "groups would be ignored: only with weights='person' do persons have weights of their own."
+            )
+        labels = np.asarray(groups)
+        if labels.shape != (n,):
+            raise ValueError(f"groups must have one label for each of the {n} situations, got shape {labels.shape}.")
+        place = {label: k for k, label in enumerate(self.group_labels_.tolist())}
+        return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+
+    def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
+        """Situations as the posterior takes them."""
+        features = self.design_.transform(table) if self._learned() else self._log_features(table)
+        group = self._group(table, person)
+        return Entries(features, table.start, table.alternative, group, len(self.alternatives_))
+
+    def _group(self, table: EntryTable, person: Codes | None) -> Codes:
+        """Whose weights each entry uses; −1 for a person who is not known."""
+        if self.weights == "person" and person is not None:
+            return person[table.situation]
+        return table.alternative if self.weights == "alternative" else np.zeros_like(table.alternative)
+
+    def _log_features(self, table: EntryTable) -> Array:
+        """ln W (entries, p), comparable within a situation."""
+        columns = self.design_.columns(table)
+        if isinstance(self.features_, ExpFeatures):
+            return self.features_.exponents(columns)
+        W = transform(self.features_, columns, empty=True)[:]
+        if sparse.issparse(W):
+            raise ValueError("features of alternatives must be dense; give a map with dense output.")
+        with np.errstate(divide="ignore"):
+            return np.log(np.asarray(W, dtype=np.float64))
+
+    def _feature_names(self) -> npt.NDArray[np.object_]:
+        names = feature_names(self.features_, self.design_.names_)
+        if names is None:
+            names = [f"feature{j}" for j in range(self.weights_.shape[1])]
+        return np.asarray(names, dtype=object)
+
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        return "weights of", self.group_labels_
+
+
+def in_partitions(X: Any) -> bool:
+    """Whether these are situations that stay where their partitions are."""
+    from plackett.cluster.choices import PartedChoices
+
+    return isinstance(X, PartedChoices)
+
+
+def choice_sets(X: Any) -> ChoiceSets:
+    """The same, where they are choice sets."""
+    from plackett.data.choices import ChoiceSets
+
+    if in_partitions(X):
+        raise ValueError(
+            "these situations are in partitions, which fit, predict and predict_proba take; here give some that are in "
+            "memory, made from frame.partitions[0].compute()."
+        )
+    if not isinstance(X, ChoiceSets):
+        raise ValueError(
+            f"X must be ChoiceSets, got {type(X).__name__} instead. Make them with ChoiceSets.from_long(frame, ...) or "
+            "ChoiceSets.from_wide(frame, ...)."
+        )
+    return X

@@ -14,22 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.partitions import looked
-from plackett.data.choice_tables import Columns, long_choices, long_parts, situations_of
+from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, names_of, situations_of
 from plackett.data.choices import ChoiceSets
 from plackett.data.columns import MANY, Category, Number, TableError, check_column
 from plackett.data.labels import Labels, distinct
 from plackett.data.validation import plain
-
-
-class Spec(NamedTuple):
-    """Columns of a table with one row for each alternative of each situation, as `ChoiceSets.read_choices` has them."""
-
-    situation: str
-    alternative: str
-    attributes: tuple[str, ...] | None
-    person: tuple[str, ...]
-    available: str | None
-    choice: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,6 +35,12 @@ class PartedChoices:
 
     table: Any
     spec: Spec
+
+    @classmethod
+    def of(cls, table: Any, spec: Spec) -> PartedChoices:
+        """Named columns, which may be any sequences, are listed, so that they can be read again and again."""
+        named = None if spec.attributes is None else tuple(names_of(spec.attributes, "attributes"))
+        return cls(table, spec._replace(attributes=named, person=tuple(names_of(spec.person))))
 
     def labels(self) -> Any:
         """The chosen alternative of each situation, a Dask array that is cut as the table is."""
@@ -81,7 +76,7 @@ class Look(NamedTuple):
 
 def sets_in(part: Any, spec: Spec, schema: ChoiceSets | None = None) -> ChoiceSets:
     """The situations of a partition, with the alternatives and columns of all."""
-    found = ChoiceSets(*long_parts(part, *spec))
+    found = ChoiceSets(*long_parts(part, spec))
     return found if schema is None else found.with_schema(schema)
 
 

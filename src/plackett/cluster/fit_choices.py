@@ -23,7 +23,7 @@ from plackett.cluster.partitions import Moments, looked, moments_of
 from plackett.cluster.rankings import PartedRankings
 from plackett.cluster.situations import together
 from plackett.data.choices import ChoiceSets
-from plackett.data.chosen import chosen
+from plackett.data.chosen import chosen, situation_weights
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Features
 from plackett.engines.dask_situations import ClusterSituations
@@ -176,8 +176,6 @@ def _weights(weight: Any, n: int) -> Array | None:
 
 def _maps(client: Any, model: Any, cut: Cut) -> tuple[ChoiceDesign, Any]:
     """The design and the map of its columns, as `PlackettLuceChooser` fits them."""
-    from plackett.chooser import situation_weights
-
     parts, spec, schema, totals = cut.parts, cut.spec, cut.schema, cut.totals
     features = model._make_features()
     if not isinstance(features, ExpFeatures) and features.__sklearn_tags__().requires_fit:

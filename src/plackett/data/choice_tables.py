@@ -46,16 +46,20 @@ class Parts(NamedTuple):
     person_columns: Columns
 
 
-def long_parts(
-    table: Any,
-    situation: str,
-    alternative: str,
-    attributes: Iterable[str] | None,
-    person: Iterable[str],
-    available: str | None,
-    choice: str | None = None,
-) -> Parts:
+class Spec(NamedTuple):
+    """Columns of a table with one row for each alternative of each situation, as `ChoiceSets.read_choices` has them."""
+
+    situation: str
+    alternative: str
+    attributes: Iterable[str] | None
+    person: Iterable[str]
+    available: str | None
+    choice: str | None = None
+
+
+def long_parts(table: Any, spec: Spec) -> Parts:
     """From one row an alternative; situations come in the order in which they first occur."""
+    situation, alternative, attributes, person, available, choice = spec
     frame, number, labels = situations_of(table, situation, alternative)
     persons = names_of(person, "person")
     alternatives = distinct(frame[alternative].tolist(), "an alternative")

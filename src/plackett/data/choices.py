@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.partitions import is_dask
-from plackett.data.choice_tables import Columns, long_choices, long_parts, names_of, wide_parts
+from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, wide_parts
 from plackett.data.columns import Category, listed
 from plackett.data.labels import Codes, Labels, codes_of, is_missing, listed_rows, locked, row_numbers
 from plackett.data.rankings import Rankings
@@ -113,9 +113,8 @@ class ChoiceSets:
         >>> X.attributes, X.start
         (('minutes',), array([0, 2, 5]))
         """
-        if is_dask(frame):
-            return _in_partitions(frame, situation, alternative, attributes, person, available)
-        return cls(*long_parts(frame, situation, alternative, attributes, person, available))
+        spec = Spec(situation, alternative, attributes, person, available)
+        return _in_partitions(frame, spec) if is_dask(frame) else cls(*long_parts(frame, spec))
 
     @classmethod
     def from_wide(
@@ -183,10 +182,11 @@ class ChoiceSets:
         >>> X.attributes, y.tolist()
         (('minutes',), ['car', 'bus'])
         """
+        spec = Spec(situation, alternative, attributes, person, available, choice)
         if is_dask(frame):
-            parts = _in_partitions(frame, situation, alternative, attributes, person, available, choice)
+            parts = _in_partitions(frame, spec)
             return parts, parts.labels()
-        X = cls(*long_parts(frame, situation, alternative, attributes, person, available, choice))
+        X = cls(*long_parts(frame, spec))
         y = long_choices(frame, situation, alternative, choice)
         X.chosen(y)
         return X, y
@@ -309,20 +309,11 @@ class ChoiceSets:
         )
 
 
-def _in_partitions(
-    frame: Any,
-    situation: str,
-    alternative: str,
-    attributes: Iterable[str] | None,
-    person: Iterable[str],
-    available: str | None,
-    choice: str | None = None,
-) -> Any:
+def _in_partitions(frame: Any, spec: Spec) -> Any:
     """Situations that stay where the partitions of their table are."""
-    from plackett.cluster.choices import PartedChoices, Spec
+    from plackett.cluster.choices import PartedChoices
 
-    named = None if attributes is None else tuple(names_of(attributes, "attributes"))
-    return PartedChoices(frame, Spec(situation, alternative, named, tuple(names_of(person)), available, choice))
+    return PartedChoices.of(frame, spec)
 
 
 def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:

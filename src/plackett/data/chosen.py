@@ -1,4 +1,7 @@
-"""What was seen of choice sets: a chosen alternative, or a ranking of those available, as outcomes of their entries."""
+"""What was seen of choice sets: a chosen alternative, or a ranking of those available, as outcomes of their entries.
+
+And what comes with them: how much each situation counts, and who chose.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +65,28 @@ def _ranked(X: ChoiceSets, rankings: Rankings, weight: Array | None) -> Chosen:
     counts = counts if weight is None else counts * weight
     outcomes = Outcomes(np.append(0, np.cumsum(kept)), bucket_start, sizes, counts)
     return Chosen(outcomes, entry[~missing], "unknown-order" if rankings.tied else "ranking")
+
+
+def situation_weights(sample_weight: Any, n: int) -> Array | None:
+    """Finite, non-negative weights of n situations; None where all are 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have one number for each of the {n} situations, got {weight.shape}.")
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise ValueError("sample_weight must be finite and not negative, and not all of it zero.")
+    return None if (weight == 1).all() else weight
+
+
+def coded_persons(groups: Any, n: int) -> tuple[npt.NDArray[Any], Codes | None]:
+    """Labels of persons and the person of each of n situations; None where nobody is named."""
+    if groups is None:
+        return np.array([]), None
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups must have one label for each of the {n} situations, got shape {labels.shape}.")
+    found, place = np.unique(labels, return_inverse=True)
+    if len(found) < 2:
+        raise ValueError("groups must hold at least two persons.")
+    return found, place.ravel().astype(np.intp)

@@ -35,6 +35,7 @@ SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ of few columns, from w
 FINE, COARSE = 1e-10, 1e-6  # tolerance of objective and gradient for a row, at the end and within cross-validation
 FLAT = 1e-7  # the largest slope for a row that is none
 SHUT = -50.0  # ln λ of a weight that is left out
+Climb = tuple[Array, list[float], bool]  # where it ended, the objective of each iteration, and whether it converged
 
 
 def scales_for(n_columns: int) -> list[float]:
@@ -44,8 +45,8 @@ def scales_for(n_columns: int) -> list[float]:
 
 def ascend(
     task: DirectionTask, prior: Prior, density: Any, position: Array, scale: float, max_iter: int, tol: float
-) -> tuple[Array, list[float], bool]:
-    """The mode at a given σ from a position, the objective of each iteration, and whether it converged."""
+) -> Climb:
+    """To the mode at a given σ from a position."""
     d = task.n_columns
     free = len(position) - d - 2
     position = position.copy()
@@ -86,7 +87,7 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
     return held
 
 
-def path(task: DirectionTask, prior: Prior, max_iter: int, tol: float) -> list[tuple[Array, list[float], bool]]:
+def path(task: DirectionTask, prior: Prior, max_iter: int, tol: float) -> list[Climb]:
     """Modes at the scales of the path."""
     density = density_of(task.prepared(np.float64), prior, task.n_columns)
     position = task.start(prior, np.random.default_rng(0))
@@ -151,6 +152,17 @@ def best_choice(
     return min(losses, key=lambda choice: losses[choice]), losses
 
 
+def last_of(climbs: list[Climb], em: EM) -> Climb:
+    """The last climb of a path, with a warning where it ended too soon."""
+    if not climbs[-1][2]:
+        warnings.warn(
+            f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...).",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+    return climbs[-1]
+
+
 def climb(em: EM, task: ClassTask, settings: Any, shape: float) -> Fit:
     """The mode with the penalty and the number of components of the lowest held-out log-loss."""
     em._check()
@@ -162,13 +174,7 @@ def climb(em: EM, task: ClassTask, settings: Any, shape: float) -> Fit:
         (m, scale), losses = (1, scales_for(task.n_columns)[-1]), {}
     prior = settings.prior(task.n_classes, task.n_columns, shape, m)
     climbs = path(task, prior, em.max_iter, FINE)[: scales_for(task.n_columns).index(scale) + 1]
-    position, trace, converged = climbs[-1]
-    if not converged:
-        warnings.warn(
-            f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...).",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
+    position, trace, _ = last_of(climbs, em)
     return Fit(
         point(position, prior, task.n_columns),
         shape=shape,

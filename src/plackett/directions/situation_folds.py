@@ -6,18 +6,16 @@ raised to a power κ; of rankings the probabilities of whole outcomes are mixed,
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from plackett.directions.learning import lengths
-from plackett.directions.map import COARSE, path, scales_for
+from plackett.directions.map import COARSE, last_of, path, scales_for
 from plackett.directions.sampler import DirectionRun, drawn
 from plackett.directions.situations import MOST, SituationTask
 from plackett.directions.stacking import (
@@ -204,13 +202,7 @@ def climb(em: EM, task: SituationTask, settings: Any, shape: float) -> Fit:
     task = task.with_design(which)
     prior = task.prior(settings, shape, m)
     climbs = path(task, prior, em.max_iter, FINE)[: scales_for(task.n_columns).index(scale) + 1]
-    position, trace, converged = climbs[-1]
-    if not converged:
-        warnings.warn(
-            f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...).",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
+    position, trace, _ = last_of(climbs, em)
     return Fit(
         mode_at(task, prior, position),  # type: ignore[arg-type]
         shape=shape,

@@ -215,25 +215,25 @@ def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gat
 
 
 @inner
-def begin_pass(beta, log_weights, scratch):
-    """Take in β, λ_kj/Λ_j and ln Λ_j, and begin the gradient at 0."""
+def take_in(beta, log_weights, own_beta, votes, log_total, to_directions, to_weights):
+    """Take in β, λ_kj/Λ_j and ln Λ_j, and begin the gradient, to β and ln λ, at 0."""
     (K, M), d = log_weights.shape, beta.shape[1]
-    rarest = RAREST if scratch.votes.itemsize == 8 else RAREST_FLOAT
+    rarest = RAREST if votes.itemsize == 8 else RAREST_FLOAT
     for j in range(M):
         peak = -np.inf
         for k in range(K):
             peak = max(peak, log_weights[k, j])
         whole = 0.0
         for k in range(K):
-            scratch.log_weights[k, j] = np.exp(max(log_weights[k, j] - peak, rarest))
-            whole += scratch.log_weights[k, j]
+            to_weights[k, j] = np.exp(max(log_weights[k, j] - peak, rarest))
+            whole += to_weights[k, j]
         for k in range(K):
-            scratch.votes[k, j] = scratch.log_weights[k, j] / whole
-            scratch.log_weights[k, j] = 0.0
-        scratch.log_total[j] = peak + np.log(whole)
+            votes[k, j] = to_weights[k, j] / whole
+            to_weights[k, j] = 0.0
+        log_total[j] = peak + np.log(whole)
         for f in range(d):
-            scratch.beta[j, f] = beta[j, f]
-            scratch.directions[j, f] = 0.0
+            own_beta[j, f] = beta[j, f]
+            to_directions[j, f] = 0.0
 
 
 @inner
@@ -276,7 +276,8 @@ def add_block(packed, first, last, scratch):
 
 def _log_likelihood(packed, first, last, beta, log_weights, scratch):
     """ln p(Y|β, λ) of the panels first ≤ q < last; its gradient is left in the scratch."""
-    begin_pass(beta, log_weights, scratch)
+    gradient = scratch.directions, scratch.log_weights
+    take_in(beta, log_weights, scratch.beta, scratch.votes, scratch.log_total, *gradient)
     value, step = 0.0, BLOCK // packed.weight.shape[1]
     for begin in range(first, last, step):
         value += add_block(packed, begin, min(begin + step, last), scratch)

@@ -40,12 +40,11 @@ from plackett.engines.exponential import (
     LARGE,
     LOWEST,
     LOWEST_FLOAT,
-    RAREST,
-    RAREST_FLOAT,
     Numbers,
     add_products,
     clear,
     scores_of,
+    take_in,
 )
 from plackett.model.race import Array, Slopes
 from plackett.responses import choice, ranking
@@ -146,27 +145,14 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
 def begin_pass(beta, log_weights, scratch):
     """Take in β, θ and ln Λ, and begin the gradient at 0.
 
-    As for classes, but no kernel of theirs is called with a `Scratch` of this module: its cache would name that, and
-    looking into an old one would import this module while the kernel is being compiled.
+    No kernel for classes is called with a `Scratch` of this module, but with its arrays: a cache would name the type,
+    and looking into an old one would import this module while the kernel is being compiled.
     """
-    (K, M), d = log_weights.shape, beta.shape[1]
-    rarest = RAREST if scratch.votes.itemsize == 8 else RAREST_FLOAT
-    for j in range(M):
-        peak = -np.inf
-        for k in range(K):
-            peak = max(peak, log_weights[k, j])
-        whole = 0.0
-        for k in range(K):
-            scratch.log_weights[k, j] = np.exp(max(log_weights[k, j] - peak, rarest))
-            whole += scratch.log_weights[k, j]
-        for k in range(K):
-            scratch.votes[k, j] = scratch.log_weights[k, j] / whole
+    gradient = scratch.directions, scratch.log_weights
+    take_in(beta, log_weights, scratch.beta, scratch.votes, scratch.log_total, *gradient)
+    for k in range(log_weights.shape[0]):
+        for j in range(log_weights.shape[1]):
             scratch.by_component[j, k] = scratch.votes[k, j]
-            scratch.log_weights[k, j] = 0.0
-        scratch.log_total[j] = peak + np.log(whole)
-        for f in range(d):
-            scratch.beta[j, f] = beta[j, f]
-            scratch.directions[j, f] = 0.0
 
 
 @inner

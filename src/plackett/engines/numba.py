@@ -266,9 +266,17 @@ def winning_features(count, features, own, total, key, row, wins):
 
 
 @inner
-def _add_wins(panels, q, own, T, below, key, one, wins):
+def _place(panels, place, q, r):
+    """The number of a row, whose random numbers these are: place[q, r], or its position where all rows are here."""
+    if place is None:
+        return np.uint64(panels.first_row[q] + r)
+    return np.uint64(place[q, r])
+
+
+@inner
+def _add_wins(panels, place, q, own, T, below, key, one, wins):
     """Wins of a panel in which not all rows have weight 1; `one` is room for a row."""
-    p, row = own.size, panels.first_row[q]
+    p = own.size
     for r in range(panels.fill[q]):
         weight = panels.weight[q, r]
         if weight == 1.0:
@@ -276,12 +284,12 @@ def _add_wins(panels, q, own, T, below, key, one, wins):
         elif weight > 0.0:
             for j in range(p):
                 one[j] = panels.values[q, j, r]
-            winning_features(weight, one, own, T[r], key, np.uint64(row + r), wins)
+            winning_features(weight, one, own, T[r], key, _place(panels, place, q, r), wins)
 
 
 @jit
-def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
-    """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs."""
+def sample_blocks(panels, first, last, own, whole, key, place, wins, exposure, value):
+    """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs; `place` as `_place`."""
     values, p = panels.values, panels.values.shape[1]
     T, R, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     target, below = np.empty(LANES), np.empty(LANES)
@@ -293,12 +301,12 @@ def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
         for j in range(p):
             wins[b, j] = 0.0
         for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            m, row = panels.fill[q], panels.first_row[q]
+            m = panels.fill[q]
             _sums(values, q, u, whole, T, R)
             value[b] += _log_shares(panels.weight[q], T, R)
             for r in range(LANES):
-                target[r] = uniform(key, np.uint64(row + r)) * T[r]
-                z[r] = uniform(key ^ _TIMES, np.uint64(row + r))
+                target[r] = uniform(key, _place(panels, place, q, r)) * T[r]
+                z[r] = uniform(key ^ _TIMES, _place(panels, place, q, r))
             for r in range(0, LANES, WIDTH):
                 store(z, r, (spread(0.0) - log(load(z, r))) / load(R, r))
             for r in range(m, LANES):
@@ -306,11 +314,11 @@ def sample_blocks(panels, first, last, own, whole, key, wins, exposure, value):
             if not panels.plain[b]:
                 for r in range(m):
                     if panels.weight[q, r] != 1.0:
-                        z[r] = arrival_times(panels.weight[q, r], key, np.uint64(row + r)) / R[r]
+                        z[r] = arrival_times(panels.weight[q, r], key, _place(panels, place, q, r)) / R[r]
             for half in range(0, LANES, 4 * WIDTH):
                 _climb(values, q, half, u, target, z, below, lanes)
             if not panels.plain[b]:
-                _add_wins(panels, q, u, T, below, key, one, wins[b])
+                _add_wins(panels, place, q, u, T, below, key, one, wins[b])
                 continue
             for r in range(m):
                 wins[b, min(int(below[r]), p - 1)] += 1.0
@@ -366,7 +374,7 @@ class PanelRows:
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
-    def _pass(self, kernel: Any, weights: Weights, *key: np.uint64) -> Stats:
+    def _pass(self, kernel: Any, weights: Weights, *draws: Any) -> Stats:
         own, own_scale = weights.scaled_own
         total, total_scale = weights.scaled_total
         n_blocks = len(self.panels.block_class)
@@ -375,7 +383,7 @@ class PanelRows:
         value = np.empty(n_blocks)
 
         def work(bounds: tuple[int, int]) -> None:
-            kernel(self.panels, *bounds, own, total[0], *key, wins, exposure, value)
+            kernel(self.panels, *bounds, own, total[0], *draws, wins, exposure, value)
 
         if self._pool is None:
             work((0, n_blocks))
@@ -396,7 +404,7 @@ class PanelRows:
         """Sampled wins and exposure."""
         if not self.whole:
             check_counts(self.panels.weight)
-        return self._pass(sample_blocks, weights, np.uint64(key))
+        return self._pass(sample_blocks, weights, np.uint64(key), None)
 
 
 class NumbaEngine:

@@ -12,78 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.storage import Block
-from plackett.compute.compiled import inner, jit
-from plackett.compute.vectors import WIDTH, load, log, spread, store, total
-from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order
-from plackett.engines.numba import (
-    LANES,
-    PanelRows,
-    _clear,
-    _climb,
-    _log_shares,
-    _sums,
-    arrival_times,
-    pack,
-    uniform,
-    winning_features,
-)
+from plackett.engines.base import Features, canonical_order
+from plackett.engines.numba import LANES, PanelRows, pack, sample_blocks
 from plackett.model.race import Array, Stats, Weights
 
-_TIMES = np.uint64(KEY_OF_TIMES)
 Places = npt.NDArray[np.unsignedinteger]
-
-
-@inner
-def _add_wins(panels, place, q, own, T, below, key, one, wins):
-    """Wins of a panel in which not all rows have weight 1; `one` is room for a row."""
-    p = own.size
-    for r in range(panels.fill[q]):
-        weight = panels.weight[q, r]
-        if weight == 1.0:
-            wins[min(int(below[r]), p - 1)] += 1.0
-        elif weight > 0.0:
-            for j in range(p):
-                one[j] = panels.values[q, j, r]
-            winning_features(weight, one, own, T[r], key, np.uint64(place[q, r]), wins)
-
-
-@jit
-def sample_placed_blocks(panels, place, first, last, own, whole, key, wins, exposure, value):
-    """What `plackett.engines.numba.sample_blocks` does, with random numbers of place[q, r]."""
-    values, p = panels.values, panels.values.shape[1]
-    T, R, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    target, below = np.empty(LANES), np.empty(LANES)
-    lanes, one = np.empty((p, WIDTH)), np.empty(p)
-    for b in range(first, last):
-        u = own[panels.block_class[b]]
-        _clear(lanes)
-        value[b] = 0.0
-        for j in range(p):
-            wins[b, j] = 0.0
-        for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            m = panels.fill[q]
-            _sums(values, q, u, whole, T, R)
-            value[b] += _log_shares(panels.weight[q], T, R)
-            for r in range(LANES):
-                target[r] = uniform(key, np.uint64(place[q, r])) * T[r]
-                z[r] = uniform(key ^ _TIMES, np.uint64(place[q, r]))
-            for r in range(0, LANES, WIDTH):
-                store(z, r, (spread(0.0) - log(load(z, r))) / load(R, r))
-            for r in range(m, LANES):
-                z[r] = 0.0
-            if not panels.plain[b]:
-                for r in range(m):
-                    if panels.weight[q, r] != 1.0:
-                        z[r] = arrival_times(panels.weight[q, r], key, np.uint64(place[q, r])) / R[r]
-            for half in range(0, LANES, 4 * WIDTH):
-                _climb(values, q, half, u, target, z, below, lanes)
-            if not panels.plain[b]:
-                _add_wins(panels, place, q, u, T, below, key, one, wins[b])
-                continue
-            for r in range(m):
-                wins[b, min(int(below[r]), p - 1)] += 1.0
-        for j in range(p):
-            exposure[b, j] = total(load(lanes, WIDTH * j))
 
 
 class PlacedRows(Block, PanelRows):
@@ -101,13 +34,8 @@ class PlacedRows(Block, PanelRows):
 
     def sample(self, weights: Weights, key: int) -> Stats:
         """Sampled wins and exposure; whether weights are whole numbers is known to who cut the blocks."""
-        place = self.place
-        assert place is not None
-
-        def kernel(panels: Any, *rest: Any) -> None:
-            sample_placed_blocks(panels, place, *rest)
-
-        return self._pass(kernel, weights, np.uint64(key))
+        assert self.place is not None
+        return self._pass(sample_blocks, weights, np.uint64(key), self.place)
 
     def unpacked(self) -> tuple[npt.NDArray[np.intp], Array, Places | None]:
         """Class, weight and place of all rows, in the order in which they came."""

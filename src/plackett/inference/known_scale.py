@@ -8,7 +8,16 @@ from __future__ import annotations
 import math
 
 from plackett.compute.compiled import inner, jit
-from plackett.inference.sweeps import LOG_MASS, LOG_STEP, SHAPE, STEPS, log_add, log_gamma_draw, log_prior, normalise
+from plackett.inference.sweeps import (
+    LOG_MASS,
+    LOG_STEP,
+    SHAPE,
+    log_add,
+    log_gamma_draw,
+    log_prior,
+    normalise,
+    step_shape,
+)
 from plackett.model.gig import log_gig_draw
 
 
@@ -35,7 +44,7 @@ def log_gammas(shape, rate, size, sum_log_weights):
 
 @inner
 def draw_shape(rng, state, target, adapt):
-    """Metropolis–Hastings on ln a given λ (section 3.5); the step is adapted in tuning only.
+    """Metropolis–Hastings on ln a given λ (section 3.5).
 
     Accept with p(λ|a′) p(a′) a′ / (p(λ|a) p(a) a).
     """
@@ -50,12 +59,7 @@ def draw_shape(rng, state, target, adapt):
     if log_ratio > -math.inf:
         log_ratio += log_gammas(math.exp(new), target.rate, size, total)
         log_ratio -= log_gammas(math.exp(old), target.rate, size, total)
-    accepted = math.log(rng.random()) < log_ratio
-    if accepted:
-        numbers[SHAPE] = math.exp(new)
-    if adapt:
-        numbers[STEPS] += 1.0
-        numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
+    step_shape(rng, numbers, new, log_ratio, adapt)
 
 
 @jit

@@ -136,8 +136,19 @@ def log_dirichlet(shape, size, sum_log_weights):
 
 
 @inner
+def step_shape(rng, numbers, log_shape, log_ratio, adapt):
+    """Accept the a with this logarithm, or keep the old one; the step is adapted in tuning only."""
+    accepted = math.log(rng.random()) < log_ratio
+    if accepted:
+        numbers[SHAPE] = math.exp(log_shape)
+    if adapt:
+        numbers[STEPS] += 1.0
+        numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
+
+
+@inner
 def draw_shape(rng, state, target, adapt):
-    """Metropolis–Hastings on ln a given λ̄ (section 3.5), Λ integrated out; the step is adapted in tuning only.
+    """Metropolis–Hastings on ln a given λ̄ (section 3.5), Λ integrated out.
 
     Accept with p(λ̄|a′) p(a′) a′ / (p(λ̄|a) p(a) a).
     """
@@ -151,12 +162,7 @@ def draw_shape(rng, state, target, adapt):
     log_ratio = log_prior(target, new) - log_prior(target, old)
     if log_ratio > -np.inf:
         log_ratio += log_dirichlet(math.exp(new), size, total) - log_dirichlet(math.exp(old), size, total)
-    accepted = math.log(rng.random()) < log_ratio
-    if accepted:
-        numbers[SHAPE] = math.exp(new)
-    if adapt:
-        numbers[STEPS] += 1.0
-        numbers[LOG_STEP] += ((1.0 if accepted else 0.0) - 0.44) / math.sqrt(numbers[STEPS])
+    step_shape(rng, numbers, new, log_ratio, adapt)
 
 
 @inner
@@ -251,7 +257,8 @@ def race(panels, log_weights, key, room):
             total[j] += math.exp(max(log_weights[k, j] - top, -690.0))
             wins[k, j] = 0.0
     n_blocks = panels.block_class.size
-    sample_blocks(panels, 0, n_blocks, room.own, total, key, room.block_wins, room.block_exposure, room.block_value)
+    sums = room.block_wins, room.block_exposure, room.block_value
+    sample_blocks(panels, 0, n_blocks, room.own, total, key, None, *sums)
     value = 0.0
     for b in range(n_blocks):
         k = panels.block_class[b]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett import plots
+from plackett.choosing import choice_sets
 from plackett.data.chosen import chosen
 from plackett.explain import explain
 from plackett.model.race import Array
@@ -40,8 +41,6 @@ class Situations:
     @classmethod
     def of(cls, model: PlackettLuceChooser, X: Any, y: Any, groups: Any = None) -> Situations:
         """As the model knows its alternatives and columns."""
-        from plackett.chooser import choice_sets
-
         X = choice_sets(X).with_schema(model.schema_)
         if not len(X) or len(X) != len(y):
             raise ValueError(f"a report needs situations and as many choices, got {len(X)} and {len(y)} instead.")

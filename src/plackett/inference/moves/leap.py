@@ -152,6 +152,30 @@ def log_mixture(memory, features, theta, inside, a, constant, total, rest, room)
 
 
 @jit
+def block_at(memory, u):
+    """The block to which a number between 0 and 1 falls."""
+    b = 0
+    while memory.chance[b] <= u:
+        b += 1
+    return b
+
+
+@jit
+def log_importance(target, memory, features, theta, mass, inside, a, constant, total, rest, room):
+    """ln w − ln L of what a leap is accepted by, given what `law_constants` found.
+
+    w = L · Λ^(−aM) e^(aΣθ) / Σ_s q_s(θ_B | θ_−B), and for a block of all features, where a moves too, this times
+    Γ(aM)/Γ(a)^M · p(ln a).
+    """
+    M, whole = theta.size, features.size == theta.shape[1]
+    value = -a * M * math.log(mass)
+    value -= log_mixture(memory, features, theta, inside, a, constant, total, rest, room)
+    if whole and target.learn:
+        value += math.lgamma(a * M) - M * math.lgamma(a) + log_prior(target, math.log(a))
+    return value
+
+
+@jit
 def propose(memory, b, features, chain, rng, outside):
     """A law, a near its own if the block is all there is, and θ_B from it given the others."""
     K, p = chain.theta.shape
@@ -184,16 +208,12 @@ def propose(memory, b, features, chain, rng, outside):
 def leap(columns, chain, rng, target, memory, tries):
     """Redraw the weights of a block of features from the laws, so many times; returns how often it moved.
 
-    Accept with w′/w, w = L · Λ^(−aM) e^(aΣθ) / Σ_s q_s(θ_B | θ_−B), and for a block of all features, where a moves
-    too, w · Γ(aM)/Γ(a)^M · p(ln a).
+    Accept with w′/w of `log_importance`.
     """
-    K, p = chain.theta.shape
-    S, M = memory.won.size, K * p
+    (K, p), S = chain.theta.shape, memory.won.size
     if S == 0:
         return 0
-    u, b = rng.random(), 0
-    while memory.chance[b] <= u:
-        b += 1
+    b = block_at(memory, rng.random())
     features = memory.feature[memory.block[b] : memory.block[b + 1]]
     whole = features.size == p
     inside, outside = np.empty(p), np.empty(p)
@@ -205,14 +225,12 @@ def leap(columns, chain, rng, target, memory, tries):
             keep(chain)
             propose(memory, b, features, chain, rng, outside)
         a = chain.numbers[SHAPE]
-        there = -a * M * math.log(total_weights(chain.weights, features, inside, outside))
+        mass = total_weights(chain.weights, features, inside, outside)
         if t == 0 and not whole and largest(outside) < DEAD:
             return 0
         if t == 0 or whole:
             law_constants(memory, b, outside, a, constant, total, rest)
-        there -= log_mixture(memory, features, chain.theta, inside, a, constant, total, rest, room)
-        if whole and target.learn:
-            there += math.lgamma(a * M) - M * math.lgamma(a) + log_prior(target, math.log(a))
+        there = log_importance(target, memory, features, chain.theta, mass, inside, a, constant, total, rest, room)
         if t == 0:
             here = there + log_likelihood(chain.logs)
             continue

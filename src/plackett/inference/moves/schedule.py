@@ -153,6 +153,14 @@ def sweep(panels, chain, rng, target, room):
     return value
 
 
+@inner
+def how_often(plan, move, u):
+    """Runs of a move in this iteration, whole numbers that are as planned on average, and tries in each."""
+    tries = IN_A_ROW if move == PART else 1
+    times = int(plan[move] / tries + u)
+    return (min(times, 1), times) if move == LEAP else (times, tries)
+
+
 @jit
 def iterations(panels, columns, chain, rng, target, plan, laws, room, runs, gains, tuning, draws, shapes, values):
     """Record the state, sweep, run the moves, and so on until `draws` is full.
@@ -168,10 +176,7 @@ def iterations(panels, columns, chain, rng, target, plan, laws, room, runs, gain
         values[t] = sweep(panels, chain, rng, target, room)
         refresh(columns, chain)
         for move in range(plan.size):
-            tries = IN_A_ROW if move == PART else 1
-            times = int(plan[move] / tries + rng.random())
-            if move == LEAP:
-                times, tries = min(times, 1), times
+            times, tries = how_often(plan, move, rng.random())
             for _ in range(times):
                 if tuning:
                     copy_table(before, chain.weights)

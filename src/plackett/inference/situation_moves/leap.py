@@ -6,7 +6,6 @@ them the M = Kp weights are the features of one class, and a block is a set of w
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +15,10 @@ from plackett.inference.moves.leap import (
     DEAD,
     MEMORY,
     Integers,
+    block_at,
     largest,
     law_constants,
-    log_mixture,
+    log_importance,
     propose,
     total_weights,
 )
@@ -37,7 +37,7 @@ from plackett.inference.situation_moves.cache import (
     weigh,
     weight_of,
 )
-from plackett.inference.sweeps import SHAPE, TARGET, log_prior
+from plackett.inference.sweeps import SHAPE, TARGET
 from plackett.model.race import Array, Weights
 
 WIDE = 1000  # weights beyond which nothing is learned
@@ -74,15 +74,12 @@ def rescore_block(held, point, features, groups):
 def leap(held, point, respond, rng, target, memory, tries):
     """Redraw a block B of weights from the laws, so many times; returns how often it moved.
 
-    Accept with w′/w, w = L · Λ^(−aM) e^(aΣθ) / Σ_s q_s(θ_B | θ_−B), and for a block of all weights, where a moves
-    too, w · Γ(aM)/Γ(a)^M · p(ln a).
+    Accept with w′/w of `log_importance`.
     """
     S, M = memory.won.size, point.line.size
     if S == 0:
         return 0
-    u, b = rng.random(), 0
-    while memory.chance[b] <= u:
-        b += 1
+    b = block_at(memory, rng.random())
     features = memory.feature[memory.block[b] : memory.block[b + 1]]
     whole = features.size == M
     inside, outside, groups = np.empty(M), np.empty(M), np.empty(point.mass.size, dtype=np.int64)
@@ -97,14 +94,12 @@ def leap(held, point, respond, rng, target, memory, tries):
             n = rescore_block(held, point, features, groups)
         a = point.numbers[SHAPE]
         total_weights(point.line_weights, features, inside, outside)
-        there = -a * M * math.log(mass_of(point))
         if t == 0 and not whole and largest(outside) < DEAD:
             return 0
         if t == 0 or whole:
             law_constants(memory, b, outside, a, constant, total, rest)
-        there -= log_mixture(memory, features, point.line, inside, a, constant, total, rest, room)
-        if whole and target.learn:
-            there += math.lgamma(a * M) - M * math.lgamma(a) + log_prior(target, math.log(a))
+        mass = mass_of(point)
+        there = log_importance(target, memory, features, point.line, mass, inside, a, constant, total, rest, room)
         if t == 0:
             here = there
             continue

@@ -16,7 +16,6 @@ from plackett.inference.moves.schedule import (
     COORDINATE,
     FLIP_CLOSE,
     FLIP_ONE,
-    IN_A_ROW,
     LEAP,
     NAMES,
     PART,
@@ -24,6 +23,7 @@ from plackett.inference.moves.schedule import (
     REDRAWS,
     SWAP,
     SWAP_NEAR,
+    how_often,
     leap_shares,
 )
 from plackett.inference.situation_moves.cache import HELD, POINT, RESPONSE, Held, refresh
@@ -146,10 +146,7 @@ def run_moves(held, point, respond, rng, target, plan, whole, parts, runs, gains
     """
     refresh(held, point, respond)
     for move in range(plan.size):
-        tries = IN_A_ROW if move == PART else 1
-        times = int(plan[move] / tries + rng.random())
-        if move == LEAP:
-            times, tries = min(times, 1), times
+        times, tries = how_often(plan, move, rng.random())
         for _ in range(times):
             moved = run_move(held, point, respond, rng, target, whole, parts, move, tries)
             if tuning:
