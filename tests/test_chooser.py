@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score, train_test_split
 
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, load
@@ -233,6 +234,18 @@ def test_what_makes_no_sense_is_refused(settings, words):
     X, y = trips(30)
     with pytest.raises(ValueError, match=words):
         PlackettLuceChooser(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_interval", "effects"])
+def test_what_is_asked_before_a_fit_says_so(ask):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(PlackettLuceChooser(), ask)(trips(30)[0])
+
+
+def test_half_a_situation_is_refused_by_gibbs_with_fixed_features():
+    weight = np.where(np.arange(30) == 3, 0.5, 1.0)
+    with pytest.raises(ValueError, match=r"as sample_weight \(2 is two situations\), got 0.5 in situation 3: "):
+        PlackettLuceChooser("gibbs", features="exp").fit(*trips(30), sample_weight=weight)
 
 
 def test_what_does_not_fit_the_data_is_refused(em):

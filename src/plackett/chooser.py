@@ -168,7 +168,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
         if isinstance(inference, Gibbs) and not self._learned():
             others = "inference='variational', inference='em' or features='learned'"
-            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
+            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
         seen = chosen(X, y, weight)
         labels, person = coded_persons(groups, len(X))
         given = Given(X, table, seen, person, weight)

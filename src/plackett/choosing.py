@@ -51,13 +51,15 @@ class ChoosingModel(RaceModel):
         """
         if in_partitions(X):
             return self._lazily("predict_proba", X, groups)
-        return self.posterior_.predict(self._rows(X, groups))
+        rows = self._rows(X, groups)
+        return self.posterior_.predict(rows)
 
     def predict(self, X: ChoiceSets, groups: Any = None) -> Any:
         """The most probable alternative of each situation."""
         if in_partitions(X):
             return self._lazily("predict", X, groups)
-        labels: npt.NDArray[Any] = self.alternatives_[np.argmax(self.predict_proba(X, groups), axis=1)]
+        best = np.argmax(self.predict_proba(X, groups), axis=1)
+        labels: npt.NDArray[Any] = self.alternatives_[best]
         return labels
 
     def predict_interval(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> tuple[Array, Array]:
