@@ -96,10 +96,10 @@ def check_whole(weight: Array | None, who: str, instead: str, of: str = "row") -
     """Refuse fractions: a sampler that draws who wins in a row takes a weight of 2 as two rows."""
     if weight is not None and not np.array_equal(weight, np.round(weight)):
         i = int(np.argmax(weight != np.round(weight)))
+        name = "sample_weight times class_weight" if of == "row" else "sample_weight"
         raise ValueError(
-            f"{who} takes whole numbers as sample_weight{' times class_weight' if of == 'row' else ''} (2 is two {of}s), "
-            f"got {weight[i]:g} in {of} {i}: it draws what happens in every {of} as often as the {of} counts, and there "
-            f"is no half of it. {instead}"
+            f"{who} takes whole numbers as {name} (2 is two {of}s), got {weight[i]:g} in {of} {i}: it draws what happens "
+            f"in every {of} as often as the {of} counts, and there is no half of it. {instead}"
         )
 
 
