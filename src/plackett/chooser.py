@@ -28,7 +28,7 @@ from plackett.features.mapped import feature_names, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of
-from plackett.inference.ranking_folds import folds_of, held_out_losses
+from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array
 from plackett.posterior.choices import ChoicePosterior, Codes, Entries
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
@@ -171,7 +171,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Fit learned directions to situations in partitions, which come here."""
         from plackett.cluster.gathering import gather_choices
 
-        check_all_read_of_parts(self, True, inference, shape, "choices")
+        check_all_read_of_parts(self, True, inference, "choices")
         with one_blas_thread(), cluster():
             return self._fit_here(inference, shape, **gather_choices(self, X, y, groups, sample_weight))
 
@@ -250,11 +250,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                 train, test = (prepare_situations(W, part_of(situations, some), *held) for some in folds)
                 return train, test
 
-            shapes = path_of(inference)
-            folds = folds_of(inference.cv, rows.order, None)
-            losses = held_out_losses(inference, shapes, folds, parts, float(self.rate), bool(self.progress))
-            shape = float(shapes[np.argmin(losses)])
-            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+            shape, found["cv_log_loss_"] = self._held_out_shape(inference, rows.order, parts)
 
         which = probed(len(X))
         probe = self._probe(table.take(which), None if person is None else person[which])
@@ -265,6 +261,11 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
         return replace(fit, extra=fit.extra | found)
+
+    def _held_out_shape(self, em: EM, order: Codes, make: Make) -> tuple[float, dict[float, float]]:
+        """The shape that predicts held-out situations best, and the loss of each."""
+        folds = folds_of(em.cv, order, None)
+        return held_out_shape(em, path_of(em), folds, make, float(self.rate), bool(self.progress))
 
     def _situations(self, table: EntryTable, seen: Chosen, person: Codes | None) -> tuple[Array, Situations]:
         """W (entries, p), the largest of a situation 1, and the situations, as engines take them."""
@@ -296,15 +297,20 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Weights of a fixed map, fitted to situations in partitions, which stay where they are."""
         from plackett.cluster.fit_choices import prepare_choices
 
-        check_all_read_of_parts(self, False, inference, shape, "choices")
+        check_all_read_of_parts(self, False, inference, "choices")
         with cluster():
             held = prepare_choices(self, inference, X, y, groups, sample_weight, self._know)
+            found = dict[str, Any]()
+            if isinstance(inference, EM) and shape is None:
+                from plackett.cluster.situation_folds import choice_folds
+
+                shape, found["cv_log_loss_"] = self._held_out_shape(inference, *choice_folds(held.rows))
             seen = SeenSituations(held.rows, self._probe(*held.some))
             shared = (float(self.rate), *self._run_settings(), self._tailed())
             fit = inference.fit(Problem(held.rows, seen, *shared, side_by_side=True), shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
-        return fit
+        return replace(fit, extra=fit.extra | found)
 
     def _know(self, schema: ChoiceSets, persons: npt.NDArray[Any]) -> None:
         """Alternatives, columns and persons of a fit."""
