@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from clusters import Kills, two_workers
 from plackett import EM, ChoiceSets, PlackettLuceChooser, PlackettLuceRanker, Rankings
+from plackett.inference import ranking_folds
 
 rng = np.random.default_rng(5)
 N = 150
@@ -182,6 +183,19 @@ def test_other_workers_and_workers_that_are_lost(client, monkeypatch):
         alone = both()
     for other in (killed, alone):
         np.testing.assert_array_equal(calm, other)
+
+
+def test_blocks_of_a_fold_are_let_go(client, monkeypatch):
+    """Workers never hold more than the situations of one fold beside all of them."""
+    of_fold, held = ranking_folds._of_fold, []
+
+    def counting(*arguments):
+        held.append(sum("plackett-fold" in str(key) for key in client.futures))
+        return of_fold(*arguments)
+
+    monkeypatch.setattr(ranking_folds, "_of_fold", counting)
+    chose(CUTS[1], em=EM(cv=4, shapes=(1.5,), **PLAIN))
+    assert held == [4] * 4  # of two partitions those to train on and those to test on
 
 
 def test_groups_that_cannot_be(client):

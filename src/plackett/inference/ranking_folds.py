@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,7 @@ def held_out_shape(
     for train, test in tracked(folds, progress, "EM, cross-validation"):
         of_fold, n_seen = _of_fold(em, shapes, *make(train, test), rate)
         loss, seen = loss + of_fold, seen + n_seen
+        gc.collect()  # a climb and its ascent know each other, and the rows
     loss /= seen
     return float(shapes[np.argmin(loss)]), dict(zip(shapes.tolist(), loss.tolist(), strict=True))
 
