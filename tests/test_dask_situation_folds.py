@@ -201,13 +201,23 @@ def test_blocks_of_a_fold_are_let_go(client, monkeypatch):
 def test_groups_that_cannot_be(client):
     with pytest.raises(ValueError, match="one entry for each of the 150 rankings"):
         ranked(RANKS, CUTS[0], groups=RATERS[1:])
-    with pytest.raises(ValueError, match="partition 0 of the data: groups must have one label for each of the 50"):
-        R = Rankings.from_ranks(da.from_array(RANKS, chunks=(50, 4)).map_blocks(as_it_is))
-        groups = dd.from_pandas(pd.Series(RATERS), npartitions=3).partitions[[0, 0, 1]].map_partitions(shorter)
-        PlackettLuceRanker(PATH).fit(None, R, groups=groups)
     with pytest.raises(ValueError, match="none are held out but for"):
         ranked(RANKS, CUTS[0], em="variational", groups=RATERS)
 
 
-def shorter(part):
-    return part.iloc[1:]
+@pytest.mark.parametrize("covariates", [False, True])
+def test_what_is_beside_rankings_is_told_by_partition(client, covariates):
+    """Weights and groups that are cut differently, and weights that are none."""
+    uneven = dd.from_map(as_it_is, [pd.Series(RATERS[:70]), pd.Series(RATERS[70:])], meta=pd.Series(RATERS[:0]))
+    with pytest.raises(ValueError, match="partition 0 of the data: groups must have one entry for each of the 77"):
+        ranked(RANKS, CUTS[1], covariates=covariates, groups=uneven)
+    with pytest.raises(
+        ValueError, match="partition 0 of the data: sample_weight must have one entry for each of .* 77"
+    ):
+        ranked(RANKS, CUTS[1], covariates=covariates, weight=uneven)
+    for wrong in (-1.0, np.nan):
+        weight = np.where(np.arange(N) == 80, wrong, 1.0)
+        with pytest.raises(
+            ValueError, match="partition 1 of the data: row 3 has a weight that is negative or not fini"
+        ):
+            ranked(RANKS, CUTS[1], covariates=covariates, weight=weight)

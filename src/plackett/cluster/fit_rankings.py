@@ -101,7 +101,8 @@ def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups:
         sizes = looked(client, "sizes", len, [(piece,) for piece in pieces])
         for name in ("counts", "sample_weight", "groups"):
             beside[name] = beside[name] if near[name] is None else split(near[name], sizes, name, "rankings")
-    response, sizes = _look(model, client, list(zip(pieces, beside["counts"], strict=True)), spec)
+    columns = zip(pieces, beside["counts"], beside["sample_weight"], beside["groups"], strict=True)
+    response, sizes = _look(model, client, list(columns), spec)
     return Cut(pieces, beside, spec, sizes, response)
 
 
@@ -128,7 +129,7 @@ def prepare_rankings(
     return Ranked(rows, items, plan, above, cut, parts)
 
 
-def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> tuple[str, list[int]]:
+def _look(model: Any, client: Any, parts: list[tuple[Any, ...]], spec: Spec) -> tuple[str, list[int]]:
     """The response, and the rows of each partition; what is wrong with the first that is wrong is the error."""
     looks = looked(client, "look", look, [(*part, spec) for part in parts])
     for number, each in enumerate(looks):

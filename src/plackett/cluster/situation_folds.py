@@ -104,20 +104,12 @@ def _groups(client: Any, found: Ranked) -> tuple[list[Any], npt.NDArray[Any] | N
     who = [found.cut.beside["groups"][b] for b in found.cut.filled]
     if who[0] is None:
         return who, None
-    labels = looked(client, "groups", labels_of, [(each,) for each in who])
-    for b, (_, shape) in zip(found.cut.filled, labels, strict=True):
-        if shape != (found.cut.sizes[b],):
-            raise ValueError(
-                f"partition {b} of the data: groups must have one label for each of the {found.cut.sizes[b]} rankings, "
-                f"got shape {shape}."
-            )
-    return who, np.unique(np.concatenate([each for each, _ in labels]))
+    return who, np.unique(np.concatenate(looked(client, "groups", labels_of, [(each,) for each in who])))
 
 
-def labels_of(groups: Any) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
-    """The labels of a partition, each once, and the shape in which they came."""
-    values = np.asarray(groups)
-    return np.unique(values), values.shape
+def labels_of(groups: Any) -> npt.NDArray[Any]:
+    """The labels of a partition, each once."""
+    return np.unique(np.asarray(groups))
 
 
 def told_of(R: Rankings, X: Any, weight: Any, groups: Any, plan: Plan, labels: npt.NDArray[Any] | None) -> Told:
