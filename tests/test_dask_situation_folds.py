@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from clusters import Kills, two_workers
 from plackett import EM, ChoiceSets, PlackettLuceChooser, PlackettLuceRanker, Rankings
+from plackett.cluster.situation_folds import within
 from plackett.inference import ranking_folds
 
 rng = np.random.default_rng(5)
@@ -138,6 +139,13 @@ def test_choices_in_partitions(client, name):
     near = chose(**CHOICES[name])
     for cut in CUTS[: 1 + (name in TWICE)]:
         assert_same(near, chose(cut, **CHOICES[name]))
+
+
+def test_numbers_within_parts():
+    found = within(np.array([9, 0, 3, 3, 8]), [3, 0, 1, 6, 2])
+    assert [each.tolist() for each in found] == [[0], [], [0, 0], [5, 4], []]
+    mask = np.isin(np.arange(12), [2, 3, 11])
+    assert [each.tolist() for each in within(mask, [3, 0, 1, 6, 2])] == [[2], [], [0], [], [1]]
 
 
 def test_climbs_to_the_end(client):

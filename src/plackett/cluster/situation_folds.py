@@ -34,9 +34,12 @@ Codes = npt.NDArray[np.intp]
 
 def within(numbers: Codes, sizes: Sequence[int]) -> list[Codes]:
     """Numbers among all situations as numbers within each of the parts, of these sizes, in which they lie."""
-    starts = np.append(0, np.cumsum(sizes))
-    owner = np.searchsorted(starts, numbers, side="right") - 1
-    return [numbers[owner == b] - starts[b] for b in range(len(sizes))]
+    ends = np.cumsum(sizes)
+    numbers = np.arange(ends[-1])[numbers]  # a splitter may also give a mask
+    owner = np.searchsorted(ends, numbers, side="right")
+    by_part = np.argsort(owner, kind="stable")
+    places = (numbers - (ends - sizes)[owner])[by_part]
+    return np.split(places, np.cumsum(np.bincount(owner, minlength=len(ends)))[:-1])
 
 
 def choice_folds(rows: ClusterSituations) -> tuple[Codes, Make]:
