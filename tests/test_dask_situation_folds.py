@@ -184,9 +184,9 @@ def test_other_workers_and_workers_that_are_lost(client, monkeypatch):
 
     calm = both()
     with monkeypatch.context() as patch:
-        kills = Kills(patch, client, (40,))
+        kills = Kills(patch, client, (40, 100))
         killed = both()
-        assert kills.done
+        assert kills.done == 2  # a fold of rankings, and one of choices
     with LocalCluster(1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as workers, Client(workers):
         alone = both()
     for other in (killed, alone):
