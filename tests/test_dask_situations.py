@@ -198,7 +198,6 @@ def wrong_ranks(row, column, value):
         (wrong_ranks(0, 0, 1), None, {"weight": np.full(N, 0.5)}, "got 0.5 in row 0 of partition 0"),
         (wrong_ranks(0, 0, 1), None, {"weight": np.full(N - 1, 1)}, "one entry for each of the 200 rankings"),
         (wrong_ranks(0, 0, 1), None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
-        (wrong_ranks(0, 0, 1), None, {"inference": "em", "shape": "learn"}, "holds rankings out"),
         (wrong_ranks(slice(None), 0, 9), None, {"inference": "em", "shape": 1}, "no maximum: .* 2 components.*: 1, "),
         (RANKINGS, da.from_array(PERSONS), {}, "X is a Dask collection, and the rankings are in memory"),
     ],

@@ -325,6 +325,15 @@ def test_counts_weights_and_the_order_of_rankings(engine):
     )
 
 
+def test_folds_do_not_depend_on_the_order_of_rankings():
+    """Also where some have ties, which are held apart from those without."""
+    rng, em = np.random.default_rng(2), PlackettLuceRanker(EM(cv=3, shapes=(2.0, 1.2)))
+    ranks, order = np.argsort(rng.gumbel(size=(40, 4)) + np.arange(4), axis=1) + 1, rng.permutation(40)
+    ranks[::3] = (ranks[::3] + 1) // 2
+    losses = [list(em.fit(None, Rankings.from_ranks(each)).cv_log_loss_.values()) for each in (ranks, ranks[order])]
+    np.testing.assert_allclose(*losses, rtol=1e-12)
+
+
 def test_scikit_learn_splits_rankings():
     R, empty = drawn(40), np.empty((40, 0))
     scores = cross_val_score(PlackettLuceRanker("em", shape=1.2), empty, R, cv=4)

@@ -24,7 +24,7 @@ from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of
-from plackett.inference.ranking_folds import folds_of, held_out_losses
+from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import probed
@@ -189,8 +189,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Fit to situations in partitions, which stay where they are, but for learned directions."""
         from plackett.cluster.fit_choices import prepare_choices
         from plackett.cluster.gathering import gather_choices
+        from plackett.cluster.situation_folds import choice_folds
 
-        check_all_read_of_parts(self, self._learned(), inference, shape, "choices")
+        check_all_read_of_parts(self, self._learned(), inference, "choices")
         if self._learned():
             with one_blas_thread(), cluster():
                 return self._fit_here(inference, shape, **gather_choices(self, **given))
@@ -198,9 +199,12 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             self._forget()
             with one_blas_thread(), cluster():
                 held = prepare_choices(self, inference, **given, prepared=self._know)
+                found = dict[str, Any]()
+                if isinstance(inference, EM) and shape is None:
+                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, *choice_folds(held.rows))
                 seen = SeenSituations(held.rows, self._probe(*held.some))
                 fit = self._weigh(inference, shape, seen, beside=True)
-            self._keep_run(inference, fit)
+            self._keep_run(inference, replace(fit, extra=fit.extra | found))
         return self
 
     def _keep_run(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
@@ -242,11 +246,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                 train, test = (prepare_situations(W, part_of(situations, some), *held) for some in folds)
                 return train, test
 
-            shapes = path_of(inference)
-            folds = folds_of(inference.cv, rows.order, None)
-            losses = held_out_losses(inference, shapes, folds, parts, float(self.rate), bool(self.progress))
-            shape = float(shapes[np.argmin(losses)])
-            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+            shape, found["cv_log_loss_"] = self._held_out_shape(inference, rows.order, parts)
 
         which = probed(len(X))
         probe = self._probe(table.take(which), None if person is None else person[which])
@@ -264,6 +264,11 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
         return fit
+
+    def _held_out_shape(self, em: EM, order: Codes, make: Make) -> tuple[float, dict[float, float]]:
+        """The shape that predicts held-out situations best, and the loss of each."""
+        folds = folds_of(em.cv, order, None)
+        return held_out_shape(em, path_of(em), folds, make, float(self.rate), bool(self.progress))
 
     def _situations(self, table: EntryTable, seen: Chosen, person: Codes | None) -> tuple[Array, Situations]:
         """W (entries, p), the largest of a situation 1, and the situations, as engines take them."""

@@ -31,7 +31,7 @@ from plackett.features.mapped import fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of
-from plackett.inference.ranking_folds import folds_of, held_out_losses
+from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array, Weights
 from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
@@ -150,7 +150,7 @@ class PlackettLuceRanker(RankingModel):
     def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         R, X, groups = self._checked_data(X, R, groups)
-        features, inference, shape = self._checked_parts(X is None, groups)
+        features, inference, shape = self._checked_parts(X is None, groups is not None)
         response = self._response(R)
         R = _weighted(R, sample_weight)
         if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
@@ -182,22 +182,26 @@ class PlackettLuceRanker(RankingModel):
         from plackett.cluster.fit_rankings import prepare_rankings
 
         learned = X is not None and self._learned()
-        if groups is not None and not learned:
-            raise ValueError("groups say which rankings to hold out together, and none are, of rankings in partitions.")
-        features, inference, shape = self._checked_parts(X is None, None)
-        check_all_read_of_parts(self, learned, inference, shape, "rankings")
+        features, inference, shape = self._checked_parts(X is None, groups is not None)
+        check_all_read_of_parts(self, learned, inference, "rankings")
         if learned:
             from plackett.cluster.gathering import gather_rankings
 
             with one_blas_thread(), cluster():
                 return self._fit_here(**gather_rankings(self, X, R, sample_weight, groups))
         with one_blas_thread(), cluster():
-            found = prepare_rankings(self, features, inference, X, R, sample_weight)
-            if found.above is not None and shape is not None and shape <= 1 and not isinstance(self.prior, GIG):
-                _check_maximum(found.above, found.rows, shape)
-            fit = inference.fit(self._problem(found.rows, True), shape)  # type: ignore[arg-type]
-        known = {} if X is None else {"features_": found.features}
-        self._keep_items(inference, found.items, replace(fit, extra=fit.extra | known))
+            held = prepare_rankings(self, features, inference, X, R, sample_weight, groups)
+            found: dict[str, Any] = {} if X is None else {"features_": held.plan.features}
+            if isinstance(inference, EM) and held.above is not None:
+                if shape is None:
+                    from plackett.cluster.situation_folds import ranking_folds
+
+                    folds = ranking_folds(self, features, X, held)
+                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, held.above, held.rows, *folds)
+                elif shape <= 1 and not isinstance(self.prior, GIG):
+                    _check_maximum(held.above, held.rows, shape)
+            fit = inference.fit(self._problem(held.rows, True), shape)  # type: ignore[arg-type]
+        self._keep_items(inference, held.items, replace(fit, extra=fit.extra | found))
         return self
 
     def _problem(self, rows: SituationRows, beside: bool, mirrors: Any = None) -> Problem:
@@ -222,9 +226,7 @@ class PlackettLuceRanker(RankingModel):
             return R, None, groups
         return R, self._checked_rows(X, reset=True), groups
 
-    def _checked_parts(
-        self, without: bool, groups: npt.NDArray[np.intp] | None
-    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
+    def _checked_parts(self, without: bool, grouped: bool) -> tuple[Any, EM | Variational | Gibbs, float | None]:
         """Feature map, inference and the shape, None to learn it; settings that nobody would read are refused."""
         if self.ties not in TIES:
             raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
@@ -233,7 +235,7 @@ class PlackettLuceRanker(RankingModel):
         positive("rate", self.rate)
         tailed = self._tailed()
         make_engine(self.engine)
-        check_all_read_of_rankings(self, features, inference, shape, without, groups is not None)
+        check_all_read_of_rankings(self, features, inference, shape, without, grouped)
         if isinstance(inference, Gibbs) and without:
             inference = inference.completed(**LENGTH)
         return features, inference, shape if tailed is None else float(tailed.shape)
@@ -257,7 +259,8 @@ class PlackettLuceRanker(RankingModel):
             rows = self._rows_of(_dense(transform(found["features_"], X)), R, response)
         if isinstance(inference, EM):
             if shape is None:
-                shape, found["cv_log_loss_"] = self._held_out_shape(inference, X, R, response, rows, groups)
+                make = self._maker(X, R, response)
+                shape, found["cv_log_loss_"] = self._held_out_shape(inference, R, rows, rows.order, groups, make)
             elif shape <= 1 and not isinstance(self.prior, GIG):
                 _check_maximum(R, rows, shape)
         small = self.engine in ("auto", "numba") and rows.work < LARGE
@@ -278,11 +281,11 @@ class PlackettLuceRanker(RankingModel):
     def _held_out_shape(
         self,
         em: EM,
-        X: Any,
         R: Rankings,
-        response: Response,
         rows: SituationRows,
+        order: npt.NDArray[np.intp],
         groups: npt.NDArray[np.intp] | None,
+        make: Make,
     ) -> tuple[float, dict[float, float]]:
         """The shape that predicts held-out rankings best, and the loss of each.
 
@@ -293,6 +296,10 @@ class PlackettLuceRanker(RankingModel):
             if not np.array_equal(em.shapes, EM().shapes):
                 _check_maximum(R, rows, float(shapes.min()))
             shapes = shapes[shapes > 1]
+        return held_out_shape(em, shapes, folds_of(em.cv, order, groups), make, float(self.rate), bool(self.progress))
+
+    def _maker(self, X: Any, R: Rankings, response: Response) -> Make:
+        """What makes rows to train on and rows to test on, with a map fitted to those to train on."""
 
         def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[SituationRows, SituationRows]:
             W_train: Features = ONE
@@ -303,9 +310,7 @@ class PlackettLuceRanker(RankingModel):
                 W_train, W_test = transform(fitted, some), transform(fitted, X, test, empty=True)
             return self._rows_of(W_train, R[train], response), self._rows_of(W_test, R[test], response)
 
-        folds = folds_of(em.cv, rows.order, groups)
-        losses = held_out_losses(em, shapes, folds, make, float(self.rate), bool(self.progress))
-        return float(shapes[np.argmin(losses)]), dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+        return make
 
     def _learn_directions(
         self,

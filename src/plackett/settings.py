@@ -191,21 +191,15 @@ def check_situations_on_cluster(inference: Any, what: str) -> None:
     _without_moves(inference, f"the moves go through all {what} at once, and with engine='dask' they lie on workers")
 
 
-def check_all_read_of_parts(model: Any, learned: bool, inference: Any, shape: float | None, what: str) -> None:
+def check_all_read_of_parts(model: Any, learned: bool, inference: Any, what: str) -> None:
     """Refuse what cannot be had of rankings and choices in partitions."""
     if model.engine not in ("auto", "dask"):
         raise ValueError(
             f"these {what} are in partitions, which engine={model.engine!r} does not take. Use engine='auto', or make "
             "them from a table in memory, frame.compute()."
         )
-    if learned:
-        return
-    check_situations_on_cluster(inference, what)
-    if isinstance(inference, EM) and shape is None:
-        raise ValueError(
-            f"EM with shape='learn' holds {what} out, and these are in partitions. Give a number, for example shape=1, "
-            "or use inference='variational'."
-        )
+    if not learned:
+        check_situations_on_cluster(inference, what)
 
 
 def _with_tail(prior: GIG, inference: Any) -> None:

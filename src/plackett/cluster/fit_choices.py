@@ -135,12 +135,12 @@ def prepare_choices(
     plan = Plan(light, cut.spec, cut.schema, persons, versions())
     held = made(client, "block", make_block, [(*part, plan) for part in cut.parts], len(cut.parts))
     n_groups = len(model.group_labels_)
-    rows = together(client, held, n_groups, False, isinstance(inference, Gibbs), _no_rows)
+    rows = together(client, held, n_groups, False, isinstance(inference, Gibbs), no_rows)
     model.design_, model.features_ = light.design_, light.features_
     return Situated(rows, cut.schema, persons, _some(client, cut.parts, cut.sizes, plan))
 
 
-def _no_rows(*_: Any) -> Features:
+def no_rows(*_: Any) -> Features:
     """Predictions of situations are diagnosed, and not those of rows."""
     return ONE
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from plackett.cluster.alike import apart, parts_of, split
 from plackett.cluster.blocks import Recipe, rows_of
@@ -31,13 +32,17 @@ from plackett.cluster.rankings import (
 from plackett.cluster.situations import OneRowEach, together
 from plackett.data.labels import Labels
 from plackett.data.rankings import Rankings
-from plackett.engines.base import SituationRows
+from plackett.engines.base import Features, SituationRows
 from plackett.engines.left_sets import ONE, LeftSets, Together, left_sets
 from plackett.engines.placed_situations import PlacedSituations, place_situations
 from plackett.engines.situations import Situations
 from plackett.features.mapped import transform
 from plackett.inference import EM, Gibbs
 from plackett.responses import make_response
+
+Codes = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+Part = tuple[Any, Any, Any]  # rankings, their covariates and their weights
 
 
 class Plan(NamedTuple):
@@ -46,16 +51,6 @@ class Plan(NamedTuple):
     features: Any  # the fitted map, None without covariates
     response: str
     versions: Versions
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """Rankings on workers, and what all of them are."""
-
-    rows: SituationRows
-    items: Labels
-    features: Any
-    above: Rankings | None  # for EM, rankings of two that have the components of all
 
 
 class Facts(NamedTuple):
@@ -81,6 +76,18 @@ class Cut(NamedTuple):
         return [number for number, size in enumerate(self.sizes) if size]
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """Rankings on workers, what all of them are, and what they were made of."""
+
+    rows: SituationRows
+    items: Labels
+    plan: Plan
+    above: Rankings | None  # for EM, rankings of two that have the components of all
+    cut: Cut
+    parts: list[Part]
+
+
 def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any = None) -> Cut:
     """Look at all partitions of rankings, and cut what belongs to them alike."""
     client = in_use()
@@ -94,20 +101,21 @@ def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups:
         sizes = looked(client, "sizes", len, [(piece,) for piece in pieces])
         for name in ("counts", "sample_weight", "groups"):
             beside[name] = beside[name] if near[name] is None else split(near[name], sizes, name, "rankings")
-    response, sizes = _look(model, client, list(zip(pieces, beside["counts"], strict=True)), spec)
+    columns = zip(pieces, beside["counts"], beside["sample_weight"], beside["groups"], strict=True)
+    response, sizes = _look(model, client, list(columns), spec)
     return Cut(pieces, beside, spec, sizes, response)
 
 
 def prepare_rankings(
-    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any
+    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any
 ) -> Ranked:
     """Look at all partitions, fit the map and make blocks; within `cluster()`."""
-    client, cut = in_use(), cut_alike(model, X, R, sample_weight)
+    client, cut = in_use(), cut_alike(model, X, R, sample_weight, groups)
     parts = made_of(cut)
     items, found = cut.spec.items, None
     assert items is not None
     if X is not None:
-        found = _fitted(model, client, features, X, parts)
+        found = fitted_map(model, client, features, X, parts)
     else:
         model.n_features_in_ = 0
         model.__dict__.pop("feature_names_in_", None)
@@ -116,11 +124,12 @@ def prepare_rankings(
     sampled = isinstance(inference, Gibbs)
     if sampled:
         _check_whole(cut.filled, facts)
-    rows = _rows(client, parts, [each.n for each in facts], plan, len(items), sampled)
-    return Ranked(rows, items, found, network(items, [each.edges for each in facts]) if climbs else None)
+    rows = rows_of_parts(client, parts, [each.n for each in facts], plan, len(items), sampled)
+    above = network(items, [each.edges for each in facts]) if climbs else None
+    return Ranked(rows, items, plan, above, cut, parts)
 
 
-def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> tuple[str, list[int]]:
+def _look(model: Any, client: Any, parts: list[tuple[Any, ...]], spec: Spec) -> tuple[str, list[int]]:
     """The response, and the rows of each partition; what is wrong with the first that is wrong is the error."""
     looks = looked(client, "look", look, [(*part, spec) for part in parts])
     for number, each in enumerate(looks):
@@ -139,7 +148,7 @@ def _look(model: Any, client: Any, parts: list[tuple[Any, Any]], spec: Spec) -> 
     return "unknown-order" if any(each.tied is not None for each in looks) else "ranking", sizes
 
 
-def made_of(cut: Cut) -> list[tuple[Any, Any, Any]]:
+def made_of(cut: Cut) -> list[Part]:
     """Rankings, covariates and weights of the partitions that have rows."""
     import dask
 
@@ -148,14 +157,14 @@ def made_of(cut: Cut) -> list[tuple[Any, Any, Any]]:
     return [(R, beside["X"][b], beside["sample_weight"][b]) for b, R in made.items()]
 
 
-def _fitted(model: Any, client: Any, features: Any, X: Any, parts: list[tuple[Any, Any, Any]]) -> Any:
+def fitted_map(model: Any, client: Any, features: Any, X: Any, parts: list[Part]) -> Any:
     """The map, fitted to the covariates of rankings as `plackett.cluster.fitting` fits that of classes."""
     table, found = looked_at(model, client, X, parts)
     recipe = Recipe(None, found.classes, np.ones(1), found.plain, False, versions())
     return _fitted_map(client, table, found, features, recipe, table.parts)
 
 
-def looked_at(model: Any, client: Any, X: Any, parts: list[tuple[Any, Any, Any]]) -> tuple[Partitions, Looked]:
+def looked_at(model: Any, client: Any, X: Any, parts: list[Part]) -> tuple[Partitions, Looked]:
     """Covariates as a table whose rows have no labels, and what they are; what is wrong is told by its place."""
     import dask
 
@@ -193,66 +202,77 @@ def _check_whole(filled: list[int], facts: list[Facts]) -> None:
             )
 
 
-def _rows(
-    client: Any, parts: list[tuple[Any, Any, Any]], has: list[int], plan: Plan, n_items: int, sampled: bool
+def rows_of_parts(
+    client: Any, parts: list[Part], has: list[int], plan: Plan, n_items: int, sampled: bool
 ) -> SituationRows:
     """Blocks on workers, and sets of those left here."""
     response = make_response(plan.response)
-    counted: LeftSets | None = None
+    sets: LeftSets | None = None
     if plan.features is None and not response.absolute:
         untied = [
             R for R in looked(client, "distinct", untied_rankings, [(R, w) for R, _, w in parts]) if R is not None
         ]
         if untied:
             plain = distinct_rankings(joined(untied))
-            counted = left_sets(Situations(plain.outcomes, plain.item, np.zeros_like(plain.item)), n_items)
+            sets = left_sets(Situations(plain.outcomes, plain.item, np.zeros_like(plain.item)), n_items)
     some = [part for part, n in zip(parts, has, strict=True) if n]
     if not some:
-        if counted is None:
+        if sets is None:
             raise ValueError("all rankings have weight 0.")
-        return counted
+        return sets
     held = made(client, "block", make_block, [(*part, plan) for part in some], len(some))
     others = together(client, held, n_items, response.absolute, sampled, OneRowEach)
     if plan.features is None:
         others.rows_of = lambda: ONE
-    return others if counted is None else Together(counted, others)
+    return others if sets is None else Together(sets, others)
 
 
-def _seen(R: Rankings, weight: Any, plan: Plan) -> tuple[Rankings, Any]:
-    """The rankings of a partition that go to a block, and which they are: of those without covariates, tied ones."""
+def counted(R: Rankings, weight: Any) -> tuple[Rankings, Codes]:
+    """The rankings of a partition that have weight, so often, and which they are."""
     counts = weighted(R, weight)
-    kept = counts > 0
-    if plan.features is None and plan.response != "race":
-        kept &= _tied(R)
-    some = np.flatnonzero(kept)
+    some = np.flatnonzero(counts)
     R = R[some]
     return Rankings(R.items, R.item, R.outcomes._replace(counts=counts[some]), R.unranked), some
 
 
-def _tied(R: Rankings) -> Any:
+def to_block(R: Rankings, plan: Plan) -> Mask:
+    """Which rankings go to a block: of those without covariates, tied ones."""
+    return tied(R) if plan.features is None and plan.response != "race" else np.ones(len(R), dtype=bool)
+
+
+def _seen(R: Rankings, weight: Any, plan: Plan) -> tuple[Rankings, Codes]:
+    """The rankings of a partition that go to a block, and which they are."""
+    R, some = counted(R, weight)
+    kept = np.flatnonzero(to_block(R, plan))
+    return R[kept], some[kept]
+
+
+def tied(R: Rankings) -> Mask:
+    """In which rankings items share a place."""
     of_bucket = np.repeat(np.arange(len(R)), np.diff(R.outcomes.bucket_start))
-    return np.bincount(of_bucket, R.outcomes.sizes > 1, len(R)) > 0
+    found: Mask = np.bincount(of_bucket, R.outcomes.sizes > 1, len(R)) > 0
+    return found
 
 
 def untied_rankings(R: Rankings, weight: Any) -> Rankings | None:
     """Those without ties that have weight, each once."""
-    counts = weighted(R, weight)
-    some = np.flatnonzero((counts > 0) & ~_tied(R))
-    if not len(some):
-        return None
-    R = R[some]
-    return distinct_rankings(Rankings(R.items, R.item, R.outcomes._replace(counts=counts[some]), R.unranked))
+    R, _ = counted(R, weight)
+    some = np.flatnonzero(~tied(R))
+    return distinct_rankings(R[some]) if len(some) else None
+
+
+def situated(R: Rankings, X: Any, plan: Plan) -> tuple[Features, Situations]:
+    """Rankings as engines take them, with the features of their covariates."""
+    from plackett.ranker import _dense
+
+    if plan.features is None:
+        return ONE, Situations(R.outcomes, R.item, np.zeros_like(R.item))
+    return _dense(transform(plan.features, X)), Situations(R.outcomes, R.item, R.situation)
 
 
 def make_block(R: Rankings, X: Any, weight: Any, plan: Plan) -> PlacedSituations:
     """The rankings of a partition, with the features of their covariates."""
-    from plackett.ranker import _dense
-
     check_versions(plan.versions, address_here())
     R, some = _seen(R, weight, plan)
-    response, n_items = make_response(plan.response), len(R.items)
-    if plan.features is None:
-        situations = Situations(R.outcomes, R.item, np.zeros_like(R.item))
-        return place_situations(ONE, situations, response, n_items, threads_here()).settled()
-    W = _dense(transform(plan.features, rows_of(X, some)))
-    return place_situations(W, Situations(R.outcomes, R.item, R.situation), response, n_items, threads_here()).settled()
+    W, situations = situated(R, None if plan.features is None else rows_of(X, some), plan)
+    return place_situations(W, situations, make_response(plan.response), len(R.items), threads_here()).settled()

@@ -94,7 +94,7 @@ def items_in(part: Any) -> tuple[Labels | None, str | None]:
         return None, str(error)
 
 
-def look(part: Any, counts: Any, spec: Spec) -> Look:
+def look(part: Any, counts: Any, weight: Any, groups: Any, spec: Spec) -> Look:
     """What a partition holds, and what is wrong with it; nothing is raised, so that the first can be told."""
     if not len(part):
         return Look(0, None, None)
@@ -102,6 +102,15 @@ def look(part: Any, counts: Any, spec: Spec) -> Look:
         R = rankings_in(part, counts, spec)
     except (TypeError, ValueError) as error:
         return Look(len(part), _where(part, spec, error), None)
+    for name, what in (("sample_weight", weight), ("groups", groups)):
+        if what is not None and np.shape(what) != (len(R),):
+            words = f"{name} must have one entry for each of the {len(R)} rankings, got shape {np.shape(what)}."
+            return Look(len(R), words, None)
+    weights = np.ones(0) if weight is None else np.asarray(weight, dtype=np.float64)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        words = f"row {bad[0]} has a weight that is negative or not finite: {weights[bad[0]]}."
+        return Look(len(R), words, None)
     first = np.searchsorted(R.outcomes.bucket_start, np.flatnonzero(R.outcomes.sizes > 1)[:1], side="right") - 1
     return Look(len(R), None, int(first[0]) if len(first) else None)
 

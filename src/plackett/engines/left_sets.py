@@ -190,16 +190,15 @@ class CompiledLeftSets(LeftSets):
 
 
 class Together:
-    """Rows of two kinds, whose passes add."""
+    """Rows of two kinds, whose passes add; `order` is of both, by the numbers under which they came."""
 
     absolute, features = False, ONE
 
-    def __init__(self, rows: LeftSets, others: SituationRows):
+    def __init__(self, rows: LeftSets, others: SituationRows, order: Any = None):
         self.parts = rows, others
         self.n_rows, self.n_seen = rows.n_rows + others.n_rows, rows.n_seen + others.n_seen
         self.n_classes, self.n_features = rows.n_classes, rows.n_features
-        known = others.order is not None  # in partitions it is not, but for a sampler
-        self.order: Any = np.append(rows.order, rows.n_rows + others.order) if known else None
+        self.order = order
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -263,5 +262,7 @@ def prepare_plain(
         return left_sets(whole, n_items, engine)
     if tied.all():
         return held(whole, response)
-    plain, others = (part_of(whole, np.flatnonzero(which)) for which in (~tied, tied))
-    return Together(left_sets(plain, n_items, engine), held(others, response))
+    numbers = np.flatnonzero(~tied), np.flatnonzero(tied)
+    plain, others = (part_of(whole, some) for some in numbers)
+    rows, rest = left_sets(plain, n_items, engine), held(others, response)
+    return Together(rows, rest, np.append(numbers[0][rows.order], numbers[1][rest.order]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -41,12 +42,23 @@ def folds_of(cv: Any, order: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] 
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
 
 
-def held_out_losses(em: EM, shapes: Array, folds: Folds, make: Make, rate: float, progress: bool) -> Array:
-    """−ln Pr of a held-out ranking, on average, of each shape; `make` gives rows to train on and rows to test on."""
+def held_out_shape(
+    em: EM, shapes: Array, folds: Folds, make: Make, rate: float, progress: bool
+) -> tuple[float, dict[float, float]]:
+    """The shape that predicts held-out rankings best, and −ln Pr of one, on average, of each shape.
+
+    `make` gives rows to train on and rows to test on; those of one fold are let go before the next is made.
+    """
     loss, seen = np.zeros(len(shapes)), 0.0
     for train, test in tracked(folds, progress, "EM, cross-validation"):
-        rows, others = make(train, test)
-        for s, climb in enumerate(em.path(rows, shapes.tolist(), rate=rate)):
-            loss[s] -= others.value(Weights.point(climb.log_weights))
-        seen += others.n_seen
-    return loss / seen
+        of_fold, n_seen = _of_fold(em, shapes, *make(train, test), rate)
+        loss, seen = loss + of_fold, seen + n_seen
+        gc.collect()  # a climb and its ascent know each other, and the rows
+    loss /= seen
+    return float(shapes[np.argmin(loss)]), dict(zip(shapes.tolist(), loss.tolist(), strict=True))
+
+
+def _of_fold(em: EM, shapes: Array, rows: SituationRows, others: SituationRows, rate: float) -> tuple[Array, float]:
+    """−ln Pr of all that is held out, of each shape, and how much that is."""
+    climbs = em.path(rows, shapes.tolist(), rate=rate)
+    return -np.array([others.value(Weights.point(climb.log_weights)) for climb in climbs]), others.n_seen
