@@ -33,6 +33,11 @@ def slept(block, seconds):
     return threading.current_thread() is threading.main_thread()
 
 
+def on_loop(block, seconds):
+    time.sleep(seconds)
+    return threading.get_ident() == worker_here().thread_id
+
+
 def named(block):
     """What the profile of the dashboard says of this thread."""
     return worker_here().active_threads[threading.get_ident()]
@@ -75,6 +80,35 @@ def test_workers_stay_awake_while_they_answer(held):
         assert time.monotonic() - started < 0.8
         assert not asked.done()
         assert not any(asked.result())
+
+
+@pytest.fixture
+def patient(held):
+    """Workers for whom half a second is brief, however busy their cores are."""
+    held.client.run(set_brief, 0.5)
+    yield
+    held.client.run(set_brief, keeper.BRIEF)
+
+
+def set_brief(seconds):
+    keeper.BRIEF = seconds
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_took_little_time_is_answered_at_once(held):
+    """On the loop, until it takes longer."""
+    found = [held.each(on_loop, seconds) for seconds in (0.0, 0.6, 0.6, 0.0, 0.0)]
+    assert [all(each) for each in found] == [any(each) for each in found] == [False, True, False, False, True]
+
+
+@pytest.mark.usefixtures("patient")
+def test_an_answer_under_way_is_waited_for_elsewhere(held):
+    held.each(on_loop, 0.0)
+    with ThreadPoolExecutor() as pool:
+        long = pool.submit(held.each, slept, 0.8)
+        time.sleep(0.2)
+        assert not any(held.each(on_loop, 0.0))
+        long.result()
 
 
 def test_threads_ask_side_by_side(held):
