@@ -62,7 +62,10 @@ def cluster() -> Iterator[Any]:
             "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
         )
     module = distributed()
-    with deaf_to_interrupts():
+    import dask
+
+    # A worker that has nothing to do would take blocks of one that is still starting, and keep them.
+    with deaf_to_interrupts(), dask.config.set({"distributed.scheduler.work-stealing": False}):
         workers = module.LocalCluster(
             n_workers=1 if present() else cores(),
             threads_per_worker=cores() if present() else 1,
