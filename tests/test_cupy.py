@@ -3,16 +3,27 @@
 The kernels themselves are compared with the reference by ``make test-gpu``.
 """
 
+import contextlib
 import itertools
 import sys
 import types
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import small_problem
-from plackett import Gibbs, PlackettLuceClassifier, PlackettLuceRanker, Rankings, classifier
+from plackett import (
+    ChoiceSets,
+    Gibbs,
+    PlackettLuceChooser,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    classifier,
+)
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.centred import centred, log_spread, parts_of, uncentred
 from plackett.directions.climbs import climb_together
@@ -24,7 +35,7 @@ from plackett.directions.prior import size as prior_size
 from plackett.directions.situations import make_situation_task
 from plackett.directions.stacking import mixture_on_gpu, mixture_told
 from plackett.directions.walk import FlyingTogether, make_sampler
-from plackett.engines import device, make_engine
+from plackett.engines import cupy_situations, device, make_engine
 from plackett.engines.compiled_situations import CompiledSituations
 from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
@@ -281,6 +292,47 @@ def test_auto_asks_for_the_gpu_of_a_fit(monkeypatch, engine, settings, taken):
     with pytest.raises(Refused):
         PlackettLuceClassifier(engine=engine, **settings).fit(X, np.arange(12) % 2)
     assert asked == [taken]
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "taken"),
+    [
+        ("auto", {}, [True]),
+        ("numba", {}, [False]),
+        ("auto", {"features": "exp", "inference": "em"}, [True]),
+        ("auto", {"features": "exp", "inference": Gibbs(moves="none", draws=2, tune=2)}, [True]),
+        ("auto", {"features": "exp", "inference": Gibbs(draws=2, tune=2)}, []),
+    ],
+)
+@pytest.mark.parametrize("model", [PlackettLuceRanker, PlackettLuceChooser])
+def test_auto_asks_for_the_gpu_of_a_fit_to_situations(monkeypatch, model, engine, settings, taken):
+    asked = []
+
+    def takes_gpu(engine, gains, needed):
+        asked.append(engine == "auto" and gains)
+        raise Refused
+
+    monkeypatch.setattr(cupy_situations, "MANY_ENTRIES", 10)
+    monkeypatch.setattr(cupy_situations, "takes_gpu", takes_gpu)
+    X, orders = np.random.default_rng(0).normal(size=(12, 2)), [[*"abc"], [*"cab"]] * 6
+    seen = X, Rankings.from_orders(orders)
+    if model is PlackettLuceChooser:
+        frame = pd.DataFrame(np.hstack([X, X + 1]), columns=["x_a", "z_a", "x_b", "z_b"])
+        seen = ChoiceSets.from_wide(frame, alternatives=["a", "b"]), ["a", "b", "b"] * 4
+    with contextlib.nullcontext() if not taken else pytest.raises(Refused), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chains are short
+        model(engine=engine, **settings).fit(*seen)
+    assert asked == taken
+
+
+def test_ties_and_few_situations_stay_on_the_processor(monkeypatch):
+    asked = []
+    monkeypatch.setattr(cupy_situations, "takes_gpu", lambda *how: asked.append(how))
+    for R, p in (([[*"abc"]], 1 << 22), ([["a", {"b", "c"}]], 1 << 22), ([[*"abc"]], 1 << 20)):
+        R = Rankings.from_orders(R)
+        situations = Situations(R.outcomes, R.item, R.situation)
+        assert cupy_situations.engine_for("auto", (1, p), situations, make_response("unknown-order")) == "auto"
+    assert [gains for _, gains, _ in asked] == [True, False, False]
 
 
 def test_what_gates_mix_on_the_gpu_is_what_they_mix():

@@ -18,6 +18,7 @@ from plackett.data.validation import check_whole, number_or_learn, plain, positi
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
 from plackett.engines import make_engine
+from plackett.engines.cupy_situations import engine_for
 from plackett.engines.situations import Situations, part_of, prepare_situations
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
@@ -238,7 +239,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
         self.features_ = self._make_features().fit(self.design_.columns(table))
         W, situations = self._situations(table, seen, person)
-        held = make_response(seen.response), len(self.group_labels_), self.engine
+        response, moves = make_response(seen.response), isinstance(inference, Gibbs) and inference.moves != "none"
+        engine = self.engine if moves else engine_for(self.engine, W.shape, situations, response)
+        held = response, len(self.group_labels_), engine
         rows, found = prepare_situations(W, situations, *held), dict[str, Any]()
         if isinstance(inference, EM) and shape is None:
 
@@ -306,17 +309,19 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
         designs = designs[:1] if not len(designs[-1].bent_) else designs
         seed, progress, seeded = self._run_settings()
+        Zs, response = [design.transform(table) for design in designs], make_response(seen.response)
+        situations = Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
         task = make_situation_task(
-            [design.transform(table) for design in designs],
-            Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry),
-            make_response(seen.response),
+            Zs,
+            situations,
+            response,
             len(self.group_labels_),
             seed,
             owned=self.weights == "alternative",
             persons=None if self.weights == "person" else person,
             progress=progress,
             seeded=seeded,
-            engine=self.engine,
+            engine=engine_for(self.engine, Zs[-1].shape, situations, response),
         )
         fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
         self.design_ = designs[fit.extra.pop("design_")]

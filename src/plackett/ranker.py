@@ -23,6 +23,7 @@ from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
 from plackett.engines import Features, make_engine
 from plackett.engines.base import SituationRows, check_counts
+from plackett.engines.cupy_situations import engine_for
 from plackett.engines.left_sets import ONE, prepare_plain
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.estimator import whole_or_not_at_all
@@ -252,31 +253,28 @@ class PlackettLuceRanker(RankingModel):
     ) -> Fit:
         """Worths, or weights of a feature map that does not know the rankings."""
         found: dict[str, Any] = {}
+        engine = self.engine
         if X is None:
-            rows = self._rows_of(ONE, R, response)
+            rows = _rows_of(ONE, R, response, engine)
         else:
             found["features_"] = fit_features(features, X, None, R.counts)
-            rows = self._rows_of(_dense(transform(found["features_"], X)), R, response)
+            W = _dense(transform(found["features_"], X))
+            if not (isinstance(inference, Gibbs) and inference.moves != "none"):
+                engine = engine_for(engine, W.shape, _situations(R), response)
+            rows = _rows_of(W, R, response, engine)
         if isinstance(inference, EM):
             if shape is None:
-                make = self._maker(X, R, response)
+                make = self._maker(X, R, response, engine)
                 shape, found["cv_log_loss_"] = self._held_out_shape(inference, R, rows, rows.order, groups, make)
             elif shape <= 1 and not isinstance(self.prior, GIG):
                 _check_maximum(R, rows, shape)
-        small = self.engine in ("auto", "numba") and rows.work < LARGE
-        beside = isinstance(inference, Gibbs) and (small or self.engine == "dask")
+        small = engine in ("auto", "numba") and rows.work < LARGE
+        beside = isinstance(inference, Gibbs) and (small or engine == "dask")
         if beside:
             rows.set_threads(1)
         mirrors = getattr(found.get("features_"), "mirrors_", None)
         fit = inference.fit(self._problem(rows, beside, mirrors), shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
-
-    def _rows_of(self, W: Features, R: Rankings, response: Response) -> SituationRows:
-        """The rankings as the engine holds them, with W of each, or without anything."""
-        if W is ONE:
-            return prepare_plain(R.outcomes, R.item, response, len(R.items), self.engine)
-        situations = Situations(R.outcomes, R.item, R.situation)
-        return prepare_situations(W, situations, response, len(R.items), self.engine)
 
     def _held_out_shape(
         self,
@@ -298,7 +296,7 @@ class PlackettLuceRanker(RankingModel):
             shapes = shapes[shapes > 1]
         return held_out_shape(em, shapes, folds_of(em.cv, order, groups), make, float(self.rate), bool(self.progress))
 
-    def _maker(self, X: Any, R: Rankings, response: Response) -> Make:
+    def _maker(self, X: Any, R: Rankings, response: Response, engine: str) -> Make:
         """What makes rows to train on and rows to test on, with a map fitted to those to train on."""
 
         def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[SituationRows, SituationRows]:
@@ -308,7 +306,7 @@ class PlackettLuceRanker(RankingModel):
                 some = _safe_indexing(X, train)
                 fitted = fit_features(clone(self._make_features()), some, None, R.counts[train])
                 W_train, W_test = transform(fitted, some), transform(fitted, X, test, empty=True)
-            return self._rows_of(W_train, R[train], response), self._rows_of(W_test, R[test], response)
+            return _rows_of(W_train, R[train], response, engine), _rows_of(W_test, R[test], response, engine)
 
         return make
 
@@ -325,12 +323,24 @@ class PlackettLuceRanker(RankingModel):
         """Weights and directions together; held-out rankings say how covariates are best taken."""
         candidates = designs(X, R.counts)
         seed, progress, seeded = self._run_settings()
-        situations = Situations(R.outcomes, R.item, R.situation)
-        Zs, run = [each.of(X) for each in candidates], (groups, progress, seeded, self.engine)
+        situations, Zs = _situations(R), [each.of(X) for each in candidates]
+        run = groups, progress, seeded, engine_for(self.engine, Zs[-1].shape, situations, response)
         task = make_situation_task(Zs, situations, response, len(R.items), seed, True, *run)
         fit = learn(inference, task, features, SHAPE if shape is None else shape)
         found = {name: value for name, value in fit.extra.items() if name != "design_"}
         return replace(fit, extra=found | {"features_": candidates[fit.extra["design_"]]})
+
+
+def _situations(R: Rankings) -> Situations:
+    """Everyone who ranks has a row, and an item is a group."""
+    return Situations(R.outcomes, R.item, R.situation)
+
+
+def _rows_of(W: Features, R: Rankings, response: Response, engine: str) -> SituationRows:
+    """The rankings as the engine holds them, with W of each, or without anything."""
+    if W is ONE:
+        return prepare_plain(R.outcomes, R.item, response, len(R.items), engine)
+    return prepare_situations(W, _situations(R), response, len(R.items), engine)
 
 
 def _dense(W: Features) -> Features:

@@ -16,13 +16,14 @@ import numpy as np
 
 from plackett.engines.base import Features
 from plackett.engines.cupy import Blocks, blocks_of
-from plackett.engines.device import check_fits, free_bytes, gpu, kernel
+from plackett.engines.device import MANY_ENTRIES, check_fits, free_bytes, gpu, kernel, takes_gpu
 from plackett.engines.situations import NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses import Choice, Ranking
 from plackett.responses.base import Response, Whole
 
 BLOCK = 1024  # entries whose sums are taken together
+ROOM = 1536  # bytes of a row for the scores of four chains with many components
 THREADS, WIDTH = 256, 128  # of a block of threads; of one that adds entries. The names are those of ``block.cu``
 
 
@@ -35,6 +36,13 @@ def by_place(places: Any, size: int) -> tuple[Any, Any]:
 def known(situations: Situations, response: Response) -> bool:
     """Whether the GPU knows outcomes like these: without ties."""
     return not response.absolute and bool((situations.outcomes.sizes <= 1).all())
+
+
+def engine_for(engine: str, shape: tuple[int, ...], situations: Situations, response: Response) -> str:
+    """The engine of passes over these, with features or covariates of this shape: "auto" takes the GPU if it gains."""
+    (R, p), E = shape, len(situations.group)
+    gains = E * p >= MANY_ENTRIES and known(situations, response)
+    return "cupy" if takes_gpu(engine, gains, R * (16 * p + ROOM) + 132 * E) else engine
 
 
 class SituationRoom(NamedTuple):
