@@ -2,11 +2,11 @@
 
 import argparse
 import sys
-import time
 
 import numpy as np
 from distributed import Client, LocalCluster
 
+from benchmarks.timing import median_seconds
 from plackett.compute.pieces import cores
 from plackett.engines import make_engine
 from plackett.model.race import Weights
@@ -14,20 +14,10 @@ from plackett.model.race import Weights
 FEATURES, CLASSES = 41, 4
 
 
-def milliseconds(function, repeats=20):
-    """The median of some runs."""
-    function()
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - started)
-    return 1e3 * float(np.median(times))
-
-
 def measure(rows, weights):
+    """Milliseconds of passes."""
     passes = {"expected": lambda: rows.expect(weights), "sampled": lambda: rows.sample(weights, 1)}
-    return {name: milliseconds(function) for name, function in passes.items()}
+    return {name: round(1e3 * median_seconds(function), 2) for name, function in passes.items()}
 
 
 def main(n):

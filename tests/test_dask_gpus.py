@@ -12,7 +12,7 @@ from conftest import small_problem
 from plackett.cluster import client, folded, gpus
 from plackett.cluster.client import ClusterError
 from plackett.cluster.folded import Fold, FoldedOnGpu, FoldedRows
-from plackett.cluster.gpus import copy_of, on_gpus
+from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.situation_directions import SentSituations, SituationsOnGpu, packed
 from plackett.engines import dask, dask_situations, make_engine
 from plackett.engines.placed import place_rows
@@ -40,8 +40,8 @@ class Client:
     [((True, True), True), ((True, False), False), ((), False), ((True, OSError("lost")), False)],
 )
 def test_all_workers_have_a_gpu_or_none_is_used(answers, there):
-    assert on_gpus(Client(*answers), True) == there
-    assert not on_gpus(Client(*answers), False)
+    assert go_to_gpus(Client(*answers), True) == there
+    assert not go_to_gpus(Client(*answers), False)
 
 
 @pytest.mark.parametrize(("there", "threads"), [(True, [3]), (False, [1, 1, 1])])
@@ -95,7 +95,7 @@ def test_a_copy_does_not_travel(a_gpu):
     assert copy_of(rows, 1, lambda: "another") == "copy"
     assert copy_of(rows, 2, lambda: "another") == "another"
     for moved in (pickle.loads(pickle.dumps(rows)), rows.alike()):
-        assert moved.on_gpu is None
+        assert moved.gpu_copy is None
         assert copy_of(moved, 2, lambda: "new") == "new"
 
 
@@ -148,9 +148,9 @@ def test_situations_go_there_unless_they_have_ties(monkeypatch, a_gpu, tied):
     np.testing.assert_allclose(there.wins, here.wins, rtol=1e-12)
     np.testing.assert_allclose(there.exposure, here.exposure, rtol=1e-12)
     assert dask_situations.valued(rows, weights, True) == pytest.approx(here.value, rel=1e-12)
-    assert (rows.on_gpu is None) == tied
+    assert (rows.gpu_copy is None) == tied
     if not tied:
-        for got, want in zip(rows.on_gpu[1].put_there, (rows.number, rows.first_entry), strict=True):
+        for got, want in zip(rows.gpu_copy[1].put_there, (rows.number, rows.first_entry), strict=True):
             np.testing.assert_array_equal(got, want)
 
 

@@ -31,7 +31,7 @@ from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
 from plackett.responses import make_response
-from plackett.settings import check_all_read_of_choices, check_all_read_of_parts
+from plackett.settings import check_all_read_of_choices, check_all_read_of_parts, moves_between_modes
 
 if TYPE_CHECKING:
     from plackett.data.choices import ChoiceSets
@@ -74,6 +74,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         The prior of the weights of fixed features.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
         Where the passes over the situations run; "dask" is the cluster of the Dask client in use, or a local one.
+        "auto": on a GPU where there is one and entries are many, on Dask where X is in partitions, and else compiled.
     random_state : int, RandomState or None
         Seed of everything random; results depend neither on threads nor on the order of the situations.
     progress : bool
@@ -239,8 +240,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
         self.features_ = self._make_features().fit(self.design_.columns(table))
         W, situations = self._situations(table, seen, person)
-        response, moves = make_response(seen.response), isinstance(inference, Gibbs) and inference.moves != "none"
-        engine = self.engine if moves else engine_for(self.engine, W.shape, situations, response)
+        response, engine = make_response(seen.response), self.engine
+        if not moves_between_modes(inference):
+            engine = engine_for(engine, W.shape, situations, response)
         held = response, len(self.group_labels_), engine
         rows, found = prepare_situations(W, situations, *held), dict[str, Any]()
         if isinstance(inference, EM) and shape is None:

@@ -45,7 +45,12 @@ from plackett.model.race import Array
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.race_model import RaceModel
-from plackett.settings import check_all_read, check_all_read_of_cluster, check_all_read_of_sparse
+from plackett.settings import (
+    check_all_read,
+    check_all_read_of_cluster,
+    check_all_read_of_sparse,
+    moves_between_modes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,8 +264,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         fitted = fit_features(features, X, codes, weight)
         found: dict[str, Any] = {"features_": fitted}
         W = transform(fitted, X)
-        entries, moves = W.shape[0] * W.shape[1], isinstance(inference, Gibbs) and inference.moves != "none"
-        gains = entries >= MANY_ENTRIES and not moves and not sparse.issparse(W)
+        entries = W.shape[0] * W.shape[1]
+        gains = entries >= MANY_ENTRIES and not moves_between_modes(inference) and not sparse.issparse(W)
         name = "cupy" if takes_gpu(self.engine, gains, 8 * entries) else self.engine
         engine = CupyEngine(exact=not isinstance(inference, Gibbs)) if name == "cupy" else make_engine(name)
         if sparse.issparse(W):

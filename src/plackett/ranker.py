@@ -37,7 +37,7 @@ from plackett.model.race import Array, Weights
 from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
-from plackett.settings import check_all_read_of_parts, check_all_read_of_rankings
+from plackett.settings import check_all_read_of_parts, check_all_read_of_rankings, moves_between_modes
 
 TIES = ("unknown-order", "race", "error")
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
@@ -72,6 +72,7 @@ class PlackettLuceRanker(RankingModel):
         is seen in slots of time, and they arrived in the same one; or that something is wrong.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
         Where the passes over the rankings run; "dask" is the cluster of the Dask client in use, or a local one.
+        "auto": on a GPU where there is one and entries are many, on Dask where R is in partitions, and else compiled.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rankings.
     progress : bool
@@ -259,7 +260,7 @@ class PlackettLuceRanker(RankingModel):
         else:
             found["features_"] = fit_features(features, X, None, R.counts)
             W = _dense(transform(found["features_"], X))
-            if not (isinstance(inference, Gibbs) and inference.moves != "none"):
+            if not moves_between_modes(inference):
                 engine = engine_for(engine, W.shape, _situations(R), response)
             rows = _rows_of(W, R, response, engine)
         if isinstance(inference, EM):

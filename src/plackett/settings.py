@@ -186,6 +186,11 @@ def check_all_read_of_cluster(model: Any, features: Any, inference: Any, groups:
         refuse(inference, ("move_budget",), "there are no moves with engine='dask'.")
 
 
+def moves_between_modes(inference: Any) -> bool:
+    """Whether moves are asked for, which are compiled for the processor and worth more than another engine's speed."""
+    return isinstance(inference, Gibbs) and inference.moves != "none"
+
+
 def check_situations_on_cluster(inference: Any, what: str) -> None:
     """Refuse what cannot be had of rankings and choices with fixed features on the workers of a cluster."""
     _without_moves(inference, f"the moves go through all {what} at once, and with engine='dask' they lie on workers")

@@ -86,7 +86,7 @@ def test_situations_among_others_draw_the_same(name):
         here, there = (dask_situations.sampled(rows, weights, key, on_gpu) for on_gpu in (False, True))
         np.testing.assert_array_equal(there.wins, here.wins)
         np.testing.assert_allclose(there.exposure, here.exposure, rtol=1e-10)
-    assert isinstance(rows.on_gpu[1], CupySituations)
+    assert isinstance(rows.gpu_copy[1], CupySituations)
 
 
 def fitted(model, *seen, **settings):
@@ -98,14 +98,14 @@ def fitted(model, *seen, **settings):
 @pytest.fixture
 def asked(monkeypatch):
     """What was said to whom asked whether passes go to GPUs."""
-    answers, whether = [], gpus.on_gpus
+    answers, whether = [], gpus.go_to_gpus
 
     def asking(*question):
         answers.append(whether(*question))
         return answers[-1]
 
     for module in (dask, dask_situations, directions, situation_directions):
-        monkeypatch.setattr(module, "on_gpus", asking)
+        monkeypatch.setattr(module, "go_to_gpus", asking)
     return answers
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from plackett.cluster.client import ClusterError, in_use
 from plackett.cluster.folded import packed, slopes
-from plackett.cluster.gpus import on_gpus
+from plackett.cluster.gpus import go_to_gpus
 from plackett.cluster.held import Held, made
 from plackett.cluster.observed import Keys, folds_of, identity, keys_of, observed, some_rows, tally, weights_by_fold
 from plackett.cluster.scales import Scale, scale_from_sums, scores_from_sums
@@ -80,7 +80,7 @@ class Blocks:
             if kind != self._kind:
                 self._kind, self._packed = kind, {}
             if scored not in self._packed:
-                there = on_gpus(self.held.client, many)
+                there = go_to_gpus(self.held.client, many)
                 parts = [(block, scale, *kind, there) for block in self.held.blocks]
                 held = made(self.held.client, "directions", packed, parts, len(parts))
                 self._packed[scored] = Together(held, slopes)

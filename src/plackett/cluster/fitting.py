@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from plackett.cluster.blocks import Recipe, coded, digest, make_block, projected, some_rows, span, take, with_places
 from plackett.cluster.client import cluster, versions
-from plackett.cluster.gpus import on_gpus
+from plackett.cluster.gpus import go_to_gpus
 from plackett.cluster.held import Held, made
 from plackett.cluster.observed import observe
 from plackett.cluster.partitions import Looked, Moments, Partitions, look_at, looked, numbers_of, partitions
@@ -92,7 +92,7 @@ class Prepared:
     def rows(self, order: Any = None) -> ClusterRows:
         """For passes."""
         n, p = sum(self.sizes), len(self.low)
-        there = on_gpus(self.held.client, n * p >= MANY_ENTRIES)
+        there = go_to_gpus(self.held.client, n * p >= MANY_ENTRIES)
         return ClusterRows(self.held, n, len(self.recipe.classes), p, there, order)
 
 

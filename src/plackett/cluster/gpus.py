@@ -15,7 +15,7 @@ from plackett.cluster.storage import Block
 from plackett.engines.device import gpu, present
 
 
-def on_gpus(client: Any, gains: bool) -> bool:
+def go_to_gpus(client: Any, gains: bool) -> bool:
     """Whether passes go to GPUs: where that `gains`, and every worker sees one that can run the kernels."""
     if not gains:
         return False
@@ -25,8 +25,8 @@ def on_gpus(client: Any, gains: bool) -> bool:
 
 def copy_of(block: Block, which: Any, bring: Callable[[], Any]) -> Any:
     """The copy of a block on this worker's GPU; another copy than `which` is let go."""
-    if block.on_gpu is None or block.on_gpu[0] != which:
-        block.on_gpu = None
+    if block.gpu_copy is None or block.gpu_copy[0] != which:
+        block.gpu_copy = None
         try:
             gpu()
         except (ImportError, RuntimeError) as error:
@@ -34,6 +34,6 @@ def copy_of(block: Block, which: Any, bring: Callable[[], Any]) -> Any:
                 f"when this fit began all workers had a GPU, and the worker {address_here()} has none: {error} "
                 "Fit again, with workers that all have one, or none."
             ) from error
-        block.on_gpu = which, bring()
+        block.gpu_copy = which, bring()
         block.give_back()
-    return block.on_gpu[1]
+    return block.gpu_copy[1]

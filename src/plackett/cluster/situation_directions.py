@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.client import ClusterError, in_use
-from plackett.cluster.gpus import copy_of, on_gpus
+from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.held import made, threads_here
 from plackett.cluster.storage import Block
 from plackett.cluster.together import Together
@@ -119,7 +119,7 @@ class Sent:
         T = len(situations.outcomes.counts)
         numbers = max(Z.size for Z in designs) + len(situations.group)
         self.size = -(-T // _power_of_two(numbers / NUMBERS))
-        self.firsts, self.on_gpus = range(0, T, self.size), on_gpus(self.client, T >= MANY_ROWS)
+        self.firsts, self.on_gpus = range(0, T, self.size), go_to_gpus(self.client, T >= MANY_ROWS)
 
         def block(first: int) -> tuple[Any, ...]:
             some = part_of(situations, np.arange(first, min(first + self.size, T)))

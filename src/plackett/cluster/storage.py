@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from plackett.cluster.client import distributed
 
 KEPT = 0.4  # of a worker's memory limit that may be in use before blocks go to files
-HERE = ("mapping", "on_gpu")  # what does not travel
+HERE = ("mapping", "gpu_copy")  # what does not travel
 LINE = 64  # bytes; an array begins at a multiple of it
 
 
@@ -26,7 +26,7 @@ class Block:
     """
 
     mapping: mmap.mmap | None = None
-    on_gpu: tuple[Any, Any] | None = None  # which copy of it lies on the worker's GPU, and the copy
+    gpu_copy: tuple[Any, Any] | None = None  # which copy of it lies on the worker's GPU, and the copy
 
     def give_back(self) -> None:
         """Let go of the pages that a question has read."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from plackett.cluster.client import ClusterError, in_use
-from plackett.cluster.gpus import copy_of, on_gpus
+from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.held import Held, made, threads_here
 from plackett.engines.base import Features, canonical_order, check_counts
 from plackett.engines.cupy import CupyEngine, CupyRows
@@ -130,7 +130,7 @@ class DaskEngine:
         if client is None:
             raise ClusterError("engine='dask' needs a distributed.Client here.")
         (n, p), order = features.shape, canonical_order(features, codes, sample_weight)[0]
-        there = on_gpus(client, n * p >= MANY_ENTRIES)
+        there = go_to_gpus(client, n * p >= MANY_ENTRIES)
         size, kind = -(-n // _power_of_two(n * p / (ENTRIES_ON_GPU if there else ENTRIES))), smallest_kind(n)
 
         def block(start: int) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plackett.cluster.client import ClusterError, in_use
-from plackett.cluster.gpus import copy_of, on_gpus
+from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.held import Held, made, threads_here
 from plackett.engines.base import Features
 from plackett.engines.cupy_situations import CupySituations, known
@@ -56,7 +56,7 @@ class ClusterSituations:
         self.blocks, self.rows_of, self.order, self.absolute = blocks, rows_of, order, absolute
         self.n_rows, self.n_entries, self.n_seen = sizes
         self.n_classes, self.n_features = n_groups, n_features
-        self.on_gpus = on_gpus(blocks.client, self.work >= MANY_ENTRIES and not absolute and n_features > 1)
+        self.on_gpus = go_to_gpus(blocks.client, self.work >= MANY_ENTRIES and not absolute and n_features > 1)
 
     @property
     def features(self) -> Features:
