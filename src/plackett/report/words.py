@@ -48,7 +48,7 @@ def trust(classifier: Classifier) -> tuple[bool | None, str]:
 def drawn(judged: bool) -> str:
     """What the pictures of chains show."""
     if not judged:
-        return "Drawn is the log-likelihood, along the chains and by ranks."
+        return "Drawn is the log-likelihood (of learned directions the log-posterior), along the chains and by ranks."
     return (
         "Drawn is the probability that mixes worst among them. Chains that agree overlap, and their ranks are "
         "even: as high as the dashed lines."
