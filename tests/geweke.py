@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, typeof, types
 
+from plackett.compute.compiled import apart, jit
 from plackett.engines import make_engine
 from plackett.engines.numba import Panels
 from plackett.features import ExpFeatures
@@ -91,15 +92,12 @@ ITERATIONS = types.FunctionType(
 )
 
 
-compiled = njit(cache=True, error_model="numpy")
-
-
-@compiled
+@jit
 def log_gamma(rng, shape):
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
-@compiled
+@jit
 def normalise(theta):
     """Shift ln λ so that Σ λ = 1; returns Σ ln λ̄."""
     top, total, tilt = -np.inf, 0.0, 0.0
@@ -114,7 +112,7 @@ def normalise(theta):
     return tilt
 
 
-@compiled
+@jit
 def draw_prior(rng, theta, lower, upper):
     """a and ln λ̄ from the prior; returns a."""
     a = lower * math.exp(rng.random() * math.log(upper / lower))
@@ -125,7 +123,7 @@ def draw_prior(rng, theta, lower, upper):
     return a
 
 
-@compiled
+@jit
 def choose(rng, x):
     """An index with probability proportional to x."""
     left = 0.0
@@ -139,7 +137,7 @@ def choose(rng, x):
     return x.size - 1
 
 
-@compiled
+@jit
 def draw_data(rng, W, theta, y):
     """Y_i = k with probability W_i·λ_k / Σ_l W_i·λ_l, equation (2)."""
     K, p = theta.shape
@@ -152,7 +150,7 @@ def draw_data(rng, W, theta, y):
         y[i] = choose(rng, scores)
 
 
-@compiled
+@jit
 def plain_sweep(rng, W, y, theta, a, rate, lower, upper):
     """Λ, Z, C, then λ, from their definitions, and random-walk steps on ln a given λ̄; returns a."""
     K, p = theta.shape
@@ -183,7 +181,7 @@ def plain_sweep(rng, W, y, theta, a, rate, lower, upper):
     return a
 
 
-@compiled
+@jit
 def counted(W, y, merge):
     """How many rows each row stands for: ones, or the first of equal rows with the same outcome for all of them."""
     count = np.ones(y.size)
@@ -195,7 +193,7 @@ def counted(W, y, merge):
     return count
 
 
-@compiled
+@jit
 def columns_of(W, y, count, n_classes, fixed):
     """Rows that stand for some, sorted by class, each class padded to a multiple of eight rows of zeros."""
     size, start = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes + 1, dtype=np.int64)
@@ -217,7 +215,7 @@ def columns_of(W, y, count, n_classes, fixed):
     return Columns(packed, start, size, fixed.mirror, fixed.near, fixed.level, weight, of_class)
 
 
-@compiled
+@jit
 def chain_of(theta, numbers, N):
     K, p = theta.shape
     return CachedChain(
@@ -227,7 +225,7 @@ def chain_of(theta, numbers, N):
     )  # fmt: skip
 
 
-@compiled
+@jit
 def panels_of(W, y, count, n_classes):
     """One panel and one block for each class that has rows, and room for a pass."""
     n, p = W.shape
@@ -260,14 +258,14 @@ def panels_of(W, y, count, n_classes):
     return panels, room
 
 
-@compiled
+@jit
 def from_the_model(rng, W, lower, upper, thetas, shapes, codes):
     for t in range(shapes.size):
         shapes[t] = draw_prior(rng, thetas[t], lower, upper)
         draw_data(rng, W, thetas[t], codes[t])
 
 
-@njit([(STEP, *[types.int64] * 3, *MODEL, *OUT)], cache=True)
+@apart(types.float64(STEP, *[types.int64] * 3, *MODEL, *OUT), allocates=True)
 def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, laws, lower, upper, thetas, shapes, codes):
     """New data, now and then a plain sweep, and the move so many times; returns the part of runs that moved."""
     K, p = thetas.shape[1:]
@@ -289,7 +287,7 @@ def from_moves(step, move, repeats, plain_every, rng, W, fixed, target, laws, lo
     return moved / (shapes.size * repeats)
 
 
-@njit([(ITERATIONS, *MODEL, VECTOR, *OUT)], cache=True)
+@apart(types.void(ITERATIONS, *MODEL, VECTOR, *OUT), allocates=True)
 def from_iterations(iterations, rng, W, fixed, target, laws, lower, upper, plan, thetas, shapes, codes):
     """New data and one whole iteration of the sampler."""
     K, p = thetas.shape[1:]
@@ -352,7 +350,13 @@ def compare(direct, chain):
     return np.divide(difference, error, out=np.zeros_like(error), where=error > 1e-12)
 
 
-def geweke_move(K, shape, move, step=run_move, n=20_000, repeats=15, plain_every=5, seed=0, copies=1):
+@jit
+def any_move(columns, chain, rng, target, laws, move, tries):
+    """The package's own moves, as something that a pointer can be made to."""
+    return run_move(columns, chain, rng, target, laws, move, tries)
+
+
+def geweke_move(K, shape, move, step=any_move, n=20_000, repeats=15, plain_every=5, seed=0, copies=1):
     """|z| of every statistic for one move (an index into `schedule.NAMES`), and the part of its runs that moved."""
     s, direct = direct_draws(K, shape, copies)
     out, rng = room_for(n, s), np.random.default_rng([seed, move])

@@ -1,7 +1,9 @@
-"""The one place that compiles: Numba options, the cache beside the package, and word of a slow first start."""
+"""The one place that compiles: Numba options, the cache beside the package, and a message about a slow first start."""
 
 from __future__ import annotations
 
+import ctypes
+import dis
 import functools
 import hashlib
 import sys
@@ -13,9 +15,11 @@ from typing import Any
 import llvmlite.binding
 import numba
 from numba import types
-from numba.core import cgutils, event
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import intrinsic
+
+from plackett.compute import numba_private as private
+from plackett.compute.numba_private import AbstractTemplate, Dispatcher, cgutils, event, infer_global, lower_builtin
+from plackett.compute.side_by_side import make_all
 
 REAL, FLOAT, WHOLE, TRUTH, NOTHING, RNG = (
     types.float64,
@@ -53,19 +57,10 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
         kernel.enable_caching()
-        held = kernel._cache._cache_file
-        held._source_stamp, held._load_index = SOURCES, functools.partial(_index, held._load_index)
+        private.follow(kernel, SOURCES, found=_make_callees_of, missing=lambda: make_all(_callees(function)))
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
         pass
     return kernel
-
-
-def _index(load: Callable[[], Any]) -> Any:
-    """The kernels in a cache file; none where an earlier version wrote it, with types from modules that are gone."""
-    try:
-        return load()
-    except (AttributeError, ImportError):
-        return {}
 
 
 def inner(function: Callable[..., Any]) -> Any:
@@ -73,7 +68,12 @@ def inner(function: Callable[..., Any]) -> Any:
 
     Such a kernel can neither allocate nor return an array.
     """
-    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+    return jit(function, **private.INNER)
+
+
+def is_compiled(function: Any) -> bool:
+    """True for kernels."""
+    return isinstance(function, Dispatcher)
 
 
 def record(kind: Any, *fields: Any) -> Any:
@@ -81,45 +81,158 @@ def record(kind: Any, *fields: Any) -> Any:
     return types.BaseTuple.from_types(fields, kind)
 
 
-def apart(returned: Any, *arguments: Any, allocates: bool = False) -> Callable[..., Any]:
-    """A kernel of one signature that other kernels call without taking its body in.
+PREFIX = "plackett:"  # of the symbols of kernels that are called by address
+
+
+class Apart:
+    """A kernel of one signature that other kernels call by its address; compiled or loaded when first needed."""
+
+    def __init__(self, function: Callable[..., Any], signature: Any, allocates: bool):
+        self.function, self.signature = function, signature
+        self.module = function.__module__
+        kind = hashlib.sha256(str(signature.args).encode()).hexdigest()[:8]
+        self.symbol = f"{PREFIX}{self.module}.{function.__qualname__}.{kind}"
+        self.kernel = jit(function, _nrt=allocates)
+        self.made = False
+        APART[self.symbol] = self
+
+    @property
+    def cached(self) -> bool:
+        """True if the cache on disk holds it."""
+        return private.is_cached(self.kernel, self.signature)
+
+    def compile(self) -> None:
+        """Compile the kernel, or load it from the cache."""
+        self.kernel.compile(self.signature)
+
+    def make(self) -> None:
+        """Compile or load the kernel and publish its address to its callers."""
+        with private.global_compiler_lock:
+            if not self.made:
+                self.compile()
+                self.kernel.disable_compile()
+                llvmlite.binding.add_symbol(self.symbol, private.address(self.kernel, self.signature))
+                self.made = True
+
+
+APART: dict[str, Apart] = {}  # by symbol
+
+
+def pretend_made() -> None:
+    """Give all kernels some address, in a process that compiles callers and never calls them."""
+    somewhere = ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value
+    for kernel in APART.values():
+        llvmlite.binding.add_symbol(kernel.symbol, somewhere)
+        kernel.made = True
+
+
+def _make_callees_of(object_code: bytes) -> None:
+    for symbol in sorted(private.symbols(object_code, PREFIX)):
+        APART[symbol].make()
+
+
+def _callees(function: Callable[..., Any]) -> list[Any]:
+    """Kernels that a function calls by address, itself or through others, and that are not made; callees first.
+
+    They are found by the names in its code. One that is missed, such as one of several signatures, costs only time.
+    """
+    found: dict[str, Apart] = {}
+    seen: set[int] = set()
+
+    def visit(function: Any) -> None:
+        named = {each.argval for each in dis.get_instructions(function) if each.opname == "LOAD_GLOBAL"}
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        for value in (*cells, *(function.__globals__.get(name) for name in sorted(named))):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, Dispatcher):
+                visit(value.py_func)
+            elif variants := getattr(value, "variants", None):
+                visit(value.py_func)
+                if len(variants) == 1 and not variants[0].made:
+                    found[variants[0].symbol] = variants[0]
+
+    visit(function)
+    return list(found.values())
+
+
+def apart(*signatures: Any, allocates: bool = False) -> Callable[..., Any]:
+    """A kernel that other kernels call without taking its body in, for one signature or for each of several.
 
     Numba links what a kernel calls into the kernel and optimises all of it anew, so that a body at the bottom is
-    compiled once for every function above it. A kernel made apart is compiled, or loaded, when its module is imported,
-    and its callers know its address alone. Where it does not allocate, no references are counted.
+    compiled once for every function above it. A kernel made apart is compiled, or loaded, once, when something that
+    calls it is, and its callers know its address alone. Where it does not allocate, no references are counted.
     """
 
-    def compile(function: Callable[..., Any]) -> Any:
-        kernel = jit(function, _nrt=allocates)
-        kernel.compile(returned(*arguments))
-        kernel.disable_compile()
-        (made,) = kernel.overloads.values()
-        kind = hashlib.sha256(str(arguments).encode()).hexdigest()[:8]
-        symbol = f"{function.__module__}.{function.__qualname__}.{kind}"
-        llvmlite.binding.add_symbol(symbol, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+    def declare(function: Callable[..., Any]) -> Any:
+        variants = {signature.args: Apart(function, signature, allocates) for signature in signatures}
+        key = " ".join(made.symbol for made in variants.values())
+
+        def chosen(arguments: Any, kind_of: Callable[[Any], Any]) -> Apart:
+            if len(variants) == 1:
+                return next(iter(variants.values()))  # arguments are converted
+            return variants[tuple(map(kind_of, arguments))]
 
         @functools.wraps(function)
         def call(*values: Any) -> Any:
-            return kernel(*values)
+            made = chosen(values, numba.typeof)
+            made.make()
+            return made.kernel(*values)
 
-        @infer_global(call, typing_key=symbol)
+        @infer_global(call, typing_key=key)
         class Template(AbstractTemplate):
             def generic(self, args: Any, kws: Any) -> Any:
-                return returned(*arguments)
+                made = chosen(args, types.unliteral)
+                made.make()
+                return made.signature
 
-        @lower_builtin(symbol, types.VarArg(types.Any))
+        @lower_builtin(key, types.VarArg(types.Any))
         def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            kind = context.call_conv.get_function_type(returned, arguments)
-            callee = cgutils.get_or_insert_function(builder.module, kind, symbol)
-            status, result = context.call_conv.call_function(builder, callee, returned, arguments, values)
-            with cgutils.if_unlikely(builder, status.is_error):
-                context.call_conv.return_status_propagate(builder, status)
-            return result
+            made = chosen(signature.args, types.unliteral)
+            kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+            callee = cgutils.get_or_insert_function(builder.module, kind, made.symbol)
+            return _call(context, builder, callee, signature, values)
 
-        call.py_func = function  # type: ignore[attr-defined]
+        call.py_func, call.variants = function, list(variants.values())  # type: ignore[attr-defined]
         return call
 
-    return compile
+    return declare
+
+
+class Pointer:
+    """Calls, inside kernels, of any kernel of one signature by its address, which is not known when they are compiled.
+
+    `address(kernel)` compiles the kernel for this signature; `call(address, …)` is for use inside kernels.
+    """
+
+    def __init__(self, returned: Any, *arguments: Any):
+        self.signature = returned(*arguments)
+
+        @intrinsic
+        def call(typingctx: Any, address: Any, *values: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+                kind = context.call_conv.get_function_type(returned, arguments).as_pointer()
+                values = [builder.extract_value(given[1], i) for i in range(len(arguments))]
+                return _call(context, builder, builder.inttoptr(given[0], kind), self.signature, values)
+
+            return returned(address, types.StarArgTuple(arguments)), codegen
+
+        self.call = call
+
+    def address(self, kernel: Any) -> int:
+        """Address of a kernel compiled for this signature; it holds as long as the process runs."""
+        kernel.compile(self.signature)
+        return private.address(kernel, self.signature)
+
+
+def _call(context: Any, builder: Any, callee: Any, signature: Any, values: Any) -> Any:
+    """LLVM instructions that call a compiled kernel, and pass its exceptions on."""
+    kinds = signature.return_type, signature.args
+    status, result = context.call_conv.call_function(builder, callee, *kinds, values)
+    with cgutils.if_unlikely(builder, status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+    return result
 
 
 WORD = "plackett: compiling the kernels; this happens once, later runs load them from the cache\n"

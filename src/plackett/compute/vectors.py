@@ -13,12 +13,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
 from plackett.compute.compiled import inner
+from plackett.compute.numba_private import AbstractTemplate, cgutils, infer_global, lower_builtin, signature
 
 BYTES = 64  # of a vector
 WIDTH = BYTES // 8  # doubles

@@ -61,7 +61,7 @@ def make_density(packed: Covariates, prior: Prior) -> ChainDensity:
     return ChainDensity(packed, prior, make_scratch(M, d, K, np.float32), make_place(prior, d))
 
 
-@apart(NOTHING, REALS, PRIOR, PLACE)
+@apart(NOTHING(REALS, PRIOR, PLACE))
 def unpack(q, prior, place):
     """Fill s, β and ln λ from a position, as `directions_of` and `log_weights_of` do."""
     scale, beta, log_weights = place.scale, place.beta, place.log_weights
@@ -79,7 +79,7 @@ def unpack(q, prior, place):
             log_weights[k, j] = x - (1 / prior.shape[k, j] - 1) * (max(-x, 0.0) + np.log1p(np.exp(-abs(x))))
 
 
-@apart(REAL, REALS, REALS, PRIOR, PLACE, REAL, TABLE, TABLE)
+@apart(REAL(REALS, REALS, PRIOR, PLACE, REAL, TABLE, TABLE))
 def add_prior(q, gradient, prior, place, value, to_directions, to_log_weights):
     """Log-posterior of a position and its gradient, from the likelihood's in β and ln λ."""
     beta, log_weights, scale = place.beta, place.log_weights, place.scale
@@ -127,7 +127,7 @@ def add_prior(q, gradient, prior, place, value, to_directions, to_log_weights):
     return value
 
 
-@apart(REAL, REALS, REALS, DENSITY)
+@apart(REAL(REALS, REALS, DENSITY))
 def log_density(q, gradient, density):
     """Log-posterior of a position, up to a constant, and its gradient; both laid out as `parts` has them."""
     scratch, place = density.scratch, density.place

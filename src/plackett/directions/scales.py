@@ -75,7 +75,7 @@ def draw_shared(q, d, prior, rng):
             q[k * d + f] = u
 
 
-@apart(NOTHING, REALS, WHOLE, PRIOR, RNG)
+@apart(NOTHING(REALS, WHOLE, PRIOR, RNG))
 def renew_scales(q, d, prior, rng):
     """Move s, σ, u and v of a position along with β held."""
     (K, M), owners = prior.shape.shape, prior.owner[-1] + 1

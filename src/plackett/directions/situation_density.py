@@ -53,7 +53,7 @@ def end(q, gradient, density, value):
     return add_prior(q, gradient, density.prior, density.place, value, scratch.directions, scratch.log_weights)
 
 
-@apart(REAL, REALS, REALS, record_of(entries.COVARIATES, entries.SCRATCH))
+@apart(REAL(REALS, REALS, record_of(entries.COVARIATES, entries.SCRATCH)))
 def log_density(q, gradient, density):
     """Log-posterior of a position, up to a constant, and its gradient; both laid out as `parts` has them."""
     packed, place, totals = density.packed, density.place, density.totals
@@ -62,7 +62,7 @@ def log_density(q, gradient, density):
     return end(q, gradient, density, value)
 
 
-@apart(REAL, REALS, REALS, record_of(rankings.ROWS, rankings.SCRATCH))
+@apart(REAL(REALS, REALS, record_of(rankings.ROWS, rankings.SCRATCH)))
 def log_density_of_rankings(q, gradient, density):
     """The same where everyone has a row of their own."""
     packed, place, totals = density.packed, density.place, density.totals
@@ -71,7 +71,7 @@ def log_density_of_rankings(q, gradient, density):
     return end(q, gradient, density, value)
 
 
-@apart(REAL, REALS, REALS, record_of(rankings.FLOAT_ROWS, rankings.FLOAT_SCRATCH))
+@apart(REAL(REALS, REALS, record_of(rankings.FLOAT_ROWS, rankings.FLOAT_SCRATCH)))
 def log_density_in_floats(q, gradient, density):
     """The same in floats, in half the time."""
     packed, place, totals = density.packed, density.place, density.totals

@@ -52,7 +52,7 @@ def reflect(x, first, n, out, start):
     out[start] += step
 
 
-@apart(NOTHING, REALS, PRIOR, PLACE, TOTALS)
+@apart(NOTHING(REALS, PRIOR, PLACE, TOTALS))
 def share_out(q, prior, place, totals):
     """ln λ = ln T_k + ln g_kj − ln Σ_j g_kj; without totals ln λ = ln g."""
     K, M = place.log_weights.shape
@@ -71,7 +71,7 @@ def share_out(q, prior, place, totals):
             totals.log_weights[k, j] = place.log_weights[k, j] + shift
 
 
-@apart(REAL, REALS, REALS, PRIOR, TOTALS, REAL, TABLE)
+@apart(REAL(REALS, REALS, PRIOR, TOTALS, REAL, TABLE))
 def take_back(q, gradient, prior, totals, value, to_log_weights):
     """Add the prior of T to the value; slopes in ζ, and those in ln g in place of those in ln λ."""
     K, M = to_log_weights.shape

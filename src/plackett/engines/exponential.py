@@ -284,8 +284,8 @@ def _log_likelihood(packed, first, last, beta, log_weights, scratch):
     return value
 
 
-log_likelihood = apart(REAL, COVARIATES, WHOLE, WHOLE, TABLE, TABLE, SCRATCH)(_log_likelihood)
-log_likelihood_in_floats = apart(REAL, FLOAT_COVARIATES, WHOLE, WHOLE, TABLE, TABLE, FLOAT_SCRATCH)(_log_likelihood)
+log_likelihood = apart(REAL(COVARIATES, WHOLE, WHOLE, TABLE, TABLE, SCRATCH))(_log_likelihood)
+log_likelihood_in_floats = apart(REAL(FLOAT_COVARIATES, WHOLE, WHOLE, TABLE, TABLE, FLOAT_SCRATCH))(_log_likelihood)
 
 
 class ExponentialRows:

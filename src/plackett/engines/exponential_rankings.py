@@ -251,8 +251,8 @@ def _log_likelihood(packed, first, last, beta, log_weights, scratch):
     return value
 
 
-log_likelihood = apart(REAL, ROWS, WHOLE, WHOLE, TABLE, TABLE, SCRATCH)(_log_likelihood)
-log_likelihood_in_floats = apart(REAL, FLOAT_ROWS, WHOLE, WHOLE, TABLE, TABLE, FLOAT_SCRATCH)(_log_likelihood)
+log_likelihood = apart(REAL(ROWS, WHOLE, WHOLE, TABLE, TABLE, SCRATCH))(_log_likelihood)
+log_likelihood_in_floats = apart(REAL(FLOAT_ROWS, WHOLE, WHOLE, TABLE, TABLE, FLOAT_SCRATCH))(_log_likelihood)
 
 
 def is_large(packed: RankedRows, n_components: int) -> bool:

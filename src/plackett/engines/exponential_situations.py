@@ -14,13 +14,25 @@ fixed blocks, which threads may share.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, TRUTH, WHOLE, WHOLES, apart, inner, record
+from plackett.compute.compiled import (
+    NOTHING,
+    REAL,
+    REALS,
+    TABLE,
+    TRUTH,
+    WHOLE,
+    WHOLES,
+    Pointer,
+    apart,
+    inner,
+    is_compiled,
+    record,
+)
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import (
     WIDTH,
@@ -36,7 +48,6 @@ from plackett.compute.vectors import (
     total,
 )
 from plackett.model.race import Array, Slopes
-from plackett.responses import choice, race_ties, ranking, unknown_order
 from plackett.responses.base import Outcomes, Response, Whole
 
 TILE = 64  # rows, or a few more
@@ -45,9 +56,6 @@ LARGE = 1 << 22  # products of a score, over all rows, from which the cores shar
 LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row
 RAREST = -300.0  # ln of the smallest vote, relative to the largest of its component
 FARTHEST = -300.0  # ln of the largest gate of a row, relative to those of its situation where rates are relative
-KINDS: list[Callable[..., Any]] = [  # responses that a compiled pass knows, by their number
-    choice.expect_block, ranking.expect_block, unknown_order.expect_block, race_ties.expect_block
-]  # fmt: skip
 
 
 class Covariates(NamedTuple):
@@ -60,7 +68,7 @@ class Covariates(NamedTuple):
     tile_situation: Whole  # (tiles + 1,): where tiles begin
     tile_row: Whole  # (tiles + 1,)
     blocks: Whole  # tiles where blocks begin, and the end
-    kind: int  # of the response
+    expect: int  # address of the response's `expect_block`
     absolute: bool
 
 
@@ -87,6 +95,8 @@ class Scratch(NamedTuple):
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
 COVARIATES = record(Covariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH)
 SCRATCH = record(Scratch, *[REALS] * 13, TABLE, TABLE)
+EXPECT = Pointer(NOTHING, OUTCOMES, WHOLE, WHOLE, *[REALS] * 4)
+expect = EXPECT.call
 
 
 def padded(n: int, width: int = WIDTH) -> int:
@@ -110,8 +120,8 @@ def tiles_of(start: Whole, row: Whole) -> tuple[Whole, Whole]:
 
 
 def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Response) -> Covariates | None:
-    """The situations for the compiled pass; None where it does not know the response."""
-    if response.expect_block not in KINDS:
+    """The situations for the compiled pass; None where the response is not compiled."""
+    if not is_compiled(response.expect_block):
         return None
     n, d = X.shape
     values = np.zeros((n + 4, padded(d, 4)))
@@ -126,7 +136,7 @@ def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Respo
         situation,
         rows,
         np.append(starts, len(situation) - 1).astype(np.int64),
-        KINDS.index(response.expect_block),
+        EXPECT.address(response.expect_block),
         response.absolute,
     )
 
@@ -262,19 +272,6 @@ def pull(packed, low, high, first_row, n, scratch):
             )
 
 
-@apart(NOTHING, WHOLE, OUTCOMES, WHOLE, WHOLE, REALS, REALS, REALS, REALS, allocates=True)
-def expect(kind, outcomes, first, last, rates, arrivals, at_risk, values):
-    """`expect_block` of the response of that number."""
-    if kind == 0:
-        choice.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
-    elif kind == 1:
-        ranking.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
-    elif kind == 2:
-        unknown_order.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
-    else:
-        race_ties.expect_block(outcomes, first, last, rates, arrivals, at_risk, values)
-
-
 @inner
 def add_tile(packed, tile, scratch):
     """The log-likelihood of a tile; its part of the gradient is added to the sums of the block."""
@@ -284,7 +281,9 @@ def add_tile(packed, tile, scratch):
     width, columns = len(scratch.log_total), len(scratch.beta) // len(scratch.log_total)
     make_gates(packed.values, columns, first_row, n, scratch)
     make_rates(packed, first, last, first_row, scratch)
-    expect(packed.kind, packed.outcomes, first, last, scratch.rates, scratch.arrivals, scratch.at_risk, scratch.values)
+    expect(
+        packed.expect, packed.outcomes, first, last, scratch.rates, scratch.arrivals, scratch.at_risk, scratch.values
+    )
     make_slopes(packed, first, last, scratch)
     pull(packed, low, high, first_row, n, scratch)
     for at in range(0, n * width, WIDTH):
@@ -319,7 +318,7 @@ def add_block(packed, first, last, scratch):
     return value
 
 
-@apart(REAL, COVARIATES, WHOLE, WHOLE, TABLE, TABLE, SCRATCH)
+@apart(REAL(COVARIATES, WHOLE, WHOLE, TABLE, TABLE, SCRATCH))
 def log_likelihood(packed, first, last, beta, log_weights, scratch):
     """ln p(Y|β, λ) of the blocks first ≤ b < last; its gradient is left in the scratch."""
     begin_pass(beta, log_weights, scratch)

@@ -18,11 +18,24 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from scipy import sparse
 
-from plackett.compute.compiled import NOTHING, REAL, REALS, apart, inner, jit
+from plackett.compute.compiled import (
+    CUBE,
+    FLOAT_CUBE,
+    NOTHING,
+    REAL,
+    REALS,
+    TABLE,
+    TRUTH,
+    WHOLES,
+    apart,
+    inner,
+    jit,
+    record,
+)
+from plackett.compute.numba_private import cgutils
 from plackett.compute.pieces import cores
 from plackett.compute.vectors import (
     WIDTH,
@@ -59,6 +72,10 @@ class Panels(NamedTuple):
     block_weight: Array  # (block,) weight of its rows together
     plain: npt.NDArray[np.bool_]  # (block,) whether all its rows have weight 1
     weight: Array  # (panel, lane)
+
+
+REST = WHOLES, WHOLES, WHOLES, WHOLES, REALS, types.Array(TRUTH, 1, "C"), TABLE
+PANELS, FLOAT_PANELS = record(Panels, CUBE, *REST), record(Panels, FLOAT_CUBE, *REST)
 
 
 def pack(
@@ -249,7 +266,7 @@ def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
             exposure[b, j] = total(load(exposure_lanes, WIDTH * j))
 
 
-@apart(REAL, REAL, types.uint64, types.uint64, allocates=True)
+@apart(REAL(REAL, types.uint64, types.uint64), allocates=True)
 def arrival_times(count, key, row):
     """The sum of `count` standard exponentials of a row."""
     stream = np.empty(1, dtype=np.uint64)
@@ -257,7 +274,7 @@ def arrival_times(count, key, row):
     return gamma(count, stream)
 
 
-@apart(NOTHING, REAL, REALS, REALS, REAL, types.uint64, types.uint64, REALS, allocates=True)
+@apart(NOTHING(REAL, REALS, REALS, REAL, types.uint64, types.uint64, REALS), allocates=True)
 def winning_features(count, features, own, total, key, row, wins):
     """Add the winning features of `count` races of a row to the wins."""
     stream = np.empty(1, dtype=np.uint64)

@@ -73,7 +73,7 @@ def windows(tune: int) -> npt.NDArray[np.int64]:
     return np.array(ends, dtype=np.int64)
 
 
-@apart(NOTHING, WALK, REALS, REAL, WHOLES)
+@apart(NOTHING(WALK, REALS, REAL, WHOLES))
 def adapt(walk, gradient, accepted, ends):
     """One step of dual averaging and of the running variances; a new mass where a window ends."""
     numbers, q, variance = walk.numbers, walk.position, walk.variance
@@ -107,13 +107,13 @@ def adapt(walk, gradient, accepted, ends):
             numbers[ANCHOR] = numbers[MEAN_STEP] + np.log(2.0)
 
 
-@apart(REAL, WALK, TRUTH)
+@apart(REAL(WALK, TRUTH))
 def step_of(walk, tuning):
     """The step of a trajectory: the last while tuning, then the mean."""
     return np.exp(walk.numbers[STEP] if tuning else walk.numbers[MEAN_STEP])
 
 
-@apart(REAL, WALK, FLIGHT, REAL, RNG)
+@apart(REAL(WALK, FLIGHT, REAL, RNG))
 def launch(walk, flight, value, rng):
     """Draw a momentum and remember the place; the energy there."""
     q, inverse_mass, energy = walk.position, walk.variance[INVERSE_MASS], -value
@@ -125,7 +125,7 @@ def launch(walk, flight, value, rng):
     return energy
 
 
-@apart(NOTHING, WALK, FLIGHT, REAL)
+@apart(NOTHING(WALK, FLIGHT, REAL))
 def leap(walk, flight, step):
     """Half a push, and a step."""
     q, p, inverse_mass = walk.position, flight.momentum, walk.variance[INVERSE_MASS]
@@ -134,14 +134,14 @@ def leap(walk, flight, step):
         q[i] += step * inverse_mass[i] * p[i]
 
 
-@apart(NOTHING, FLIGHT, REAL)
+@apart(NOTHING(FLIGHT, REAL))
 def push(flight, step):
     """The other half."""
     for i in range(len(flight.momentum)):
         flight.momentum[i] += 0.5 * step * flight.gradient[i]
 
 
-@apart(TRUTH, WALK, FLIGHT, REAL, REAL, RNG, WHOLES, TRUTH)
+@apart(TRUTH(WALK, FLIGHT, REAL, REAL, RNG, WHOLES, TRUTH))
 def land(walk, flight, energy, value, rng, ends, tuning):
     """Accept the place that was reached, or go back."""
     q, p, inverse_mass = walk.position, flight.momentum, walk.variance[INVERSE_MASS]

@@ -10,10 +10,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.np.random.generator_core import next_uint64
+from numba import types
 
-from plackett.compute.compiled import REAL, REALS, TRUTH, inner, jit, record
-from plackett.engines.numba import sample_blocks
+from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, apart, inner, jit, record
+from plackett.compute.numba_private import next_uint64
+from plackett.engines.numba import FLOAT_PANELS, PANELS, sample_blocks
 from plackett.model.gig import log_gig_draw
 from plackett.model.race import Array, Weights
 
@@ -224,6 +225,9 @@ class Room(NamedTuple):
     block_value: Array
 
 
+ROOM = record(Room, *[TABLE] * 5, REALS)
+
+
 def make_room(panels: Any, n_classes: int) -> Room:
     """Scratch for passes over these panels."""
     p, n_blocks = panels.values.shape[1], len(panels.block_class)
@@ -237,7 +241,7 @@ def key_from(rng):
     return next_uint64(rng.bit_generator) >> np.uint64(2)
 
 
-@jit
+@apart(REAL(PANELS, TABLE, types.uint64, ROOM), REAL(FLOAT_PANELS, TABLE, types.uint64, ROOM), allocates=True)
 def race(panels, log_weights, key, room):
     """The sampled pass, (11) and (12), on one thread, from ln λ̄; fills wins and exposure, returns ln L."""
     K, p = log_weights.shape

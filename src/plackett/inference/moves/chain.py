@@ -100,7 +100,7 @@ def add_up(columns, scores, out):
     pad(columns, out, 1.0)
 
 
-@apart(NOTHING, COLUMNS, CHAIN)
+@apart(NOTHING(COLUMNS, CHAIN))
 def refresh(columns, chain):
     """Caches from θ, after normalising it (Λ = 1)."""
     normalise(chain.theta)
@@ -161,7 +161,7 @@ def cancelled(new, peak):
     return total(bad)
 
 
-@apart(NOTHING, COLUMNS, CHAIN, WHOLE, REAL, WHOLES)
+@apart(NOTHING(COLUMNS, CHAIN, WHOLE, REAL, WHOLES))
 def rescore(columns, chain, k, factor, changed):
     """new_scores of class k: the changed features have new weights, and all its weights carry a new factor.
 
@@ -226,7 +226,7 @@ def log_own(columns, chain, k):
     chain.new_logs[k] = sum_log(rows, rows, 0.0, columns.weight[first:last])
 
 
-@apart(REAL, COLUMNS, CHAIN)
+@apart(REAL(COLUMNS, CHAIN))
 def evaluate_all(columns, chain):
     """ln L of a proposal in all classes, new_scores being in place."""
     K = chain.theta.shape[0]
@@ -246,7 +246,7 @@ def take_scores(columns, chain, k):
     chain.floor[k] = least(rows) if rows.size else 1.0
 
 
-@apart(NOTHING, COLUMNS, CHAIN, WHOLE, WHOLE)
+@apart(NOTHING(COLUMNS, CHAIN, WHOLE, WHOLE))
 def accept(columns, chain, k, l):
     """Make a proposal in classes k and l current."""
     copy(chain.rival, chain.new_rival)
@@ -258,7 +258,7 @@ def accept(columns, chain, k, l):
     chain.mass[0] = mass_of(chain.weights)
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG, WHOLE, WHOLE, REAL)
+@apart(TRUTH(COLUMNS, CHAIN, RNG, WHOLE, WHOLE, REAL))
 def metropolis(columns, chain, rng, k, l, log_ratio):
     """Accept with L′/L · (Λ′/Λ)^(−aM) · e^log_ratio, or go back; classes k and l were changed and rescored."""
     a, M = chain.numbers[SHAPE], chain.theta.size

@@ -204,7 +204,7 @@ def propose(memory, b, features, chain, rng, outside):
             chain.weights[k, j] = math.exp(chain.theta[k, j])
 
 
-@apart(WHOLE, COLUMNS, CHAIN, RNG, TARGET, MEMORY, WHOLE, allocates=True)
+@apart(WHOLE(COLUMNS, CHAIN, RNG, TARGET, MEMORY, WHOLE), allocates=True)
 def leap(columns, chain, rng, target, memory, tries):
     """Redraw the weights of a block of features from the laws, so many times; returns how often it moved.
 

@@ -45,7 +45,7 @@ def log_chance(activity, chosen):
     return result
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG, allocates=True)
+@apart(TRUTH(COLUMNS, CHAIN, RNG), allocates=True)
 def mirror(columns, chain, rng):
     """Mirror one to three variables V between two classes and keep the level of both.
 

@@ -160,7 +160,7 @@ def _weighted_logs(x, y, d, weight):
     return total(sums), smallest(low) > 1e-290 and -smallest(spread(0.0) - high) < 1e290
 
 
-@apart(REAL, REALS, REALS, REAL, REALS)
+@apart(REAL(REALS, REALS, REAL, REALS))
 def sum_log(x, y, d, weight):
     """Σ weight ln(x + d y), −inf if a term is not positive; no weights are ones."""
     if weight.size:
@@ -296,7 +296,7 @@ def pad(columns, x, value):
         fill(x[columns.start[k] + columns.size[k] : columns.start[k + 1]], value)
 
 
-@apart(NOTHING, COLUMNS, REALS, REALS, allocates=True)
+@apart(NOTHING(COLUMNS, REALS, REALS), allocates=True)
 def score(columns, weights, out):
     """out_i = W_i·weights for all rows: large weights first, then only those that can still change a double."""
     fill(out, 0.0)

@@ -6,17 +6,20 @@ import math
 
 import numpy as np
 
-from plackett.compute.compiled import inner, jit
-from plackett.inference.moves.chain import refresh
-from plackett.inference.moves.leap import leap
+from plackett.compute.compiled import REAL, RNG, WHOLE, apart, inner, jit, record
+from plackett.engines.numba import FLOAT_PANELS, PANELS
+from plackett.inference.moves.chain import CHAIN, refresh
+from plackett.inference.moves.leap import MEMORY, leap
 from plackett.inference.moves.memory import Laws
 from plackett.inference.moves.mirror import mirror
-from plackett.inference.moves.rows import Columns, copy_table
+from plackett.inference.moves.rows import COLUMNS, Columns, copy_table
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
 from plackett.inference.moves.weights import coordinate, exchange
 from plackett.inference.sweeps import (
     LOG_MASS,
+    ROOM,
     SHAPE,
+    TARGET,
     State,
     draw_mass,
     draw_weights,
@@ -39,6 +42,7 @@ A_PRODUCT = np.array([0.05, 0, 0, 0, 0, 0, 0, 0.05, 0])  # of a row and a weight
 A_LAW = np.array([0, 0, 0, 0, 0, 0, 0, 20.0, 10.0])
 COLD = 1.3  # the above are costs of one move many times in a row; among other moves it takes longer
 
+LAWS = record(Laws, MEMORY, MEMORY)
 REDRAWS = 0.3  # of an iteration after tuning, where the sweep draws a too
 IN_A_ROW = 2  # tries of the same part: what the laws say of the others is computed once for all
 UNKNOWN = np.array([0.3, 0.2])  # shares of the budget for leaps and parts, as long as none was tried
@@ -124,7 +128,7 @@ def movement(weights, before, level):
     return result
 
 
-@jit
+@apart(WHOLE(COLUMNS, CHAIN, RNG, TARGET, LAWS, WHOLE, WHOLE), allocates=True)
 def run_move(columns, chain, rng, target, laws, move, tries):
     """One run of one move, in which leaps are tried several times; returns how often it moved."""
     if move == REDRAW:
@@ -138,7 +142,7 @@ def run_move(columns, chain, rng, target, laws, move, tries):
     return leap(columns, chain, rng, target, laws.whole if move == LEAP else laws.parts, tries)
 
 
-@jit
+@apart(REAL(PANELS, CHAIN, RNG, TARGET, ROOM), REAL(FLOAT_PANELS, CHAIN, RNG, TARGET, ROOM), allocates=True)
 def sweep(panels, chain, rng, target, room):
     """The paper's sweep (11) to (13), with a drawn given C and Z and λ integrated out; returns ln L before it."""
     state = State(chain.theta, chain.numbers)

@@ -34,7 +34,7 @@ def evidence(wins, exposures, shape):
     return total
 
 
-@apart(REAL, RNG, TARGET, TABLE, REAL, REAL)
+@apart(REAL(RNG, TARGET, TABLE, REAL, REAL))
 def draw_shape_collapsed(rng, target, wins, exposures, shape):
     """a given C and Z with λ integrated out: slice sampling of ln a under evidence · p(a), from its whole range."""
     here = math.log(shape)
@@ -79,7 +79,7 @@ def draw_shape_jointly(rng, target, shape, size, inactive, tilt):
     return shape
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG, TARGET)
+@apart(TRUTH(COLUMNS, CHAIN, RNG, TARGET))
 def redraw_inactive(columns, chain, rng, target):
     """a and all θ below a cut, from their joint conditional without the likelihood.
 

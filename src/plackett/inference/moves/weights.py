@@ -30,7 +30,7 @@ def without(columns, chain, k, j):
     chain.weights[k, j] = weight
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG)
+@apart(TRUTH(COLUMNS, CHAIN, RNG))
 def coordinate(columns, chain, rng):
     """Slice sampling of one weight, chosen uniformly.
 
@@ -139,7 +139,7 @@ def near(columns, j, rng):
     return min(np.searchsorted(columns.near[j], rng.random()), columns.near.shape[0] - 1)
 
 
-@apart(TRUTH, COLUMNS, CHAIN, RNG, WHOLE, allocates=True)
+@apart(TRUTH(COLUMNS, CHAIN, RNG, WHOLE), allocates=True)
 def exchange(columns, chain, rng, kind):
     """Exchange two weights up to a factor: θ₁′ = θ₂ − d, θ₂′ = θ₁ + d with d ~ N(μ₁₂, s²), μ₁₂ = −μ₂₁.
 

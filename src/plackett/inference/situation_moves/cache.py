@@ -203,7 +203,7 @@ def rescore(held, point, k):
         point.new_rates[e] = kept(dot(held.W[held.row[e]], weights))
 
 
-@apart(REAL, HELD, POINT, RESPONSE, WHOLE)
+@apart(REAL(HELD, POINT, RESPONSE, WHOLE))
 def judge(held, point, respond, n):
     """ln L′ − ln L = Σ c_t (V′_t − V_t) over the first n situations touched, `new_rates` being in place.
 
@@ -249,7 +249,7 @@ def rescore_all(held, point):
     return point.touched.size
 
 
-@apart(NOTHING, HELD, POINT, RESPONSE)
+@apart(NOTHING(HELD, POINT, RESPONSE))
 def refresh(held, point, respond):
     """Caches from θ, after normalising it (Λ = 1)."""
     normalise(point.theta)

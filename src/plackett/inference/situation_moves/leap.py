@@ -70,7 +70,7 @@ def rescore_block(held, point, features, groups):
     return n
 
 
-@apart(WHOLE, HELD, POINT, RESPONSE, RNG, TARGET, MEMORY, WHOLE, allocates=True)
+@apart(WHOLE(HELD, POINT, RESPONSE, RNG, TARGET, MEMORY, WHOLE), allocates=True)
 def leap(held, point, respond, rng, target, memory, tries):
     """Redraw a block B of weights from the laws, so many times; returns how often it moved.
 

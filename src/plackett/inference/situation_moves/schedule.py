@@ -125,7 +125,7 @@ def adapted_plan(held: Held, laws: Laws, runs: Array, gains: Array, budget: floa
     return fill(held, plan, share, work.moves, left)
 
 
-@apart(REAL, HELD, POINT, RESPONSE, RNG, TARGET, MEMORY, MEMORY, WHOLE, WHOLE)
+@apart(REAL(HELD, POINT, RESPONSE, RNG, TARGET, MEMORY, MEMORY, WHOLE, WHOLE))
 def run_move(held, point, respond, rng, target, whole, parts, move, tries):
     """One run of one move, in which leaps are tried several times; returns how far, or how often, it moved."""
     if move == REDRAW:
@@ -137,7 +137,7 @@ def run_move(held, point, respond, rng, target, whole, parts, move, tries):
     return float(leap(held, point, respond, rng, target, whole if move == LEAP else parts, tries))
 
 
-@apart(NOTHING, HELD, POINT, RESPONSE, RNG, TARGET, REALS, MEMORY, MEMORY, REALS, REALS, TRUTH)
+@apart(NOTHING(HELD, POINT, RESPONSE, RNG, TARGET, REALS, MEMORY, MEMORY, REALS, REALS, TRUTH))
 def run_moves(held, point, respond, rng, target, plan, whole, parts, runs, gains, tuning):
     """Caches from θ, and every move as often as planned.
 

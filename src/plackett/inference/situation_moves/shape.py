@@ -23,13 +23,13 @@ from plackett.inference.situation_moves.cache import (
 from plackett.inference.sweeps import LOG_MASS, SHAPE, TARGET, State, draw_mass, draw_weights, log_add
 
 
-@apart(NOTHING, RNG, TABLE, REALS, TARGET)
+@apart(NOTHING(RNG, TABLE, REALS, TARGET))
 def renew_mass(rng, theta, numbers, target):
     """Λ ~ Gam(aM, b) before a sweep: the likelihood does not know it."""
     draw_mass(rng, State(theta, numbers), target.rate)
 
 
-@apart(NOTHING, RNG, TABLE, REALS, TABLE, TABLE, TARGET)
+@apart(NOTHING(RNG, TABLE, REALS, TABLE, TABLE, TARGET))
 def after_pass(rng, theta, numbers, wins, exposure, target):
     """a given arrivals and times with λ integrated out, then λ ~ Gam(a + n, b + s), equation (13)."""
     if target.learn:
@@ -50,7 +50,7 @@ def faint(held, point, largest):
     return lost
 
 
-@apart(TRUTH, HELD, POINT, RESPONSE, RNG, TARGET)
+@apart(TRUTH(HELD, POINT, RESPONSE, RNG, TARGET))
 def redraw_inactive(held, point, respond, rng, target):
     """a and all θ below a cut, from their joint conditional without the likelihood.
 

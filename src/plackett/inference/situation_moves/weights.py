@@ -72,7 +72,7 @@ def with_weight(held, point, k, j, weight):
         point.new_rates[e] = kept(point.base[e] + weight * held.W[held.row[e], j])
 
 
-@apart(REAL, HELD, POINT, RESPONSE, RNG)
+@apart(REAL(HELD, POINT, RESPONSE, RNG))
 def coordinate(held, point, respond, rng):
     """Slice sampling of one weight, chosen uniformly; returns how far it moved.
 
@@ -147,7 +147,7 @@ def put(point, k1, j1, theta1, k2, j2, theta2):
     weigh(point, k2)
 
 
-@apart(REAL, HELD, POINT, RESPONSE, RNG, WHOLE)
+@apart(REAL(HELD, POINT, RESPONSE, RNG, WHOLE))
 def exchange(held, point, respond, rng, kind):
     """Exchange two weights up to a factor: θ₁′ = θ₂ − d, θ₂′ = θ₁ + d with d ~ N(μ₁₂, s²), μ₁₂ = −μ₂₁.
 
