@@ -206,10 +206,11 @@ class Run(ABC):
                 clock.start()
                 size = 1
             started = time.perf_counter()
-            self._round(pool, min(n, size))
+            n = min(n, size)
+            self._round(pool, n)
             report(self.tuned + store.iterations)
             pace = ROUND_SECONDS / max(time.perf_counter() - started, 1e-6)
-            size = int(np.clip(size * min(pace, 8.0), 1, 512))
+            size = int(np.clip(n * min(pace, 8.0), 1, 512))
 
     def draws(self) -> Portion:
         """What was kept."""
