@@ -361,9 +361,7 @@ def test_max_seconds_counts_tuning(tmp_path, iris, seconds):
     path = tmp_path / "fit"
     settings = {"draws": 20, "tune": 100_000, "chains": 2, "checkpoint": path}
     model = PlackettLuceClassifier(Gibbs(**settings, max_seconds=0.5), random_state=0, features="exp")
-    with pytest.raises(
-        ValueError, match=r"max_seconds=0.5\) was over after [56]\d of 100,000 .*max_seconds=\d+\)"
-    ):
+    with pytest.raises(ValueError, match=r"max_seconds=0.5\) was over after [56]\d of 100,000 .*max_seconds=\d+\)"):
         model.fit(*iris)
     assert len(read(path)[0]) > 1
 

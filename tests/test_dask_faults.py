@@ -130,7 +130,17 @@ class Away:
             **quiet,
         )
         self.worker = subprocess.Popen(
-            [*start, worker, self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "3600"],
+            [
+                *start,
+                worker,
+                self.address,
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--no-dashboard",
+                "--death-timeout",
+                "3600",
+            ],
             **quiet,
         )
         return self
