@@ -19,11 +19,13 @@ from plackett.cluster.held import Held
 @contextlib.contextmanager
 def two_workers():
     """The client of a cluster of two processes."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
-        Client(workers, direct_to_workers=True) as client,
-    ):
-        yield client
+    workers = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+    try:
+        with Client(workers, direct_to_workers=True) as client:
+            yield client
+    finally:
+        with contextlib.suppress(KeyError):  # under load Dask may hear that a worker is gone before it knows of it
+            workers.close()
 
 
 def quiet(model, *data, **more):

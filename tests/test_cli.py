@@ -709,7 +709,8 @@ def test_progress_on_a_terminal_and_ctrl_c_keeps_the_draws(folder, tmp_path):
     ours, theirs = pty.openpty()
     out = tmp_path / "m.plk"
     arguments = ["fit", "people.csv", "--target", "mode", *SLOW, "--out", out]
-    run = start(folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"})
+    terminal = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    run = start(folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=terminal)
     os.close(theirs)
     seen, interrupted = b"", False
     with contextlib.suppress(OSError):  # the terminal is gone with the process

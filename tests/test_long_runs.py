@@ -20,6 +20,7 @@ from plackett.directions import LearnedDirections
 from plackett.inference import driver, store
 from plackett.inference.driver import Run
 from plackett.inference.store import room_for
+from plackett.output import arviz
 from plackett.posterior import measures
 from plackett.posterior.diagnostics import diagnose
 from plackett.posterior.weights import normalised
@@ -92,6 +93,10 @@ def test_two_million_draws(monkeypatch, case):
     if model.posterior_.no_estimates is None or "choices" in case:
         assert peak(model.summary) < 150
     assert peak(model.to_arviz, *data) < 150
+    monkeypatch.setattr(arviz, "MOST", N * model.trace_.size // 2)
+    with pytest.warns(UserWarning, match="one draw in 2 is exported"):
+        some = model.to_arviz(*data)
+    np.testing.assert_array_equal(some["sample_stats"]["lp"], model.trace_[:, ::2])
 
 
 @pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size)")
