@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow test-data browser lint format bench bench-prediction test-gpu bench-gpu docs clean
+.PHONY: demo test test-slow test-elsewhere test-data browser lint format bench bench-prediction test-gpu bench-gpu docs clean
 
 demo: $(READY)
 	$(BIN)/python -m plackett.cli.demo
@@ -13,6 +13,9 @@ test: browser
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 -m slow
+
+test-elsewhere: $(READY)  # the numerical tests as another processor would run them; AS=nehalem for an older one
+	$(BIN)/python tests/elsewhere.py $(if $(AS),--as $(AS)) -n 2
 
 test-data: $(READY)  # of the sets that do not come with the package: make test-data PLACKETT_DATA=folder
 	@test -d "$(PLACKETT_DATA)" || { echo "make test-data needs the folder that holds the data sets:" \

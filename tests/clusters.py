@@ -5,9 +5,11 @@ import itertools
 import os
 import signal
 import threading
+import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
@@ -17,11 +19,13 @@ from plackett.cluster.held import Held
 @contextlib.contextmanager
 def two_workers():
     """The client of a cluster of two processes."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
-        Client(workers, direct_to_workers=True) as client,
-    ):
-        yield client
+    workers = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+    try:
+        with Client(workers, direct_to_workers=True) as client:
+            yield client
+    finally:
+        with contextlib.suppress(KeyError):  # under load Dask may hear that a worker is gone before it knows of it
+            workers.close()
 
 
 def quiet(model, *data, **more):
@@ -44,6 +48,28 @@ def assert_same_answer(a, b, rtol=1e-10):
         drawn, again = (getattr(each.posterior_, "of_weights", each.posterior_) for each in (a, b))
         np.testing.assert_allclose(drawn.log_weights, again.log_weights, rtol=rtol)
         np.testing.assert_allclose(drawn.shape, again.shape, rtol=rtol)
+
+
+def assert_same_summary(a, b):
+    """Numbers that agree but for rounding, which may carry the last decimal that is shown, and with it the order.
+
+    Without R-hat and ESS, which compare ranks: the two draws in the middle are equally far from their median, and
+    which of them is ranked as farther turns on the last bit.
+    """
+    labels = [name for name in a.columns if a[name].dtype == object or a[name].dtype.name in ("str", "string")]
+    a, b = (frame.drop(columns=["ess", "rhat"], errors="ignore").set_index(labels).sort_index() for frame in (a, b))
+    pd.testing.assert_index_equal(a.index, b.index)
+    assert list(a) == list(b)
+    for name in a:
+        np.testing.assert_allclose(a[name], b[name], rtol=0, atol=1.01 * (0.01 if name == "active" else 0.001))
+
+
+def wait_until(condition, patience=600):
+    """Wait for what is sure to come on any machine, however slow; the limit is for a test that fails."""
+    until = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < until, f"nothing came in {patience} seconds"
+        time.sleep(0.01)
 
 
 class Kills:

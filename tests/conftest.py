@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import warnings
 from pathlib import Path
 
@@ -90,6 +91,48 @@ def quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain).*")
         yield
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, here and in processes started from here.
+
+    A shell starts its background jobs with SIGINT ignored, and what a process ignores its children ignore too.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class Seconds:
+    """Stands in for the module `time`: an iteration of the chains takes `iteration` seconds, nothing else takes any.
+
+    Reading the clock takes `reading` seconds, for tests in which time is up before there are chains.
+    """
+
+    def __init__(self):
+        self.now, self.iteration, self.reading = 0.0, 0.01, 0.0
+
+    def perf_counter(self):
+        self.now += self.reading
+        return self.now
+
+
+@pytest.fixture
+def seconds(monkeypatch):
+    """Limits of time that do not depend on how fast the machine is; chains go on for at most 20 iterations beyond."""
+    from plackett.inference import driver, limits
+
+    seconds, advance = Seconds(), driver.Run._round
+
+    def timed(run, pool, n):
+        advance(run, pool, n)
+        seconds.now += n * seconds.iteration
+
+    monkeypatch.setattr(limits, "time", seconds)
+    monkeypatch.setattr(driver, "time", seconds)
+    monkeypatch.setattr(driver.Run, "_round", timed)
+    return seconds
 
 
 def small_problem(n=40, d=3, n_classes=3, seed=0):

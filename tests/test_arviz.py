@@ -227,9 +227,21 @@ def test_rows_that_cannot_be_used_are_refused(fitted, monkeypatch):
         clf.to_arviz(X[:2], ["a", "d"])
     with pytest.raises(ValueError, match="inconsistent numbers"):
         clf.to_arviz(X, ["a"])
-    monkeypatch.setattr("plackett.output.arviz.MOST", 800 * 100)
-    with pytest.raises(ValueError, match="150 rows under 800 draws take .* GiB. Give 100 rows or fewer"):
+    monkeypatch.setattr("plackett.output.arviz.MOST", 800 * 10)
+    with pytest.raises(ValueError, match="150 rows under 800 draws take .* GiB. Give 20 rows or fewer"):
         clf.to_arviz(X, NAMES[y])
+
+
+def test_draws_are_thinned_where_rows_are_too_many_for_all_of_them(fitted, monkeypatch):
+    clf, X, y, _ = fitted
+    whole = clf.to_arviz(X, NAMES[y])
+    monkeypatch.setattr("plackett.output.arviz.MOST", 800 * 100)
+    with pytest.warns(UserWarning, match="one draw in 2 is exported. All are with 100 rows or fewer"):
+        some = clf.to_arviz(X, NAMES[y])
+    for group, name in (("posterior", "probability"), ("log_likelihood", "y"), ("sample_stats", "lp")):
+        found, every = (np.asarray(data[group][name]) for data in (some, whole))
+        np.testing.assert_allclose(found, every[:, ::2], rtol=1e-12)
+    assert clf.trace_.shape == (4, 200)
 
 
 def test_a_fitted_model_holds_no_rows(fitted):

@@ -1,10 +1,10 @@
 """Checkpoints: a fit that was killed, cut or damaged ends with the draws of one that was not."""
 
 import _thread
+import itertools
 import json
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def test_killed_at_random_moments(tmp_path, kills, settings):
     job = {name: str(tmp_path / f"{name}.npz") for name in ("checkpoint", "whole", "pieces")}
     (tmp_path / "job.json").write_text(json.dumps({**job, "settings": settings, "kills": kills, "seed": 0}))
     command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(tmp_path / "job.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["status"] == 0, done.stderr
@@ -272,18 +272,17 @@ def test_a_finished_checkpoint_loads_without_sampling(tmp_path, small, monkeypat
 
 def interrupt_at(monkeypatch, n):
     """Ctrl-C in the nth advance of a chain."""
-    advance, calls = chains.ExchangeSampler.advance, []
+    advance, calls = chains.ExchangeSampler.advance, itertools.count(1)
 
     def interrupted(self, chain, *args, **draws):
-        calls.append(None)
-        if len(calls) == n:
-            time.sleep(0.1)  # the main thread waits for the chains by now
+        if next(calls) == n:  # chains run side by side
             _thread.interrupt_main()
         advance(self, chain, *args, **draws)
 
     monkeypatch.setattr(chains.ExchangeSampler, "advance", interrupted)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interruption_and_a_new_fit(tmp_path, small, short_rounds, monkeypatch):
     path = tmp_path / "fit"
     whole = fit(small)
@@ -342,32 +341,28 @@ def test_the_warning_tells_the_smallest_ess(small):
     assert len(caught) == 1
 
 
-def test_a_fit_out_of_time_says_so(iris):
+def test_a_fit_out_of_time_says_so(iris, seconds):
     settings = Gibbs(draws=1000, tune=20, chains=2, moves="none", target_ess=1e9, max_draws=10**9, max_seconds=0.5)
     told = r"^Gibbs\(max_seconds=0.5\) ended the run after [\d,]+ .*effective .*Try Gibbs\(max_seconds=2\)\.$"
     with pytest.warns(ConvergenceWarning, match=told):
         model = PlackettLuceClassifier(settings, random_state=0, features="exp").fit(*iris)
-    assert 0 < model.n_iter_ - 20 < 10**9
+    assert 50 <= model.n_iter_ < 70
 
 
-def test_a_fit_out_of_time_is_judged_as_any_other(iris, quiet):
+def test_a_fit_out_of_time_is_judged_as_any_other(iris, quiet, seconds):
     settings = Gibbs(draws=200_000, tune=20, chains=2, moves="none", max_seconds=0.5)
     model = PlackettLuceClassifier(settings, random_state=0, features="exp").fit(*iris)
-    assert 0 < model.n_iter_ - 20 < 200_000
+    assert 50 <= model.n_iter_ < 70
     assert f"have {'' if model.diagnostics_.converged else 'not '}converged" in repr(model)
 
 
-def test_max_seconds_counts_tuning(tmp_path, iris):
+def test_max_seconds_counts_tuning(tmp_path, iris, seconds):
     """Nothing comes of a fit whose time ends in tuning but what its checkpoint keeps."""
     path = tmp_path / "fit"
     settings = {"draws": 20, "tune": 100_000, "chains": 2, "checkpoint": path}
     model = PlackettLuceClassifier(Gibbs(**settings, max_seconds=0.5), random_state=0, features="exp")
-    started = time.perf_counter()
-    with pytest.raises(
-        ValueError, match=r"max_seconds=0.5\) was over after [1-9][\d,]* of 100,000 .*max_seconds=\d+\)"
-    ):
+    with pytest.raises(ValueError, match=r"max_seconds=0.5\) was over after [56]\d of 100,000 .*max_seconds=\d+\)"):
         model.fit(*iris)
-    assert time.perf_counter() - started < 10
     assert len(read(path)[0]) > 1
 
 

@@ -1,6 +1,7 @@
 """The command line: what it promises an analyst who has a table and no wish to read Python."""
 
 import contextlib
+import fcntl
 import io
 import os
 import pty
@@ -9,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 import types
 import warnings
@@ -702,11 +704,13 @@ def test_silent_in_a_pipe(folder, tmp_path):
     )
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_progress_on_a_terminal_and_ctrl_c_keeps_the_draws(folder, tmp_path):
     ours, theirs = pty.openpty()
     out = tmp_path / "m.plk"
     arguments = ["fit", "people.csv", "--target", "mode", *SLOW, "--out", out]
-    run = start(folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=os.environ | {"TERM": "xterm"})
+    terminal = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    run = start(folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=terminal)
     os.close(theirs)
     seen, interrupted = b"", False
     with contextlib.suppress(OSError):  # the terminal is gone with the process
@@ -721,6 +725,7 @@ def test_progress_on_a_terminal_and_ctrl_c_keeps_the_draws(folder, tmp_path):
     assert 0 < load(out).posterior_.shape.shape[1] < 1_000_000
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_before_there_is_a_result_leaves_the_old_file(folder, tmp_path):
     out = tmp_path / "m.plk"
     out.write_text("old")
@@ -729,7 +734,8 @@ def test_ctrl_c_before_there_is_a_result_leaves_the_old_file(folder, tmp_path):
         [sys.executable, "-m", "plackett", *map(str, arguments)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
     run.stdin.write(b"age,mode\n" + b"1,a\n" * 50_000)  # more than a pipe holds: it is being read
-    time.sleep(1)  # and now waited for
+    while unread(run.stdin):  # and now waited for
+        time.sleep(0.01)
     run.send_signal(signal.SIGINT)
     err = run.stderr.read()
     run.wait()
@@ -737,6 +743,11 @@ def test_ctrl_c_before_there_is_a_result_leaves_the_old_file(folder, tmp_path):
     run.stderr.close()
     assert run.returncode == 130 and b"Traceback" not in err
     assert out.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def unread(pipe):
+    """Bytes that are still in a pipe."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def test_a_reader_that_stops_early(folder):

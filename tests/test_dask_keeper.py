@@ -1,14 +1,17 @@
 """Questions to the workers: past their tasks, directly or through the scheduler, while they stay awake."""
 
+import contextlib
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from distributed import Client
 
-from clusters import two_workers
+from clusters import two_workers, wait_until
 from plackett.cluster import keeper
 from plackett.cluster.held import made, shared_out
 from plackett.cluster.keeper import LARGE
@@ -28,19 +31,26 @@ def failed(block):
     raise OSError(f"no such file on {block.number}")
 
 
-def slept(block, seconds):
-    time.sleep(seconds)
-    return threading.current_thread() is threading.main_thread()
+def waited(block, folder):
+    """Waits until there is a file `go` in the folder, having left one of its own there."""
+    (folder / str(os.getpid())).touch()
+    wait_until((folder / "go").exists)
+    return threading.get_ident() == worker_here().thread_id
 
 
-def on_loop(block, seconds):
-    time.sleep(seconds)
+def on_loop(block, seconds=0.0):
+    """Takes so many seconds by the clock of the fixture `clock`."""
+    keeper.time.now += seconds
     return threading.get_ident() == worker_here().thread_id
 
 
 def named(block):
     """What the profile of the dashboard says of this thread."""
     return worker_here().active_threads[threading.get_ident()]
+
+
+def under_way():
+    return max(kept.under_way for kept in keeper._keepers.values())
 
 
 def known():
@@ -71,44 +81,51 @@ def test_an_error_of_a_question_is_none_of_the_cluster(held):
     assert held.keepers is keepers
 
 
-def test_workers_stay_awake_while_they_answer(held):
+@contextlib.contextmanager
+def waiting(held, folder):
+    """All workers, while they are about to answer."""
     with ThreadPoolExecutor() as pool:
-        asked = pool.submit(held.each, slept, 1.5)
-        time.sleep(0.2)
-        started = time.monotonic()
+        asked = pool.submit(held.each, waited, folder)
+        try:
+            wait_until(lambda: len(list(folder.iterdir())) == len(held.client.ncores()))
+            yield asked, pool
+        finally:
+            (folder / "go").touch()
+
+
+def test_workers_stay_awake_while_they_answer(held, tmp_path):
+    with waiting(held, tmp_path) as (asked, _):
         held.client.run(known)
-        assert time.monotonic() - started < 0.8
         assert not asked.done()
-        assert not any(asked.result())
+    assert not any(asked.result())
 
 
 @pytest.fixture
-def patient(held):
-    """Workers for whom half a second is brief, however busy their cores are."""
-    held.client.run(set_brief, 0.5)
+def clock(held):
+    """Workers in whose time only `on_loop` takes any."""
+    held.client.run(set_clock, SimpleNamespace)
     yield
-    held.client.run(set_brief, keeper.BRIEF)
+    held.client.run(set_clock, None)
 
 
-def set_brief(seconds):
-    keeper.BRIEF = seconds
+def set_clock(kind):
+    keeper.time = time if kind is None else kind(now=0.0, perf_counter=lambda: keeper.time.now)
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("clock")
 def test_what_took_little_time_is_answered_at_once(held):
     """On the loop, until it takes longer."""
     found = [held.each(on_loop, seconds) for seconds in (0.0, 0.6, 0.6, 0.0, 0.0)]
     assert [all(each) for each in found] == [any(each) for each in found] == [False, True, False, False, True]
 
 
-@pytest.mark.usefixtures("patient")
-def test_an_answer_under_way_is_waited_for_elsewhere(held):
-    held.each(on_loop, 0.0)
-    with ThreadPoolExecutor() as pool:
-        long = pool.submit(held.each, slept, 0.8)
-        time.sleep(0.2)
-        assert not any(held.each(on_loop, 0.0))
-        long.result()
+@pytest.mark.usefixtures("clock")
+def test_an_answer_under_way_is_waited_for_elsewhere(held, tmp_path):
+    held.each(on_loop)
+    with waiting(held, tmp_path) as (_, pool):
+        brief = pool.submit(held.each, on_loop)
+        wait_until(lambda: brief.done() or min(held.client.run(under_way).values()) == 2)
+    assert not any(brief.result())
 
 
 def test_threads_ask_side_by_side(held):
@@ -128,10 +145,7 @@ def test_keepers_go_with_their_blocks(held):
     assert more.each(added, 1.0) == [1.0, 2.0]
     assert client.run(known) == {worker: (kept + 1, 0) for worker, (kept, _) in before.items()}
     del more
-    until = time.monotonic() + 20
-    while client.run(known) != before and time.monotonic() < until:
-        time.sleep(0.05)
-    assert client.run(known) == before
+    wait_until(lambda: client.run(known) == before)  # Dask has let them go
 
 
 def test_blocks_are_shared_out_by_threads_and_in_turn():

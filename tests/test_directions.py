@@ -1,7 +1,6 @@
 """Learned directions: gradients, special cases, EM, and the classifier's verbs."""
 
 import _thread
-import time
 import warnings
 from dataclasses import replace
 
@@ -490,16 +489,15 @@ def test_variational_says_what_to_use(iris):
         PlackettLuceClassifier("variational").fit(*iris)
 
 
-def test_a_limit_of_time_ends_the_chains(iris, quiet):
+def test_a_limit_of_time_ends_the_chains(iris, quiet, seconds):
     X, y = iris
-    settings = Gibbs(draws=300_000, tune=50, chains=2, max_seconds=10)
-    began = time.perf_counter()
+    settings = Gibbs(draws=300_000, tune=50, chains=2, max_seconds=1)
     clf = PlackettLuceClassifier(settings, random_state=0).fit(X, y)
-    assert time.perf_counter() - began < 60  # with the loading of kernels on a busy machine
-    assert 0 < clf.trace_.shape[1] < 300_000 and 0 < clf.posterior_.mode_weight < 1
+    assert 50 <= clf.trace_.shape[1] < 70 and 0 < clf.posterior_.mode_weight < 1
 
 
-def test_a_limit_of_time_counts_the_held_out_rows(iris):
+def test_a_limit_of_time_counts_the_held_out_rows(iris, seconds):
+    seconds.reading = 0.01
     with pytest.raises(ValueError, match=r"Gibbs\(max_seconds=0\.02\) was over while rows were held out"):
         PlackettLuceClassifier(Gibbs(max_seconds=0.02), random_state=0).fit(*iris)
 
@@ -552,6 +550,7 @@ def test_a_killed_fit_goes_on_to_the_same_draws(iris, tmp_path, quiet, monkeypat
         PlackettLuceClassifier(Gibbs(**settings, checkpoint=path), features="learned").fit(X[:-1], y[:-1])
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_keeps_its_draws(iris, monkeypatch):
     real = Run._round
 

@@ -11,6 +11,7 @@ import pytest
 
 from plackett import load
 
+pytestmark = pytest.mark.usefixtures("interruptible")
 EXP = ["--features", "exp"]
 GOES_ON = [*EXP, "--target-ess", "1000000", "--draws", "20", "--chains", "2"]
 
@@ -25,7 +26,7 @@ def run(folder, moment, *arguments, table="table.csv", **environment):
         pd.read_csv(folder / "table.csv").to_parquet(folder / table)
     command += ["fit", table, "--target", "answer", "--out", "m.plk", *arguments]
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=300, env=os.environ | environment,
+        command, cwd=folder, capture_output=True, text=True, env=os.environ | environment,
         start_new_session=True,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Runs of the sparse logit: to a target, within a time, interrupted, and continued from a file."""
 
 import _thread
-import time
+import itertools
 import warnings
 
 import numpy as np
@@ -134,16 +134,15 @@ def test_one_fit_at_a_time(tmp_path):
     assert_same(whole, fit(path))
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_interruption_and_a_new_fit(tmp_path, short_rounds, monkeypatch, sampler):
     """Ctrl-C in tuning is raised, later it keeps the draws; either way the file is continued."""
     path, whole = tmp_path / "fit", fit(sampler=sampler)
-    advance, calls = LogitSampler.advance, []
+    advance, calls = LogitSampler.advance, itertools.count(1)
 
     def interrupted(self, *args, **draws):
-        calls.append(None)
-        if len(calls) in (5, 5 + 2 * SMALL["tune"] + 6):
-            time.sleep(0.1)  # the main thread waits for the chains by now
+        if next(calls) in (5, 5 + 2 * SMALL["tune"] + 6):  # chains run side by side
             _thread.interrupt_main()
         advance(self, *args, **draws)
 
@@ -197,16 +196,18 @@ def test_the_default_goes_on_until_predictions_have_converged():
         assert SparseLogitClassifier(tune=2, chains=2, max_draws=5, random_state=0).fit(X, y).n_iter_ == 7
 
 
-def test_a_fit_out_of_time_keeps_what_it_has():
+def test_a_fit_out_of_time_keeps_what_it_has(seconds):
     settings = SMALL | {"draws": 2_000_000}
     with pytest.warns(ConvergenceWarning, match=r"effective .*Try SparseLogitClassifier\(max_seconds=2\), or sampler="):
         model = SparseLogitClassifier(**settings, penalty=1.0, target_ess=1e9, max_draws=10**8, max_seconds=0.5)
         model.fit(X, y)
-    assert 0 < model.n_iter_ - SMALL["tune"] < 2_000_000
+    assert 50 <= model.n_iter_ < 70
 
 
-def test_max_seconds_counts_tuning(tmp_path):
+def test_max_seconds_counts_tuning(tmp_path, seconds):
     settings = SMALL | {"tune": 10_000_000, "max_seconds": 0.3}
-    with pytest.raises(ValueError, match=r"^SparseLogitClassifier\(max_seconds=0.3\) was over after [1-9].*\(tune="):
+    with pytest.raises(
+        ValueError, match=r"^SparseLogitClassifier\(max_seconds=0.3\) was over after [34]\d of .*\(tune="
+    ):
         SparseLogitClassifier(**settings, checkpoint=tmp_path / "fit").fit(X, y)
     assert len(read(tmp_path / "fit")[0]) > 1

@@ -14,7 +14,7 @@ from sklearn.preprocessing import SplineTransformer
 from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, load
 from plackett.features import ExpFeatures
 from plackett.output.modelfile import ModelFileError
-from plackett.posterior.diagnostics import diagnose_weights
+from plackett.posterior.diagnostics import diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws, normalised
 from plackett.priors import LogUniform
 
@@ -168,7 +168,8 @@ def test_a_model_of_100_weights_stays_under_10_megabytes(iris, tmp_path):
     shape = rng.gamma(1.0, size=(4, 1000))
     clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(rng.normal(size=(40, 12)), np.arange(40) % 4)
     clf.posterior_ = Draws(log_weights, shape)
-    clf.diagnostics_ = diagnose_weights(clf.posterior_, True, clf._rows(rng.normal(size=(40, 12))))
+    probability = probed_probabilities(clf.posterior_, clf._rows(rng.normal(size=(40, 12))))
+    clf.diagnostics_ = diagnose_weights(clf.posterior_, True, probability)
     clf.weights_, clf.trace_ = clf.posterior_.weights, rng.normal(size=(4, 1000))
     clf.save(tmp_path / "m.plk")
     assert (tmp_path / "m.plk").stat().st_size < 10e6

@@ -24,7 +24,7 @@ from plackett.directions import LearnedDirections
 from plackett.features import ExpFeatures
 
 ESTIMATORS = [
-    PlackettLuceClassifier("em", features="exp"),
+    PlackettLuceClassifier(EM(tol=1e-7), features="exp"),  # one check weights classes ten million to one: see below
     PlackettLuceClassifier("em", shape=0.5, features="exp"),
     PlackettLuceClassifier("variational", features="exp"),
     PlackettLuceClassifier(Gibbs(draws=200, tune=200, chains=2), features="exp"),
@@ -42,6 +42,8 @@ def fractions_of_rows(estimator):
     return {"check_class_weight_classifiers": "draws who wins in every row"} if refuses else {}
 
 
+# EM in check_class_weight_classifiers: rows that count 1/10,000 barely bend a log-likelihood of rows that count 1,000.
+# Steps soon move no weight by 1e-8, but fall no further for thousands of iterations, and how many turns on rounding.
 @pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|draws a chain|L-BFGS|variational bound did not)")
 @pytest.mark.filterwarnings("ignore:The least populated class")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=fractions_of_rows)

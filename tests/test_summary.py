@@ -13,7 +13,7 @@ from sklearn.base import clone
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.output.progress import progress_bar
 from plackett.output.summary import verdict
-from plackett.posterior.diagnostics import diagnose_weights
+from plackett.posterior.diagnostics import diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws
 
 COLUMNS = ["class", "feature", "median", "5%", "95%", "active", "ess", "rhat"]
@@ -156,7 +156,7 @@ def test_verdicts(gibbs):
         (rng.normal(size=(4, 500, 3, 5)) + apart, "predictions have not converged (R-hat of probabilities up to"),
     ):
         clf.posterior_ = Draws(weights, rng.gamma(1.0, size=(4, 500)))
-        clf.diagnostics_ = diagnose_weights(clf.posterior_, True, np.ones((1, 5)))
+        clf.diagnostics_ = diagnose_weights(clf.posterior_, True, probed_probabilities(clf.posterior_, np.ones((1, 5))))
         clf.trace_, clf.weights_, clf.n_iter_ = np.zeros((4, 500)), clf.posterior_.weights, 2100
         assert words in verdict(clf)
         assert "Gibbs, 4 chains of 500 draws, thinned from 2,000, after 100 of tuning" in verdict(clf)

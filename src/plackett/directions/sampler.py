@@ -16,7 +16,9 @@ from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.hmc import windows
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, diagnose
+from plackett.inference.store import SURE, Portion
+from plackett.model.race import Array
+from plackett.posterior.diagnostics import Diagnostics, Report, diagnose
 
 
 class DirectionRun(Run):
@@ -54,9 +56,21 @@ class DirectionRun(Run):
         """The draws so far."""
         return self.task.unpacked(self.draws()["position"], self.prior)
 
-    def measure(self) -> Diagnostics | None:
+    def probe(self, draws: Portion) -> Array:
+        """Predictive probabilities of some observations, of a limited number of draws at a time."""
+        positions = draws["position"]
+        parts = (positions[:, start : start + SURE] for start in range(0, positions.shape[1], SURE))
+        found = [self.task.probed(self.task.unpacked(part, self.prior)) for part in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+
+    def measure_predictions(self) -> Diagnostics | None:
+        """Nothing else is measured."""
+        found: Diagnostics | None = self.diagnose()
+        return found
+
+    def measure(self, report: Report | None) -> Diagnostics | None:
         """R-hat and ESS of predictive probabilities: components have no identity across chains."""
-        return diagnose(probability=self.task.probed(self.posterior()))
+        return diagnose(report, probability=self.probe(self.draws()))
 
 
 def sample(settings: Gibbs, task: ClassTask, learned: Any, shape: float) -> tuple[Fit, ClassTask]:

@@ -16,14 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
 from plackett.inference.limits import Clock, Interruption
-from plackett.inference.store import Portion, Shapes, Store, empty, part
+from plackett.inference.store import Portion, Shapes, Store, empty, part, room_for
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
-from plackett.posterior.diagnostics import READ_RHAT, advice
+from plackett.posterior.diagnostics import READ_RHAT, Report, advice, diagnose
 
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
 BEGINNINGS = 8  # of every chain in the first half of tuning
 REMEMBERED = 256  # states of tuning, of all chains, that are kept for what is learned at its end
+MANY = 1 << 22  # numbers that take seconds to diagnose
 STATES = 1 << 20  # bytes of a second that a checkpoint may grow by states of the chains, besides their draws
 INTERRUPTED, OUT_OF_TIME = "interrupted", "max_seconds"  # ends that come before there is enough
 
@@ -95,7 +96,14 @@ class Run(ABC):
         self.chains, self.shapes = chains, shapes
         self.goes_on = open_ended or settings.target_ess is not None
         self.goal = settings.max_draws if self.goes_on else settings.draws  # iterations after tuning
-        self.store = Store(settings.chains, (1 + self.goes_on) * settings.draws, shapes)
+        one = empty(shapes, 1, 1)
+        for array in one.values():
+            array.fill(0.0)
+        numbers = sum(array.size for array in one.values()) + self.probe(one).size
+        self.store = Store(
+            settings.chains, room_for((1 + self.goes_on) * settings.draws, settings.chains, numbers), shapes
+        )
+        self.going = False  # whether rounds are under way, with a bar of their own
         self._begin_tuning()
         self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
         self.journal: Journal | None = None
@@ -106,18 +114,28 @@ class Run(ABC):
             self._open(Path(settings.checkpoint), fingerprint(*same, *identity))
 
     @abstractmethod
-    def measure(self) -> Any:
+    def probe(self, draws: Portion) -> Array:
+        """Probabilities (chain, draw, observation, …) of some observations, by which convergence is judged."""
+
+    @abstractmethod
+    def measure(self, report: Report | None) -> Any:
         """R-hat and ESS of the draws so far, with `smallest_ess` and `worst_rhat`; None if they are too few."""
 
     def diagnose(self) -> Any:
-        """The same, computed once."""
+        """The same, computed once; with a bar where it takes long."""
         if self.found[0] != self.store.iterations:
-            self.found = (self.store.iterations, self.measure())
+            if self.going:
+                found = self.measure(None)
+            else:
+                show = self.source.progress and sum(kept.size for kept in self.draws().values()) > MANY
+                with progress_bar(show, "diagnosing, per cent", 100) as report:
+                    found = self.measure(lambda done: report(100 * done))
+            self.found = (self.store.iterations, found)
         return self.found[1]
 
     def measure_predictions(self) -> Any:
         """Whether predictions have `converged`, asked again and again while an open-ended run goes on."""
-        return self.diagnose()
+        return diagnose(probability=self.probe(self.draws()))
 
     def remedies(self) -> str:
         """What may help besides a longer run."""
@@ -168,6 +186,7 @@ class Run(ABC):
         """Tune, then draw until there is enough; what ended it early, if anything did."""
         settings, total = self.settings, self.settings.tune + self.goal
         pool = ThreadPoolExecutor(min(settings.chains, self.runner.workers))
+        self.going = True
         try:
             with (
                 progress_bar(self.source.progress, f"{self.name}, {settings.chains} chains", total) as report,
@@ -177,6 +196,7 @@ class Run(ABC):
                 self._write()
                 return end
         finally:
+            self.going = False
             pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C a round may be under way
 
     def _rounds(
@@ -206,10 +226,11 @@ class Run(ABC):
                 clock.start()
                 size = 1
             started = time.perf_counter()
-            self._round(pool, min(n, size))
+            n = min(n, size)
+            self._round(pool, n)
             report(self.tuned + store.iterations)
             pace = ROUND_SECONDS / max(time.perf_counter() - started, 1e-6)
-            size = int(np.clip(size * min(pace, 8.0), 1, 512))
+            size = int(np.clip(n * min(pace, 8.0), 1, 512))
 
     def draws(self) -> Portion:
         """What was kept."""

@@ -13,7 +13,9 @@ from plackett.compute.memory import check_draws_fit
 from plackett.inference.base import Fit, Problem, check_run, check_tolerance, open_ended
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
-from plackett.posterior.diagnostics import Diagnostics, diagnose, diagnose_weights, probed_probabilities
+from plackett.inference.store import Portion, room_for
+from plackett.model.race import Array
+from plackett.posterior.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
@@ -31,7 +33,10 @@ class Gibbs(BaseEstimator):
         Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: the chains go on
         until predictions have converged, that is, R-hat of class probabilities is at most 1.05 and the Monte-Carlo
         error of their averages at most 0.01, or to ``max_draws``. They make at least 1,000 draws, and with learned
-        directions 150, and keep at most twice as many: of longer ones every second, fourth and so on.
+        directions 150, and keep at most twice as many: of longer ones every second, fourth and so on. Up to 10,000
+        draws are always kept if they are asked for; beyond that chains are thinned in the same way to 262,144 draws in
+        all or 16.8 million numbers, which bounds the memory and time of everything that is done with them. ``repr``
+        says how many iterations the draws were thinned from.
     tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
         begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
@@ -134,7 +139,8 @@ class WeightRun(Run):
         goes_on = open_ended(settings)
         settings = settings.completed(**USUAL, moves="exchange" if has_moves(problem) else "none")
         size = (problem.rows.n_classes, problem.rows.n_features)
-        kept = settings.chains * settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
+        asked_for = settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
+        kept = settings.chains * room_for(asked_for, settings.chains, size[0] * size[1])
         asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
         check_draws_fit(kept, size, f"Ask for fewer than {asked}.")
         self.problem, self.learned = problem, shape is None
@@ -158,17 +164,20 @@ class WeightRun(Run):
         identity += () if tailed is None else (repr(tailed),)
         super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds), goes_on)
 
-    def measure(self) -> Diagnostics | None:
-        """R-hat and ESS of weights, shape and probabilities of the draws so far."""
+    def probe(self, draws: Portion) -> Array:
+        """Probabilities of the groups in some rows, or of alternatives in some situations."""
         seen = self.problem.seen
-        return diagnose_weights(self.posterior(), self.learned, seen.features, seen.probe)
+        return (seen.probe or partial(probed_probabilities, features=seen.features))(as_posterior(draws))
 
-    def measure_predictions(self) -> Diagnostics | None:
-        """Of probabilities alone: weights may be many."""
-        draws, seen = self.posterior(), self.problem.seen
-        return diagnose(probability=(seen.probe or partial(probed_probabilities, features=seen.features))(draws))
+    def measure(self, report: Report | None) -> Diagnostics | None:
+        """R-hat and ESS of weights, shape and probabilities of the draws so far."""
+        return diagnose_weights(self.posterior(), self.learned, self.probe(self.draws()), report)
 
     def posterior(self) -> Draws:
         """The draws so far."""
-        draws = self.draws()
-        return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"))
+        return as_posterior(self.draws())
+
+
+def as_posterior(draws: Portion) -> Draws:
+    """Draws by their names."""
+    return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"))

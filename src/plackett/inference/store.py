@@ -1,4 +1,7 @@
-"""Room for draws that stays bounded: when it is full, every second draw goes and the thinning doubles."""
+"""Room for draws that stays bounded: when it is full, every second draw goes and the thinning doubles.
+
+Whatever is done with draws later (diagnosing, summaries, export, model files) is bounded with it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,16 @@ def empty(shapes: Shapes, chains: int, n: int) -> Portion:
 def part(portion: Portion, where: slice) -> Portion:
     """Some of the draws."""
     return {name: array[:, where] for name, array in portion.items()}
+
+
+SURE = 10_000  # draws of each chain that are kept if they are asked for, however large one is
+MOST = 1 << 18  # draws of all chains beyond which they are thinned
+NUMBERS = 1 << 24  # numbers of all draws beyond which they are thinned: 128 MiB
+
+
+def room_for(draws: int, chains: int, numbers: int) -> int:
+    """Draws of each chain that are kept at a time of those that are asked for, by the numbers that belong to one."""
+    return min(draws, max(SURE, min(MOST, NUMBERS // numbers) // chains))
 
 
 class Store:

@@ -39,6 +39,7 @@ class LogitDraws(Posterior):
         "plots.contributions for one row."
     )
 
+    drawn = ("coef", "intercept", "penalty")
     coef: Array = field(repr=False)
     intercept: Array = field(repr=False)
     penalty: Array = field(repr=False)

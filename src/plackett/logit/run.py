@@ -10,9 +10,10 @@ import numpy.typing as npt
 from plackett.engines.base import canonical_order
 from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.limits import Clock
+from plackett.inference.store import Portion
 from plackett.logit.posterior import LogitDraws
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import Diagnostics, diagnose, probed
+from plackett.posterior.diagnostics import Diagnostics, Report, diagnose, probed
 
 if TYPE_CHECKING:
     from plackett.logit.classifier import SparseLogitClassifier
@@ -53,18 +54,20 @@ class LogitRun(Run):
 
     def posterior(self) -> LogitDraws:
         """The draws so far, for the covariates as they came."""
-        draws = self.draws()
+        return self._as_posterior(self.draws())
+
+    def _as_posterior(self, draws: Portion) -> LogitDraws:
         return LogitDraws.from_standardised(draws["beta"], draws["theta"], self.mean, self.scale)
 
-    def measure(self) -> Diagnostics | None:
+    def measure(self, report: Report | None) -> Diagnostics | None:
         """R-hat and ESS of coefficients, intercepts, ln θ and probabilities of the draws so far."""
         draws = self.posterior()
         single = {"coef": draws.coef, "intercept": draws.intercept, "penalty": np.log(draws.penalty)}
-        return diagnose(**single, probability=self._probabilities(draws))
+        return diagnose(report, **single, probability=self._probabilities(draws))
 
-    def measure_predictions(self) -> Diagnostics | None:
-        """Of probabilities alone: coefficients may be many."""
-        return diagnose(probability=self._probabilities(self.posterior()))
+    def probe(self, draws: Portion) -> Array:
+        """Class probabilities of some rows."""
+        return self._probabilities(self._as_posterior(draws))
 
     def _probabilities(self, draws: LogitDraws) -> Array:
         """(chain, draw, row, K) of some rows."""

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,8 @@ from plackett.posterior.base import Codes, refuse
 if TYPE_CHECKING:
     from plackett.estimator import Model
 
-MOST = 1 << 28  # draws times rows, 12 bytes each: 3 GiB
+MOST = 1 << 26  # draws times rows, 12 bytes each: 768 MiB
+FEWEST = 100  # draws of each chain that are left where they are thinned
 SHOWN = 20  # rows whose probabilities are listed
 PREDICTIVE = 1 << 31  # the stream of predictive draws, beyond those of the chains
 
@@ -54,15 +56,16 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of
     What else belongs to the rows goes to the model with them. Where outcomes are no labels, the model has them as the
     posterior takes them, which knows their log-likelihood.
     """
-    posterior, trace = model.posterior_, model.trace_
-    refuse(posterior.no_chains)
+    refuse(model.posterior_.no_chains)
     if X is None and y is not None:
         raise ValueError("to_arviz got labels without their rows; give both, to_arviz(X, y), or neither.")
+    if X is not None:
+        model = _within_room(model, _num_samples(X))
+    posterior, trace = model.posterior_, model.trace_
     values, dims, coords = posterior.variables(model, raw)
     groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
     if X is not None:
         n = _num_samples(X)
-        _check_room(n, trace.size)
         rows, seen = (model._rows(X, **of_rows), None) if y is None else model._observed(X, y, **of_rows)
         labelled = isinstance(seen, np.ndarray)
         codes = seen if labelled else None
@@ -88,8 +91,11 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of
 
 def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = False) -> Any:
     """Draws of a model of rankings in ArviZ's form; log-worths, and with rankings their log-likelihood."""
+    refuse(model.posterior_.no_chains)
+    if R is not None:
+        counts = check_counts(R.counts, "counts", "rankings").astype(np.intp)
+        model = _within_room(model, int(counts.sum()))
     posterior, trace = model.posterior_, model.trace_
-    refuse(posterior.no_chains)
     values, dims, coords = posterior.variables(model, raw)
     groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
     if model._plain:
@@ -103,8 +109,6 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
         dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
     if R is not None:
         situations = model._situations(X, R)
-        counts = check_counts(R.counts, "counts", "rankings").astype(np.intp)
-        _check_room(int(counts.sum()), trace.size)
         found = posterior.chain_values(*situations)
         groups["log_likelihood"] = {"ranking": np.repeat(found, counts, axis=2)}
         dims, coords = dims | {"ranking": ["seen"]}, coords | {"seen": np.repeat(np.arange(len(R)), counts)}
@@ -162,11 +166,19 @@ def _generator(model: Model) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(model._run_settings()[0].entropy, spawn_key=(PREDICTIVE,)))
 
 
-def _check_room(n_rows: int, n_draws: int) -> None:
-    """Refuse what no machine should be asked to hold without notice."""
-    if n_rows * n_draws > MOST:
-        raise ValueError(
-            f"predictions and log-likelihoods of {n_rows:,} rows under {n_draws:,} draws take "
-            f"{12 * n_rows * n_draws / 2**30:,.1f} GiB. Give {MOST // n_draws:,} rows or fewer, spread over the data, "
-            "or none for the draws alone."
-        )
+def _within_room(model: Any, n_rows: int) -> Any:
+    """The model with as many of its draws as can be exported with so many rows."""
+    (chains, draws), step = model.trace_.shape, -(-n_rows * model.trace_.size // MOST)
+    size = f"predictions and log-likelihoods of {n_rows:,} rows under {model.trace_.size:,} draws take " + (
+        f"{12 * n_rows * model.trace_.size / 2**30:,.1f} GiB"
+    )
+    if step <= 1:
+        return model
+    if -(-draws // step) < min(FEWEST, draws):
+        most = MOST // (chains * min(FEWEST, draws))
+        raise ValueError(f"{size}. Give {most:,} rows or fewer, spread over the data, or none for the draws alone.")
+    all_of_them = f"{MOST // model.trace_.size:,} rows or fewer"
+    warnings.warn(f"{size}: one draw in {step} is exported. All are with {all_of_them}.", UserWarning, stacklevel=4)
+    some = copy(model)
+    some.posterior_, some.trace_ = model.posterior_.thinned(step), model.trace_[:, ::step]
+    return some

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -114,6 +114,14 @@ class Posterior(ABC):
     no_estimates: ClassVar[str | None] = None
     no_race: ClassVar[str | None] = None
     no_contributions: ClassVar[str | None] = None
+    drawn: ClassVar[tuple[str, ...]] = ()  # attributes with draws (chain, draw, …), or posteriors that have some
+
+    def thinned(self, step: int) -> Self:
+        """The same with the first draw of each chain and every `step`-th after it."""
+        parts = {name: value for name in self.drawn if (value := getattr(self, name)) is not None}
+        thin = {n: part[:, ::step] if isinstance(part, np.ndarray) else part.thinned(step) for n, part in parts.items()}
+        found: Self = replace(self, **thin)  # type: ignore[type-var]
+        return found
 
     @property
     @abstractmethod

@@ -33,6 +33,7 @@ class FixedChoices(ChoicePosterior):
         The posterior of the weights (K, p).
     """
 
+    drawn = ("of_weights",)
     of_weights: Any
 
     @property
@@ -117,6 +118,7 @@ class LearnedChoices(ChoicePosterior):
     """
 
     no_estimates = "the components of learned directions have no identity from draw to draw."
+    drawn = ("of_directions",)
     of_directions: Any
 
     @property

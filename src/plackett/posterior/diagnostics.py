@@ -19,6 +19,7 @@ from plackett.posterior.measures import measures
 if TYPE_CHECKING:
     from plackett.posterior.weights import Draws
 
+Report = Callable[[float], None]  # takes the share of the work that is done
 PROBED = 20  # rows whose probabilities are diagnosed
 AGREED = 1.05  # R-hat of a probability that the draws move at all, in a run whose predictions have converged
 PRECISE = 0.01  # and the Monte-Carlo error of its average; what moves less than this is right in any case
@@ -132,15 +133,25 @@ def stored_diagnostics(**fields: Any) -> Diagnostics:
     return Diagnostics(made, error, error, rhat)
 
 
-def diagnose(**quantities: Array | None) -> Diagnostics | None:
+def diagnose(report: Report | None = None, **quantities: Array | None) -> Diagnostics | None:
     """Diagnostics of arrays (chain, draw, …) by their names; None if there are fewer than 4 draws a chain.
 
     A quantity that is None was fixed. Of ``probability`` (chain, draw, row, K) the error of the averages is told too.
+    `report` is told the share of the work that is done.
     """
-    if any(x is not None and x.shape[1] < 4 for x in quantities.values()):
+    given = {name: x for name, x in quantities.items() if x is not None}
+    if any(x.shape[1] < 4 for x in given.values()):
         return None
-    fixed = Measures(*np.full(3, np.nan))
-    groups = {name: fixed if x is None else Measures(*measures(x)) for name, x in quantities.items()}
+    groups = dict.fromkeys(quantities, Measures(*np.full(3, np.nan)))
+    done, total = 0, sum(x.size for x in given.values())
+
+    def told(n: float) -> None:
+        if report is not None:
+            report((done + n) / total)
+
+    for name, x in given.items():
+        groups[name] = Measures(*measures(x, told))
+        done += x.size
     probability = quantities.get("probability")
     if probability is None:
         return Diagnostics(groups)
@@ -165,18 +176,16 @@ def probed_probabilities(draws: Draws, features: Features) -> Array:
 
 
 def diagnose_weights(
-    draws: Draws, learned: bool, features: Features, probe: Callable[[Any], Array] | None = None
+    draws: Draws, learned: bool, probability: Array, report: Report | None = None
 ) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities.
-
-    Probabilities are those of the groups in some rows, or what `probe` makes of the draws.
-    """
+    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
     mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
     return diagnose(
+        report,
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
         **mass,
-        probability=probed_probabilities(draws, features) if probe is None else probe(draws),
+        probability=probability,
     )
 
 

@@ -6,12 +6,16 @@ Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelma
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from plackett.model.race import Array
+
+AT_A_TIME = 1 << 22  # numbers
 
 
 def split(x: Array) -> Array:
@@ -84,11 +88,17 @@ def tail_ess(x: Array) -> Array:
     return np.minimum(plain_ess(split((x <= low) * 1.0)), plain_ess(split((x <= high) * 1.0)))
 
 
-def measures(x: Array) -> tuple[Array, Array, Array]:
-    """R-hat, bulk ESS and tail ESS of an array (chain, draw, …), a manageable number of quantities at a time."""
+def measures(x: Array, report: Callable[[float], None] = lambda n: None) -> tuple[Array, Array, Array]:
+    """R-hat, bulk ESS and tail ESS of an array (chain, draw, …), a manageable number of quantities at a time.
+
+    `report` is told how many numbers have been dealt with.
+    """
     quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
-    step = max(1, (1 << 22) // (x.shape[0] * x.shape[1]))
-    parts = [quantities[start : start + step] for start in range(0, len(quantities), step)]
-    found = [(*rhat_and_bulk_ess(part), tail_ess(part)) for part in parts]
+    step = max(1, AT_A_TIME // (x.shape[0] * x.shape[1]))
+    found = []
+    for start in range(0, len(quantities), step):
+        part = quantities[start : start + step]
+        found.append((*rhat_and_bulk_ess(part), tail_ess(part)))
+        report(start * x.shape[0] * x.shape[1] + part.size)
     rhats, bulks, tails = (np.concatenate(column).reshape(x.shape[2:]) for column in zip(*found, strict=True))
     return rhats, bulks, tails

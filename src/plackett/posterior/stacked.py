@@ -39,6 +39,7 @@ class Stacked:
         κ, to which probabilities are raised at last.
     """
 
+    drawn: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "scales")
     directions: Array = field(repr=False)
     log_weights: Array = field(repr=False)
     scales: Array = field(repr=False)

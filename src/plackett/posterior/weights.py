@@ -222,6 +222,7 @@ class Draws(SampledWeights):
         ln Λ, where the rows know the scale of the weights.
     """
 
+    drawn = ("log_weights", "shape", "log_mass")
     log_weights: Array = field(repr=False)
     shape: Array = field(repr=False)
     log_mass: Array | None = field(default=None, repr=False)
