@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -17,6 +16,7 @@ from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.rows import take_rows
 from plackett.data.validation import (
     all_alike,
     check_prob,
@@ -203,8 +203,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
                 check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
             if weight is not None and not weight.all():
                 some = np.flatnonzero(weight)
-                X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-                groups = None if groups is None else _safe_indexing(groups, some)
+                X, codes, weight = take_rows(X, some), codes[some], weight[some]
+                groups = None if groups is None else take_rows(groups, some)
             with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
                     fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
+from plackett.data.rows import count_rows, take_rows
 from plackett.engines.base import check_counts
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, refuse
@@ -61,7 +60,7 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of
     values, dims, coords = posterior.variables(model, raw)
     groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
     if X is not None:
-        n = _num_samples(X)
+        n = count_rows(X)
         _check_room(n, trace.size)
         rows, seen = (model._rows(X, **of_rows), None) if y is None else model._observed(X, y, **of_rows)
         labelled = isinstance(seen, np.ndarray)
@@ -98,8 +97,8 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
         if not raw:
             del values["weight"]
     elif X is not None:
-        at = _shown(_num_samples(X))
-        values |= {"log_worth": model._chain_log_worths(_safe_indexing(X, at))}
+        at = _shown(count_rows(X))
+        values |= {"log_worth": model._chain_log_worths(take_rows(X, at))}
         dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
     if R is not None:
         situations = model._situations(X, R)

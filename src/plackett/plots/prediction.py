@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import distance_transform_edt
 from scipy.signal import fftconvolve
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.rows import take_rows
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.plots.style import REST, axes, colour, dash, label, marker, of, wrapped
@@ -293,6 +293,6 @@ def _judged(classifier: Any, X: Any, y: Any) -> tuple[Array, npt.NDArray[np.bool
     if not known.any():
         raise ValueError(f"no label in y is a class of the model ({', '.join(map(str, classifier.classes_[:10]))}).")
     if not known.all():
-        X, y = _safe_indexing(X, np.flatnonzero(known)), y[known]
+        X, y = take_rows(X, np.flatnonzero(known)), y[known]
         warnings.warn(f"{(~known).sum()} rows of a class that the model does not know were left out.", UserWarning)
     return classifier.predict_proba(X), y[:, None] == classifier.classes_
