@@ -35,13 +35,14 @@ from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.engines.cupy import CupyEngine
 from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, present, takes_gpu
-from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
+from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.mapped import fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenClasses
 from plackett.inference.folds import cross_validated_losses
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.race_model import RaceModel
@@ -315,7 +316,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     def relevance_(self) -> pd.Series:
         """How far a standard deviation of each covariate moves the log-odds between gates, by its name."""
         centre, lower, upper = self._relevance_interval()
-        column = pandas_for("relevance").Series(centre, index=self._covariates(), name="relevance")
+        try:
+            pandas = optional("pandas", "relevance_")
+        except ImportError as error:  # scikit-learn goes through all attributes for dir() and in a notebook
+            raise AttributeError(str(error)) from error
+        column = pandas.Series(centre, index=self._covariates(), name="relevance")
         column.attrs = {"prob": 0.9, "lower": lower.tolist(), "upper": upper.tolist()}
         return column
 
@@ -344,7 +349,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         check_is_fitted(self)
         centre, lower, upper = self._relevance_interval(check_prob(prob))
         table = {"relevance": centre, "lower": lower, "upper": upper}
-        frame = pandas_for("relevance").DataFrame(table, index=self._covariates())
+        frame = optional("pandas", "relevance").DataFrame(table, index=self._covariates())
         return frame.iloc[np.argsort(-centre, kind="stable")]
 
     def _relevances(self) -> Array:

@@ -16,20 +16,12 @@ from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily
 from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.output.summary import as_html, describe
 from plackett.posterior.base import Codes, Posterior, Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def pandas_for(what: str) -> Any:
-    """The module pandas, or an error that says what it is needed for."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(f"{what} needs pandas: pip install 'plackett[cli]'") from error
-    return pd
 
 
 @contextmanager
@@ -144,7 +136,7 @@ class Model(BaseEstimator):
         ['class', 'feature', 'median', '5%', '95%', 'active']
         """
         check_is_fitted(self)
-        return pandas_for("summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
+        return optional("pandas", "summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x): what is identified, chain by chain.
@@ -298,7 +290,7 @@ class Classifier(ClassifierMixin, Model):
         check_is_fitted(self)
         from plackett.output.effects import average_effects
 
-        pandas, prob = pandas_for("effects"), check_prob(prob)
+        pandas, prob = optional("pandas", "effects"), check_prob(prob)
         found = average_effects(self, X)
         return pandas.DataFrame(found.table(self.classes_, prob, self.posterior_.no_interval is not None))
 

@@ -56,20 +56,20 @@ def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
 
 
 def sample_weights(sample_weight: Any, n: int) -> Array:
-    """One finite float64 weight for each of n rows; a number stands for all of them."""
+    """One finite float64 weight for each of n rows; None stands for 1, and a number for all of them."""
+    if np.ndim(sample_weight) == 0:
+        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
     weight: Array = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", order="C")
-    if weight.shape not in ((), (n,)):
+    if weight.shape != (n,):
         raise ValueError(f"sample_weight must be a number or have shape ({n},), one weight a row, got {weight.shape}.")
-    return np.full(n, weight) if weight.ndim == 0 else weight
+    return weight
 
 
 def row_weights(
     sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.NDArray[Any], class_weight: Any = None
 ) -> Array | None:
     """Non-negative weights that leave every class some weight, times those of the classes; None where all are 1."""
-    weight: Array = np.ones(len(codes))
-    if sample_weight is not None:
-        weight = sample_weights(sample_weight, len(codes))
+    weight = sample_weights(sample_weight, len(codes))
     if not (weight >= 0).all():
         raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
     total: Array = np.bincount(codes, weight, len(classes)).astype(np.float64)

@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
+
+from plackett.optional import optional
 
 __all__ = ["load", "names"]
 
@@ -250,8 +251,7 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
     >>> lenses.shape, lenses.counts
     ((24, 4), {'hard': 4, 'none': 15, 'soft': 5})
     """
-    if find_spec("pandas") is None:
-        raise ImportError("plackett.datasets needs pandas: pip install 'plackett[cli]'")
+    optional("pandas", "plackett.datasets")
     if name not in TABLES:
         raise ValueError(f"name must be one of {', '.join(sorted(TABLES))}, got {name!r} instead.")
     table = TABLES[name]

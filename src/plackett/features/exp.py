@@ -94,9 +94,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
-            self.mean_, self.scale_ = mean_and_scale(
-                X, sample_weights(1.0 if sample_weight is None else sample_weight, len(X))
-            )
+            self.mean_, self.scale_ = mean_and_scale(X, sample_weights(sample_weight, len(X)))
         return self._choose_dtype(len(X), X.min(axis=0), X.max(axis=0))
 
     def fit_columns(self, columns: Columns) -> ExpFeatures:

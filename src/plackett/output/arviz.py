@@ -15,6 +15,7 @@ import numpy.typing as npt
 from plackett.data.rows import count_rows, take_rows
 from plackett.engines.base import check_counts
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import Codes, refuse
 
 if TYPE_CHECKING:
@@ -35,11 +36,7 @@ def arviz_for(what: str) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            import arviz
-        except ImportError as error:
-            raise ImportError(f"{what} needs ArviZ: pip install 'plackett[arviz]'") from error
-        yield arviz
+        yield optional("arviz", what)
 
 
 def arviz_1() -> bool:
