@@ -145,7 +145,11 @@ def main():
             try:
                 call()
             except Exception as error:
-                if what in must or not isinstance(error, ImportError | AttributeError) or not WORDS.fullmatch(str(error)):
+                if (
+                    what in must
+                    or not isinstance(error, ImportError | AttributeError)
+                    or not WORDS.fullmatch(str(error))
+                ):
                     wrong.append(f"{what}: {type(error).__name__}: {error}")
                 else:
                     refused.append(f"{what}: {error}")
