@@ -34,7 +34,7 @@ test-lowest:  # with the lowest versions that pyproject.toml allows
 	$(PYTHON) tests/lowest.py >.venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable '.[all,dask]' pytest pytest-xdist \
 	  --constraint .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pytest -n 2 -p no:cacheprovider $(LOWEST)
+	NUMBA_CACHE_DIR="$(CURDIR)/.venv-lowest/kernels" .venv-lowest/bin/python -m pytest -n 2 -p no:cacheprovider $(LOWEST)
 
 test-gpu: $(READY)  # on a machine with an NVIDIA GPU: pip install 'plackett[cuda]' brings CuPy for CUDA 12
 	$(BIN)/python -m pytest -n 0 -m gpu tests/gpu

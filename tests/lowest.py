@@ -14,7 +14,7 @@ def pins(project):
     for line in wanted:
         name, version = re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", line).groups()
         if name in found and found[name] != version:
-            raise SystemExit(f"pyproject.toml: {name} has two lower bounds, {found[name]} and {version}; make them one.")
+            raise SystemExit(f"pyproject.toml: {name} has two lower bounds: {found[name]}, {version}.")
         found[name] = version
     return [f"{name}=={version}" for name, version in found.items()]
 
