@@ -61,7 +61,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 bench-gpu: $(READY)  # on a machine with an NVIDIA GPU
-	$(BIN)/python -m benchmarks.gpu && $(BIN)/python -m benchmarks.gpu_fits && $(BIN)/python -m benchmarks.gpu_dask
+	$(BIN)/python -m benchmarks gpu gpu_fits gpu_dask
 
 docs: $(READY)  # pages in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
