@@ -9,7 +9,9 @@ import pytest
 from benchmarks.parts import LONG, OTHERS, PACKAGES, PARTS, load_part
 
 ROOT = Path(__file__).parents[1]
-DEAR = ("large", "directions", "dask", "dask_files", "mixing_figures", "choices", "prediction")  # 8 to 20 CPU seconds
+DEAR = (
+    *("large", "directions", "dask", "table3", "coverage", "mixing_figures", "dask_files", "choices", "prediction"),
+)  # 5 to 20 CPU seconds each
 WORDS = {
     "sweep": "plain NumPy sweep",
     "sparse": "sampled pass, two threads",
