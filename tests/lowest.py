@@ -10,7 +10,9 @@ EXTRAS = ("arviz", "logit", "plots", "cli", "dask")  # what test-lowest installs
 def pins(project):
     """`name==version` of each requirement."""
     found = {}
-    wanted = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(line for extra in EXTRAS for line in extras[extra])]
+    wanted += [line for line in extras["dev"] if line.startswith("polars")]  # which the tests need
     for line in wanted:
         name, version = re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", line).groups()
         if name in found and found[name] != version:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -57,11 +58,13 @@ def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
 
 def sample_weights(sample_weight: Any, n: int) -> Array:
     """One finite float64 weight for each of n rows; None stands for 1, and a number for all of them."""
-    if np.ndim(sample_weight) == 0:
+    if sample_weight is None or isinstance(sample_weight, Number):
         sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
     weight: Array = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", order="C")
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must be a number or have shape ({n},), one weight a row, got {weight.shape}.")
+    if not weight.any():
+        raise ValueError("Sample weights must contain at least one non-zero number: all rows have weight 0.")
     return weight
 
 
