@@ -119,7 +119,6 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     -------
     Axes
     """
-    from cycler import cycler
     from sklearn.metrics import RocCurveDisplay
 
     probability, truth = _judged(classifier, X, y)
@@ -130,7 +129,7 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     if len(classifier.classes_) == 2:
         drawn = possible[-1:]
     ax = axes(ax)
-    ax.set_prop_cycle(cycler(color=[colour(k) for k in drawn]) + cycler(linestyle=[dash(k) for k in drawn]))
+    ax.set_prop_cycle(color=[colour(k) for k in drawn], linestyle=[dash(k) for k in drawn])
     for k in drawn:
         name = label(classifier.classes_[k], 20)
         RocCurveDisplay.from_predictions(truth[:, k], probability[:, k], pos_label=True, name=name, ax=ax)
