@@ -14,19 +14,8 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 OPTIONAL = {
-    *(
-        "arviz",
-        "arviz_base",
-        "arviz_plots",
-        "arviz_stats",
-        "click",
-        "cupy",
-        "cycler",
-        "dask",
-        "distributed",
-        "matplotlib",
-    ),
-    *("nutpie", "pandas", "polars", "polyagamma", "pyarrow", "typer", "xarray", "IPython"),
+    *("arviz", "arviz_base", "arviz_plots", "arviz_stats", "click", "cupy", "cycler", "dask", "distributed", "IPython"),
+    *("matplotlib", "nutpie", "pandas", "polars", "polyagamma", "pyarrow", "typer", "xarray"),
 }
 WORDS = re.compile(r".* needs .*: pip install 'plackett\[(arviz|cli|cuda|dask|logit|plots)\]'.*", re.S)
 
