@@ -2,10 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+USABLE := .venv/.usable
 
-.PHONY: demo test test-slow test-elsewhere test-data browser lint format bench bench-prediction test-gpu bench-gpu docs clean
+.PHONY: demo test test-all test-elsewhere test-data test-base test-lowest browser lint format bench bench-prediction test-gpu \
+  bench-gpu docs clean
 
-demo: $(READY)
+demo: $(USABLE)  # classes, comparisons and choices of real data, and a report in plackett-demo.html
 	$(BIN)/python -m plackett.cli.demo
 
 test: browser
@@ -21,6 +23,26 @@ test-data: $(READY)  # of the sets that do not come with the package: make test-
 	@test -d "$(PLACKETT_DATA)" || { echo "make test-data needs the folder that holds the data sets:" \
 	  "make test-data PLACKETT_DATA=folder, got '$(PLACKETT_DATA)' instead." >&2; exit 1; }
 	$(BIN)/python -m pytest -n 2 -m data
+
+test-base:  # with the base dependencies alone: everything works, or says what to install
+	$(PYTHON) -m venv --clear .venv-base
+	.venv-base/bin/python -m pip install --quiet --editable .
+	.venv-base/bin/python tests/base_only.py
+
+LOWEST = tests/test_sklearn.py tests/test_em.py tests/test_chooser.py tests/test_ranker.py tests/test_modelfile.py \
+  tests/test_arviz.py tests/test_plots.py tests/test_report.py tests/test_table.py tests/test_cli.py \
+  tests/test_private_names.py tests/test_dask_keeper.py tests/test_dask_partitions.py
+
+# Old releases warn of what newer ones of their own dependencies will drop; the last test makes such warnings errors.
+OLD = -W ignore::DeprecationWarning -W ignore::FutureWarning \
+  --deselect tests/test_arviz.py::test_nothing_is_said_on_the_first_day_where_warnings_are_errors
+
+test-lowest:  # with the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(PYTHON) tests/lowest.py >.venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --editable '.[all,dask]' polars pytest pytest-xdist \
+	  --constraint .venv-lowest/lowest.txt
+	NUMBA_CACHE_DIR="$(CURDIR)/.venv-lowest/kernels" .venv-lowest/bin/python -m pytest -n 2 -p no:cacheprovider $(OLD) $(LOWEST)
 
 test-gpu: $(READY)  # on a machine with an NVIDIA GPU: pip install 'plackett[cuda]' brings CuPy for CUDA 12
 	$(BIN)/python -m pytest -n 0 -m gpu tests/gpu
@@ -47,7 +69,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 bench-gpu: $(READY)  # on a machine with an NVIDIA GPU
-	$(BIN)/python -m benchmarks.gpu && $(BIN)/python -m benchmarks.gpu_fits && $(BIN)/python -m benchmarks.gpu_dask
+	$(BIN)/python -m benchmarks gpu gpu_fits gpu_dask
 
 docs: $(READY)  # pages in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -60,8 +82,13 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(USABLE)
+
+$(USABLE): pyproject.toml  # what users need, without the tools of developers, which $(READY) adds
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[plots]'
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache docs/_build docs/api docs/auto_examples
+	rm -rf .venv .venv-base .venv-lowest plackett-demo.html .pytest_cache .mypy_cache .ruff_cache docs/_build docs/api docs/auto_examples
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

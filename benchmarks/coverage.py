@@ -22,6 +22,7 @@ KINDS = ("logit", "mixture", "noise")
 SETS = {100: 24, 400: 16, 2000: 12}  # of so many rows
 CLASSES, COLUMNS, NOISE, TESTED = 3, 4, 20, 100
 STEEP = 3.0  # the slope between the regions
+SMALLEST = {"KINDS": ("mixture", "noise"), "SETS": {30: 2}, "TESTED": 5}
 PROBABILITY, GOAL = 0.9, (0.85, 0.95)
 
 

@@ -22,6 +22,8 @@ BLOCKS = {1_000_000: (64, 8, 2), 10_000_000: (16, 2)}  # of so many rows
 GRADIENT_ROWS, COLUMNS, COMPONENTS, CHAINS = 200_000, 20, 16, 4
 WORKERS = (1, 2, 4)
 TURNS = 9
+SCALED = (4_000_000, 8)  # rows and blocks with which workers are added
+SMALLEST = {"BLOCKS": {4000: (2,)}, "GRADIENT_ROWS": 500, "WORKERS": (1,), "TURNS": 1, "SCALED": (4000, 2)}
 
 
 def problem(rows):
@@ -71,7 +73,7 @@ def tell(what, found):
         )
 
 
-def compare_gradients(n=GRADIENT_ROWS):
+def compare_gradients(n):
     """A gradient of learned directions, and four of chains side by side."""
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(n, COLUMNS)), rng.integers(CLASSES, size=n)
@@ -94,7 +96,7 @@ def compare_gradients(n=GRADIENT_ROWS):
             tell(f"a gradient, n = {n:,}, {what}", each)
 
 
-def scaling(n=4_000_000, blocks=8):
+def scaling(n, blocks):
     """A pass with 1, 2 and 4 workers of one thread against a forecast: a question, and what so many threads take here.
 
     Where one core takes all that the memory gives, two are no faster; workers beyond the cores share them.
@@ -127,9 +129,5 @@ def scaling(n=4_000_000, blocks=8):
 def main():
     for n, blocks in BLOCKS.items():
         compare(n, blocks)
-    compare_gradients()
-    scaling()
-
-
-if __name__ == "__main__":
-    main()
+    compare_gradients(GRADIENT_ROWS)
+    scaling(*SCALED)

@@ -4,7 +4,6 @@ Packed as float32 the rows take 6.6 GB, and two workers may use 3 GB together. A
 bytes of files, in two processes at once, of which as much is in the system's cache.
 """
 
-import argparse
 import os
 import resource
 import tempfile
@@ -21,6 +20,7 @@ from plackett.features import ExpFeatures
 ROWS, COLUMNS, CLASSES, FILES = 40_000_000, 20, 4, 160
 MEMORY, WORKERS = 3_000_000_000, 2
 CHUNK = 1 << 22  # bytes in a reading
+SMALLEST = {"ROWS": 2000, "FILES": 2, "CHUNK": 1 << 10}
 
 
 def write_rows(folder, rows, files):
@@ -89,7 +89,8 @@ def fit(folder):
         return clf, whole, seconds, list(client.run(peak).values())
 
 
-def main(rows=ROWS, files=FILES):
+def main():
+    rows, files = ROWS, FILES
     bytes_of_w = 4 * rows * (2 * COLUMNS + 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -111,11 +112,3 @@ def main(rows=ROWS, files=FILES):
     print(f"variational fit: {whole:.0f} s, {len(passes)} passes, {done}")
     print(f"most memory of the workers: {most}; their limit {MEMORY / WORKERS / 1e9:.2f} GB each")
     print(f"a pass {one:.2f} s, reading as many bytes {reading:.2f} s, ratio {one / reading:.2f}")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--files", type=int, default=FILES)
-    asked = parser.parse_args()
-    main(asked.rows, asked.files)

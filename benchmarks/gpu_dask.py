@@ -1,17 +1,16 @@
 """Passes on the GPU of Dask workers against those on the same GPU without Dask; run with make bench-gpu."""
 
-import argparse
-import sys
-
 import numpy as np
 from distributed import Client, LocalCluster
 
 from benchmarks.timing import median_seconds
 from plackett.compute.pieces import cores
 from plackett.engines import make_engine
+from plackett.engines.device import gpu
 from plackett.model.race import Weights
 
-FEATURES, CLASSES = 41, 4
+ROWS, FEATURES, CLASSES = 4_000_000, 41, 4
+SMALLEST = {"ROWS": 10_000}
 
 
 def measure(rows, weights):
@@ -20,8 +19,9 @@ def measure(rows, weights):
     return {name: round(1e3 * median_seconds(function), 2) for name, function in passes.items()}
 
 
-def main(n):
-    rng = np.random.default_rng(0)
+def main():
+    gpu()
+    n, rng = ROWS, np.random.default_rng(0)
     W = rng.random((n, FEATURES), dtype=np.float32)
     codes = rng.integers(CLASSES, size=n)
     weights = Weights.point(rng.normal(size=(CLASSES, FEATURES)))
@@ -33,9 +33,3 @@ def main(n):
             rows = make_engine("dask").prepare(W, codes, None, CLASSES)
             assert rows.on_gpus
             print(f"  {workers} workers, {len(rows.held.blocks)} blocks: {measure(rows, weights)}", flush=True)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    sys.exit(main(parser.parse_args().rows))

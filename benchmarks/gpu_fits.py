@@ -9,7 +9,12 @@ from sklearn.linear_model import LogisticRegression
 
 from plackett import EM, Gibbs, PlackettLuceClassifier
 from plackett.directions import LearnedDirections, flights
+from plackett.engines.device import gpu
 from plackett.posterior.diagnostics import diagnose, probed
+
+ROWS, WARM, NEW, AGREEING = 1_000_000, 60_000, 100_000, 5_000
+SMALLEST = {"ROWS": 30_000, "WARM": 25_000, "NEW": 1000, "AGREEING": 500, "BOTH": (2000,), "BOTH_EM": (2000,)}
+BOTH, BOTH_EM = (5_000, 20_000, 50_000), (10_000, 100_000, 1_000_000)  # rows of short runs with and without a GPU
 
 
 def data(n, d=20, n_classes=4, seed=0):
@@ -100,7 +105,7 @@ def nuts(X, y, new, labels, warmup=150, draws=150, depth=6):
          log_loss(average.astype(float), labels), f"{steps:,} steps after warm-up; {said}")  # fmt: skip
 
 
-def agreement(n=5_000, d=4, n_classes=3):
+def agreement(n, d=4, n_classes=3):
     """On few rows, where chains converge: what two seeds on the processor differ by, and the GPU from the first."""
     X, y = data(n, d, n_classes)
     new, _ = data(20_000, d, n_classes, seed=1)
@@ -121,7 +126,7 @@ def agreement(n=5_000, d=4, n_classes=3):
 
 def thresholds():
     """From where on the GPU gains: the same short run on both."""
-    for n in (5_000, 20_000, 50_000):
+    for n in BOTH:
         X, y = data(n)
         for engine in ("numba", "cupy"):
             settings = {"inference": Gibbs(tune=30, draws=30)}
@@ -130,7 +135,7 @@ def thresholds():
                 started = time.perf_counter()
                 PlackettLuceClassifier(engine=engine, random_state=0, **settings).fit(X, y)
             print(f"  {n:,} rows, 30 + 30 draws, {engine}: {time.perf_counter() - started:.2f} s", flush=True)
-    for n in (10_000, 100_000, 1_000_000):
+    for n in BOTH_EM:
         X, y = data(n)
         for engine in ("numba", "cupy"):
             started = time.perf_counter()
@@ -140,11 +145,19 @@ def thresholds():
             print(f"  {n:,} rows, {sizes}, {engine}: {taken:.2f} s", flush=True)
 
 
-def main(rows=1_000_000):
-    warm, codes = data(60_000, seed=2)
-    new, labels = data(100_000, seed=1)
+def main():
+    gpu()
+    fits()
+    agreement(AGREEING)
+    thresholds()
+
+
+def fits():
+    """Ours beside others on the same rows."""
+    warm, codes = data(WARM, seed=2)
+    new, labels = data(NEW, seed=1)
     ours(warm, codes, new, labels)  # kernels are compiled
-    X, y = data(rows)
+    X, y = data(ROWS)
     ours(X, y, new, labels)
     started = time.perf_counter()
     logit = LogisticRegression().fit(X, y)
@@ -157,9 +170,3 @@ def main(rows=1_000_000):
         line("XGBoost on the GPU", time.perf_counter() - started, log_loss(trees.predict_proba(new), labels))
     if importlib.util.find_spec("numpyro"):
         nuts(X, y, new, labels)
-
-
-if __name__ == "__main__":
-    main()
-    agreement()
-    thresholds()

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,12 @@ from plackett.posterior.measures import measures
 
 GOALS = {"lenses": 20, "iris": 20, "wine": 15, "heart": 10, "pima": 5, "german": 2}
 SECONDS = {"german": 60}  # of one core in which target_ess=400 should be reached; 10 for the others
-SEEDS = (1, 2, 3)
+SEEDS, DRAWS, TARGET = (1, 2, 3), 5000, 400
+SMALLEST = {
+    **{"SEEDS": (1,), "DRAWS": 20, "TARGET": 4, "STRETCHES": (1, 20), "NUTS": {"draws": 20, "tune": 20}},
+    "sets": partial(sets, ("lenses",)),
+}
+STRETCHES, NUTS = (15, 500), {"draws": 1000, "tune": 500}  # stretches that are timed, iterations of each
 
 
 def problem(X, y, seed):
@@ -39,12 +45,13 @@ def run(X, y, seed, **settings):
         return finished, time.process_time() - began
 
 
-def iteration_seconds(finished, n=500):
+def iteration_seconds(finished):
     """Core-seconds of one iteration of each of some finished runs, on one core.
 
-    The median of fifteen stretches, taken in turns: the machine's clock changes, and ratios should not.
+    The median of some stretches, taken in turns: the machine's clock changes, and ratios should not.
     """
-    times = np.empty((15, len(finished)))
+    stretches, n = STRETCHES
+    times = np.empty((stretches, len(finished)))
     for row in times:
         for place, run in enumerate(finished):
             out = {name: array[0] for name, array in empty(run.shapes, 1, n).items()}
@@ -62,7 +69,7 @@ def nuts(X, y):
         return None
     W, codes = ExpFeatures().fit_transform(X), np.unique(y, return_inverse=True)[1]
     began = time.process_time()
-    draws = nuts_log_weights(W, codes, codes.max() + 1, 1.0, draws=1000, tune=500)
+    draws = nuts_log_weights(W, codes, codes.max() + 1, 1.0, **NUTS)
     return measures(draws)[1].min(), time.process_time() - began
 
 
@@ -77,17 +84,17 @@ def main():
         "  set     sampler   seed   iterations   smallest ESS of ln λ̄    R-hat    ESS/s   per 1,000 plain sweeps' time"
     )
     for name, X, y in sets():
-        plain, seconds = run(X, y, SEEDS[0], moves="none", draws=5000, tune=5000)
+        plain, seconds = run(X, y, SEEDS[0], moves="none", draws=DRAWS, tune=DRAWS)
         sweep = iteration_seconds([plain])[0]
         _line(name, "plain", SEEDS[0], plain, seconds, 1.0, f"sweep {1e6 * sweep:.1f} µs")
         rates = []
         for seed in SEEDS:
-            mixed, seconds = run(X, y, seed, target_ess=400)
+            mixed, seconds = run(X, y, seed, target_ess=TARGET)
             sweep, iteration = iteration_seconds([plain, mixed])
             cost = iteration / sweep
             found, limit = mixed.diagnose(), SECONDS.get(name, 10)
-            reached = "reached" if found.smallest_ess >= 400 and found.worst_rhat <= 1.01 else "missed"
-            words = f"iteration {cost:.1f} sweeps; target_ess=400 {reached} in {seconds:.1f} s, goal {limit}"
+            reached = "reached" if found.smallest_ess >= TARGET and found.worst_rhat <= 1.01 else "missed"
+            words = f"iteration {cost:.1f} sweeps; target_ess={TARGET} {reached} in {seconds:.1f} s, goal {limit}"
             _line(name, "exchange", seed, mixed, seconds, cost, words)
             rates.append(rate(mixed, cost))
         print(f"  {name:8}exchange, mean of the seeds {np.mean(rates):45.2f}   (goal {GOALS[name]})")

@@ -6,8 +6,10 @@ anew. Everything but the seconds is a function of the seeds.
 
 import argparse
 import json
+import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,8 +19,14 @@ from benchmarks.data import load, sets
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.inference.gibbs import USUAL
 
-FOLDER = Path(__file__).parents[1] / "docs" / "figures"
-NUMBERS = FOLDER / "mixing.json"
+FOLDER = Path(__file__).parents[1] / "docs" / "figures"  # None: one that is removed in the end
+STEPS = ("compare", "defaults", "target", "draw")
+SEEDS, DEFAULT_SEEDS, DRAWS, ENOUGH = 3, 5, 4000, {"target_ess": 400, "max_draws": 1_024_000}
+SMALLEST = {
+    **{"FOLDER": None, "SEEDS": 1, "DEFAULT_SEEDS": 1, "DRAWS": 40, "DEFAULTS": {"draws": 20}},
+    **{"ENOUGH": {"target_ess": 4, "max_draws": 40}, "sets": partial(sets, ("lenses",))},
+}
+DEFAULTS = {}  # settings of a fit with the defaults
 COLOURS = {"none": "#D55E00", "exchange": "#0072B2"}  # vermilion and blue of Okabe and Ito
 MARKERS = {"none": "o", "exchange": "D"}
 LABELS = {"none": 'moves="none"', "exchange": 'moves="exchange"'}
@@ -49,21 +57,19 @@ def measure(X, y, seed, **settings):
 def compare():
     """Both samplers at the same number of draws."""
     return {
-        name: {m: [measure(X, y, seed, draws=4000, moves=m) for seed in range(3)] for m in LABELS}
+        name: {m: [measure(X, y, seed, draws=DRAWS, moves=m) for seed in range(SEEDS)] for m in LABELS}
         for name, X, y in sets()
     }
 
 
 def defaults():
     """What a fit with the defaults gives."""
-    return {name: [measure(X, y, seed) for seed in range(5)] for name, X, y in sets()}
+    return {name: [measure(X, y, seed, **DEFAULTS) for seed in range(DEFAULT_SEEDS)] for name, X, y in sets()}
 
 
 def target():
     """Iterations until R-hat is 1.01 and the smallest effective sample size 400."""
-    return {
-        name: [measure(X, y, seed, target_ess=400, max_draws=1_024_000) for seed in range(3)] for name, X, y in sets()
-    }
+    return {name: [measure(X, y, seed, **ENOUGH) for seed in range(SEEDS)] for name, X, y in sets()}
 
 
 def middle(runs, what):
@@ -90,12 +96,12 @@ def tell(numbers):
             print(f"| {name.capitalize()} | {span(rhats, '.3f')} | {span(sizes, ',.0f')} | {span(needed, ',')} |")
 
 
-def draw_traces(plt):
+def draw_traces(plt, folder):
     """Where the effect of glucose sits, in four chains of each sampler."""
     X, y = load("pima")
     figure, panels = plt.subplots(4, 2, figsize=(8.5, 6), sharex=True, sharey=True, layout="constrained")
     for column, moves in enumerate(LABELS):
-        clf = fit(X, y, 0, draws=4000, moves=moves)
+        clf = fit(X, y, 0, draws=DRAWS, moves=moves)
         names, classes = list(clf.features_.get_feature_names_out()), list(clf.classes_)
         places = {
             "class pos, exp(glucose)": (classes.index("pos"), names.index(f"exp(x{GLUCOSE})"), "#0072B2"),
@@ -114,10 +120,10 @@ def draw_traces(plt):
         panels[0, column].set_title(f"{LABELS[moves]}, R-hat {clf.diagnostics_.worst_rhat:.3f}", fontsize=11)
         panels[3, column].set_xlabel("draw")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    save(figure, "mixing_pima.png")
+    save(folder, figure, "mixing_pima.png")
 
 
-def draw_comparison(plt, numbers):
+def draw_comparison(plt, numbers, folder):
     """R-hat and effective sample size before and after."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
     names = list(numbers)
@@ -142,10 +148,10 @@ def draw_comparison(plt, numbers):
     panels[1].axvline(400, color="0.4", lw=1, ls="--")
     panels[1].set_xlabel("smallest effective sample size (dashed: 400)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
-    save(figure, "mixing_compare.png")
+    save(folder, figure, "mixing_compare.png")
 
 
-def draw_target(plt, numbers):
+def draw_target(plt, numbers, folder):
     """Iterations that a set needs."""
     figure, panel = plt.subplots(figsize=(7, 3.2), layout="constrained")
     for place, runs in enumerate(numbers.values()):
@@ -162,37 +168,42 @@ def draw_target(plt, numbers):
     panel.grid(axis="x", color="0.9")
     panel.set_axisbelow(True)
     panel.set_xlabel("iterations of each chain after tuning (dashed: the default, draws=1000)")
-    save(figure, "mixing_target.png")
+    save(folder, figure, "mixing_target.png")
 
 
-def save(figure, name):
-    figure.savefig(FOLDER / name, dpi=100)
-    print(f"{name}: {(FOLDER / name).stat().st_size // 1000} kB")
+def save(folder, figure, name):
+    figure.savefig(folder / name, dpi=100)
+    print(f"{name}: {(folder / name).stat().st_size // 1000} kB")
 
 
-def draw(numbers):
+def draw(numbers, folder):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
-    draw_traces(plt)
-    draw_comparison(plt, numbers["compare"])
-    draw_target(plt, numbers["target"])
+    draw_traces(plt, folder)
+    draw_comparison(plt, numbers["compare"], folder)
+    draw_target(plt, numbers["target"], folder)
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mixing_figures", description=__doc__)
-    parser.add_argument("parts", nargs="+", choices=["compare", "defaults", "target", "draw"])
-    parts = parser.parse_args().parts
-    numbers = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
-    for part in parts:
-        if part != "draw":
-            numbers[part] = {"compare": compare, "defaults": defaults, "target": target}[part]()
-            NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n")
+def main(steps=None):
+    with tempfile.TemporaryDirectory() as temporary:
+        make(steps or STEPS, FOLDER or Path(temporary))
+
+
+def make(steps, folder):
+    path = folder / "mixing.json"
+    numbers = json.loads(path.read_text()) if path.exists() else {}
+    for step in steps:
+        if step != "draw":
+            numbers[step] = {"compare": compare, "defaults": defaults, "target": target}[step]()
+            path.write_text(json.dumps(numbers, indent=1) + "\n")
     tell(numbers)
-    if "draw" in parts:
-        draw(numbers)
+    if "draw" in steps:
+        draw(numbers, folder)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mixing_figures", description=__doc__)
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    main(parser.parse_args().steps)

@@ -17,7 +17,8 @@ from plackett import Gibbs, PlackettLuceRanker, Rankings
 from plackett.engines.left_sets import sets_of
 from plackett.posterior.diagnostics import measures
 
-TARGET = 400
+TARGET, NUTS_TUNE, NUTS_DRAWS = 400, 300, (300, 100)  # draws by set and ballot by ballot
+SMALLEST = {"TARGET": 4, "NUTS_TUNE": 20, "NUTS_DRAWS": (20, 20), "ballots": lambda: simulated_ballots(50)}
 LOW, HIGH = np.log(1e-4), np.log(1e2)
 
 
@@ -111,30 +112,41 @@ def seconds_of_nuts(likelihood, arrays, size, draws, tune):
     return took * (share + (1 - share) * TARGET / np.minimum(bulk, tail).min()), log_worth.mean(axis=(0, 1))
 
 
-def main():
-    """Seconds of each, and their ratios."""
+def ballots():
+    """Dublin North's, with more than one candidate; None without the folder that holds them."""
     folder = os.environ.get("PLACKETT_DATA")
     if not folder:
         print("rankings left out: set PLACKETT_DATA to the folder with dublin_north.soi")
-        return
+        return None
     R = Rankings.read_preflib(Path(folder) / "dublin_north.soi", unranked="absent")
-    R = R[np.diff(R.outcomes.start) > 1]
+    return R[np.diff(R.outcomes.start) > 1]
+
+
+def simulated_ballots(n):
+    """Orders of twelve by chance."""
+    rng = np.random.default_rng(0)
+    return Rankings.from_orders([rng.permutation(12).tolist() for _ in range(n)], unranked="absent")
+
+
+def main():
+    """Seconds of each, and their ratios."""
+    R = ballots()
+    if R is None:
+        return
     m = PlackettLuceRanker(Gibbs(draws=250, tune=100, target_ess=TARGET), random_state=1)
     m.fit(None, R[:100])  # loads, or compiles, the kernels
     started = time.perf_counter()
     m.fit(None, R)
     own, worth = time.perf_counter() - started, m.worth()["log_worth"].loc[m.items_].to_numpy()
-    print(f"Dublin North, {R.counts.sum():,.0f} ballots: posterior in {own:.2f} s, {m.n_iter_} sweeps of 4 chains")
+    print(
+        f"Rankings of twelve, {R.counts.sum():,.0f} ballots: posterior in {own:.2f} s, {m.n_iter_} sweeps of 4 chains"
+    )
     sets, (_, chosen, situation) = sets_of(R.outcomes, R.item, 12)
     wins = np.bincount(R.item[chosen], R.counts[situation[chosen]], minlength=12)
     for name, likelihood, arrays, draws in (
-        ("by set", by_set, (*sets, wins), 300),
-        ("ballot by ballot", by_ballot, (R.outcomes.start, R.item, R.counts), 100),
+        ("by set", by_set, (*sets, wins), NUTS_DRAWS[0]),
+        ("ballot by ballot", by_ballot, (R.outcomes.start, R.item, R.counts), NUTS_DRAWS[1]),
     ):
-        took, other = seconds_of_nuts(likelihood, arrays, 13, draws, 300)
+        took, other = seconds_of_nuts(likelihood, arrays, 13, draws, NUTS_TUNE)
         apart = np.abs(worth - other).max()
         print(f"  NUTS {name}: {took:.1f} s, {took / own:.1f} times as long; log-worths differ by {apart:.4f}")
-
-
-if __name__ == "__main__":
-    main()

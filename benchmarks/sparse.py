@@ -14,6 +14,7 @@ from plackett.model.race import Weights
 
 ROWS, COLUMNS, ENTRIES, CLASSES = 100_000, 100_000, 100, 20  # entries of a row
 TURNS = 15
+SMALLEST = {"ROWS": 1000, "COLUMNS": 500, "ENTRIES": 10, "CLASSES": 3, "TURNS": 1}
 
 
 def problem(rng):

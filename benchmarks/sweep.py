@@ -2,37 +2,38 @@
 
 from benchmarks.timing import apart
 
-SIZE = "n, p, K = 1_000_000, 51, 5"
+ROWS, FEATURES, CLASSES, ROUNDS = 1_000_000, 51, 5, 3
+SMALLEST = {"ROWS": 2000, "ROUNDS": 1}
 
-READ = f"""
+READ = """
 import numpy as np
 from benchmarks.timing import median_seconds
-{SIZE}
+n, p, K = {size}
 W, v = np.random.default_rng(0).random((n, p)), np.ones(p)
 print(median_seconds(lambda: W @ v))
 """
 
-SWEEP = f"""
+SWEEP = """
 import numpy as np
 from benchmarks.timing import median_seconds
 from plackett.engines import make_engine
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine
 from plackett.priors import LogUniform, tabulate
-{SIZE}
+n, p, K = {size}
 rng = np.random.default_rng(0)
-W, y = rng.random((n, p), dtype=np.{{dtype}}), rng.integers(K, size=n)
+W, y = rng.random((n, p), dtype=np.{dtype}), rng.integers(K, size=n)
 rows = make_engine("numba").prepare(W, y, None, K)
 del W
 state = State(np.full((K, p), -np.log(K * p)), np.array([0.0, 0.5, 0.0, 0.0]))
 target = Target(1.0, True, *tabulate(LogUniform()))
-room = np.empty((1, K, p)), np.empty(1), np.empty(1)
-print(median_seconds(lambda: sweeps_of_any_engine(rows, state, rng, target, False, *room)))
+draws = {{"log_weights": np.empty((1, K, p)), "shape": np.empty(1), "value": np.empty(1)}}
+print(median_seconds(lambda: sweeps_of_any_engine(rows, state, rng, target, False, draws)))
 """
 
-PLAIN = f"""
+PLAIN = """
 import numpy as np
 from benchmarks.timing import median_seconds
-{SIZE}
+n, p, K = {size}
 rng = np.random.default_rng(0)
 W, y, lam = rng.random((n, p)), rng.integers(K, size=n), rng.gamma(0.5, size=(K, p))
 
@@ -50,12 +51,12 @@ print(median_seconds(sweep, repeats=3, warm=1))
 
 
 def main():
-    print("One Gibbs sweep, n = 1,000,000, p = 51, K = 5, all cores (medians; each line in its own process)")
-    rounds = [
-        (apart(READ), apart(SWEEP.format(dtype="float64")), apart(SWEEP.format(dtype="float32"))) for _ in range(3)
-    ]
-    read, double, single = (sorted(column)[1] for column in zip(*rounds, strict=True))
-    plain = apart(PLAIN)
+    size = f"{ROWS}, {FEATURES}, {CLASSES}"
+    print(f"One Gibbs sweep, n, p, K = {size}, all cores (medians; each line in its own process)")
+    codes = [READ.format(size=size), *(SWEEP.format(size=size, dtype=kind) for kind in ("float64", "float32"))]
+    rounds = [[apart(code) for code in codes] for _ in range(ROUNDS)]
+    read, double, single = (sorted(column)[ROUNDS // 2] for column in zip(*rounds, strict=True))
+    plain = apart(PLAIN.format(size=size))
     print(f"  one read, W @ v, float64   {1e3 * read:8.1f} ms")
     for name, seconds, limit in (("float64", double, 1.3), ("float32", single, 1.1)):
         print(f"  sweep, {name}             {1e3 * seconds:8.1f} ms = {seconds / read:.2f} reads (target ≤ {limit})")

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier
 from plackett.posterior.measures import plain_ess
 
 BURN_IN, KEPT = 5000, 5000
+SMALLEST = {"BURN_IN": 20, "KEPT": 20, "sets": partial(sets, ("lenses",))}
 TARGET = 60.0  # seconds, holmes-held on German
 METHODS = (
     ("holmes-held, none", lambda X, y, size: sparse_logit(X, y, size, "holmes-held", "none")),

@@ -151,7 +151,7 @@ def test_a_model_file_predicts_the_same(fitted, request, tmp_path):
     same = load(tmp_path / "trips.plk")
     np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
     assert repr(same) == repr(model)
-    assert "alternatives" in repr(model) and "<table>" in model._repr_html_inner()
+    assert "alternatives" in repr(model) and "<table>" in model._repr_html_()
 
 
 def test_arviz_has_loo_by_situation(drawn):

@@ -13,9 +13,10 @@ from distributed import Client
 
 from clusters import two_workers, wait_until
 from plackett.cluster import keeper
+from plackett.cluster.dask_private import worker_here
 from plackett.cluster.held import made, shared_out
 from plackett.cluster.keeper import LARGE
-from plackett.cluster.storage import Block, worker_here
+from plackett.cluster.storage import Block
 
 
 class Numbers(Block):

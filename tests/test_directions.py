@@ -407,7 +407,7 @@ def test_columns_may_have_any_name(iris, quiet):
 
 
 def test_repr_and_html_speak_of_components_and_covariates(fitted, iris):
-    text, html = repr(fitted), fitted._repr_html_inner()
+    text, html = repr(fitted), fitted._repr_html_()
     assert "3 classes, 12 learned directions of 4 covariates" in text
     error = f"{fitted.diagnostics_.largest_error:.3f}"
     assert f"Monte-Carlo error up to {error}" in text

@@ -357,7 +357,7 @@ def test_a_model_is_kept_in_a_file_and_shown(fitted, tmp_path):
     same = load(tmp_path / "model")
     pd.testing.assert_frame_equal(same.worth(), fitted.worth())
     assert "4 items, shape a" in repr(fitted)
-    assert "Worths" in fitted._repr_html_inner()
+    assert "Worths" in fitted._repr_html_()
     assert fitted.summary().columns.tolist()[-2:] == ["ess", "rhat"]
     em = PlackettLuceRanker("em", 1.0).fit(None, drawn(60))
     assert "one estimate" in repr(em)

@@ -34,10 +34,13 @@ def test_import_loads_no_plotting_arviz_or_compiler():
     assert python(code).stdout.strip() == "[]"
 
 
-def test_demonstration_prints_its_tables():
-    out = subprocess.run([sys.executable, "-m", "plackett.cli.demo"], capture_output=True, text=True, check=True).stdout
-    for word in ("em", "variational", "gibbs", "log-loss", "Most relevant covariates", "petal"):
+def test_demonstration_shows_three_kinds_of_data_and_leaves_a_report(tmp_path):
+    command = [sys.executable, "-m", "plackett.cli.demo"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    for word in ("Classes", "proline", "Comparisons", "chatgpt-4o-latest", "Choices", "without flights", "log-loss"):
         assert word in out
+    report = tmp_path / "plackett-demo.html"
+    assert str(report) in out and "<h1>Wine" in report.read_text(encoding="utf-8")
 
 
 def test_read_only_package_without_any_cache_folder(tmp_path):

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -13,7 +15,12 @@ from benchmarks.choices.sets import SETS, SPLITS, halves
 from plackett import Rankings
 from plackett.output.files import write_whole
 
-RESULTS = Path(__file__).parents[1] / "results" / "choices"
+RESULTS = Path(__file__).parents[1] / "results" / "choices"  # None: a folder that is removed in the end
+CHOSEN = {"sets": list(SETS), "methods": list(METHODS), "splits": SPLITS}
+SMALLEST = {
+    "RESULTS": None,
+    "CHOSEN": {"sets": ["travelmode"], "methods": ["plackett", "logit", "constants"], "splits": 1},
+}
 
 
 def cell(name, split, method, results):
@@ -61,19 +68,21 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
-def main():
+def main(arguments=()):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.choices", description=__doc__)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="set")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="method")
-    parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=CHOSEN["sets"], metavar="set")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=CHOSEN["methods"], metavar="method")
+    parser.add_argument("--splits", type=int, default=CHOSEN["splits"])
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of finished cells")
-    asked = parser.parse_args()
-    for split in range(asked.splits):
-        for name in asked.sets:
-            for method in asked.methods:
-                cell(name, split, method, asked.results)
-    print(table(asked.results))
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as temporary:
+        results = asked.results or temporary
+        for split in range(asked.splits):
+            for name in asked.sets:
+                for method in asked.methods:
+                    cell(name, split, method, results)
+        print(table(results))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import GroupShuffleSplit
 
-from plackett import ChoiceSets, Rankings
+from plackett import ChoiceSets, Rankings, datasets
 
 SPLITS = 5
 
@@ -28,10 +28,8 @@ def read(name):
 
 
 def travelmode():
-    frame = read("travelmode.csv")
-    modes, attributes = ["air", "bus", "car", "train"], ["wait", "vcost", "travel", "gcost"]
-    X = ChoiceSets.from_wide(frame, alternatives=modes, attributes=attributes, person=["income", "size"])
-    return Data(X, frame.y.to_numpy(), np.arange(len(frame)))
+    found = datasets.load("travelmode")
+    return Data(found.choices, found.y, np.arange(len(found.y)))
 
 
 def fishing():

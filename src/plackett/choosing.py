@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.chosen import Codes, chosen
 from plackett.data.validation import check_prob, plain
-from plackett.estimator import pandas_for
 from plackett.features import ExpFeatures
 from plackett.features.choices import ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.choices import ChoicePosterior, Entries
 from plackett.race_model import RaceModel
 
@@ -121,7 +121,7 @@ class ChoosingModel(RaceModel):
         """
         from plackett.output.choices import effects
 
-        survey, pandas = self._survey(X, groups), pandas_for("effects")
+        survey, pandas = self._survey(X, groups), optional("pandas", "effects")
         return pandas.DataFrame(effects(survey, check_prob(prob)))
 
     def elasticities(self, X: ChoiceSets, attribute: str, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
@@ -152,7 +152,7 @@ class ChoosingModel(RaceModel):
         """
         from plackett.output.choices import elasticities
 
-        survey, pandas = self._survey(X, groups), pandas_for("elasticities")
+        survey, pandas = self._survey(X, groups), optional("pandas", "elasticities")
         return pandas.DataFrame(elasticities(survey, self._attribute(attribute), check_prob(prob)))
 
     def willingness_to_pay(
@@ -189,7 +189,7 @@ class ChoosingModel(RaceModel):
 
         check_is_fitted(self)
         f, c, prob = self._attribute(attribute), self._attribute(cost), check_prob(prob)
-        weight, pandas = None, pandas_for("willingness_to_pay")
+        weight, pandas = None, optional("pandas", "willingness_to_pay")
         if X is None:
             survey, weight = Survey(self, self.design_.average(), np.array([-1])), self.design_.shares_[None]
         else:
@@ -221,7 +221,7 @@ class ChoosingModel(RaceModel):
         survey, labels = self._survey(X, groups), self.alternatives_.tolist()
         if drop not in labels:
             raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
-        return pandas_for("diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
+        return optional("pandas", "diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
 
     def _lazily(self, method: str, X: Any, groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -17,6 +16,7 @@ from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.rows import take_rows
 from plackett.data.validation import (
     all_alike,
     check_prob,
@@ -35,13 +35,14 @@ from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.engines.cupy import CupyEngine
 from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, present, takes_gpu
-from plackett.estimator import Classifier, pandas_for, whole_or_not_at_all
+from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.mapped import fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenClasses
 from plackett.inference.folds import cross_validated_losses
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.race_model import RaceModel
@@ -203,8 +204,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
                 check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
             if weight is not None and not weight.all():
                 some = np.flatnonzero(weight)
-                X, codes, weight = _safe_indexing(X, some), codes[some], weight[some]
-                groups = None if groups is None else _safe_indexing(groups, some)
+                X, codes, weight = take_rows(X, some), codes[some], weight[some]
+                groups = None if groups is None else take_rows(groups, some)
             with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
                     fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
@@ -315,7 +316,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     def relevance_(self) -> pd.Series:
         """How far a standard deviation of each covariate moves the log-odds between gates, by its name."""
         centre, lower, upper = self._relevance_interval()
-        column = pandas_for("relevance").Series(centre, index=self._covariates(), name="relevance")
+        try:
+            pandas = optional("pandas", "relevance_")
+        except ImportError as error:  # scikit-learn goes through all attributes for dir() and in a notebook
+            raise AttributeError(str(error)) from error
+        column = pandas.Series(centre, index=self._covariates(), name="relevance")
         column.attrs = {"prob": 0.9, "lower": lower.tolist(), "upper": upper.tolist()}
         return column
 
@@ -344,7 +349,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         check_is_fitted(self)
         centre, lower, upper = self._relevance_interval(check_prob(prob))
         table = {"relevance": centre, "lower": lower, "upper": upper}
-        frame = pandas_for("relevance").DataFrame(table, index=self._covariates())
+        frame = optional("pandas", "relevance").DataFrame(table, index=self._covariates())
         return frame.iloc[np.argsort(-centre, kind="stable")]
 
     def _relevances(self) -> Array:

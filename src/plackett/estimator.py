@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names_in, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily
 from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.output.summary import as_html, describe
 from plackett.posterior.base import Codes, Posterior, Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def pandas_for(what: str) -> Any:
-    """The module pandas, or an error that says what it is needed for."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(f"{what} needs pandas: pip install 'plackett[cli]'") from error
-    return pd
 
 
 @contextmanager
@@ -98,7 +90,7 @@ class Model(BaseEstimator):
         return self.posterior_.largest(self, n)
 
     def _covariates(self) -> npt.NDArray[np.object_]:
-        return np.asarray(_check_feature_names_in(self), dtype=object)
+        return np.asarray(OneToOneFeatureMixin.get_feature_names_out(self), dtype=object)
 
     def summary(self, prob: float = 0.9) -> pd.DataFrame:
         """A data frame to read: each weight with its uncertainty, the largest first; numbers are rounded.
@@ -144,7 +136,7 @@ class Model(BaseEstimator):
         ['class', 'feature', 'median', '5%', '95%', 'active']
         """
         check_is_fitted(self)
-        return pandas_for("summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
+        return optional("pandas", "summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False) -> Any:
         """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x): what is identified, chain by chain.
@@ -206,13 +198,18 @@ class Model(BaseEstimator):
         parameters: str = super().__repr__(N_CHAR_MAX)
         return "\n  ".join([parameters, *describe(self)]) if hasattr(self, "posterior_") else parameters
 
-    def _repr_html_inner(self) -> str:
-        diagram: str = super()._repr_html_inner()
-        return as_html(self) + diagram if hasattr(self, "posterior_") else diagram
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        diagram: Callable[[], str] = super()._repr_html_  # AttributeError where scikit-learn is set to show text
+        return lambda: self._above(diagram())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+        return bundle | {"text/html": self._above(bundle["text/html"])} if "text/html" in bundle else bundle
+
+    def _above(self, diagram: str) -> str:
+        """What a fit has found, above scikit-learn's diagram."""
+        return as_html(self) + diagram if hasattr(self, "posterior_") else diagram
 
 
 class Classifier(ClassifierMixin, Model):
@@ -293,7 +290,7 @@ class Classifier(ClassifierMixin, Model):
         check_is_fitted(self)
         from plackett.output.effects import average_effects
 
-        pandas, prob = pandas_for("effects"), check_prob(prob)
+        pandas, prob = optional("pandas", "effects"), check_prob(prob)
         found = average_effects(self, X)
         return pandas.DataFrame(found.table(self.classes_, prob, self.posterior_.no_interval is not None))
 

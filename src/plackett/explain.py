@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.data.choices import ChoiceSets
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     >>> int(why["class"][0]), round(float(why["probability"].sum()), 6)
     (0, 1.0)
     """
-    import pandas as pd
-
+    pd = optional("pandas", "explain")
     check_is_fitted(classifier)
     refuse(classifier._no_explanation())
     columns, attributes = classifier.posterior_.explain(classifier, one_row(row), check_prob(prob))
@@ -136,9 +136,7 @@ def one_row(row: Any) -> Any:
     if sparse.issparse(row) and row.ndim == 2 and row.shape[0] == 1:
         return row
     if isinstance(row, dict):
-        import pandas as pd
-
-        return pd.DataFrame([row])
+        return optional("pandas", "a row as a dict").DataFrame([row])
     if hasattr(row, "to_frame") and np.ndim(row) == 1:  # a pandas Series
         return row.to_frame().T.infer_objects()
     table = row if hasattr(row, "columns") else np.asarray(row)

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.rankings import PartedRankings
 from plackett.compute.blas import one_blas_thread
 from plackett.data.rankings import Rankings
+from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import number_or_learn, plain, positive
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import SHAPE
@@ -161,7 +160,7 @@ class PlackettLuceRanker(RankingModel):
         if not len(seen):
             raise ValueError("all rankings have weight 0.")
         if len(seen) < len(R):
-            R, X = R[seen], None if X is None else _safe_indexing(X, seen)
+            R, X = R[seen], None if X is None else take_rows(X, seen)
             groups = None if groups is None else groups[seen]
         with one_blas_thread(), cluster_for(self.engine):
             if X is not None and self._learned():
@@ -216,8 +215,8 @@ class PlackettLuceRanker(RankingModel):
         R = rankings_of(R)
         if is_dask(X):
             raise ValueError("X is a Dask collection, and the rankings are in memory: make them from one, too.")
-        if X is not None and _num_samples(X) != len(R):
-            raise ValueError(f"X has {_num_samples(X)} rows and R has {len(R)} rankings; each needs its own.")
+        if X is not None and count_rows(X) != len(R):
+            raise ValueError(f"X has {count_rows(X)} rows and R has {len(R)} rankings; each needs its own.")
         if groups is not None:
             groups = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
             if len(groups) != len(R):
@@ -304,7 +303,7 @@ class PlackettLuceRanker(RankingModel):
             W_train: Features = ONE
             W_test: Features = ONE
             if X is not None:
-                some = _safe_indexing(X, train)
+                some = take_rows(X, train)
                 fitted = fit_features(clone(self._make_features()), some, None, R.counts[train])
                 W_train, W_test = transform(fitted, some), transform(fitted, X, test, empty=True)
             return _rows_of(W_train, R[train], response, engine), _rows_of(W_test, R[test], response, engine)

@@ -18,10 +18,10 @@ from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
 from plackett.directions import LearnedDirections
 from plackett.engines.left_sets import ONE
-from plackett.estimator import pandas_for
 from plackett.features import ExpFeatures
 from plackett.inference.base import check_count
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import Table, refuse
 from plackett.posterior.situations import Entries
 from plackett.posterior.weight_rates import all_entries, runs
@@ -78,8 +78,8 @@ class RankingModel(RaceModel):
         """
         rates = self._all_rates(X)
         order, columns = worth_table(rates, check_prob(prob), self.posterior_.no_interval is not None)
-        index = pandas_for("worth").Index(self.items_[order], name="item")
-        return pandas_for("worth").DataFrame(columns, index=index)
+        index = optional("pandas", "worth").Index(self.items_[order], name="item")
+        return optional("pandas", "worth").DataFrame(columns, index=index)
 
     def prob_better(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
         """The probability that an item (row) is better than another (column).
@@ -211,7 +211,7 @@ class RankingModel(RaceModel):
     def summary(self, prob: float = 0.9) -> pd.DataFrame:
         """What there is to read: without covariates `worth` with ESS and R-hat, with fixed features each weight."""
         check_is_fitted(self)
-        return pandas_for("summary").DataFrame(self._table(check_prob(prob)))
+        return optional("pandas", "summary").DataFrame(self._table(check_prob(prob)))
 
     def _table(self, prob: float) -> Table:
         if not self._plain:
@@ -300,7 +300,7 @@ class RankingModel(RaceModel):
         self, what: str, X: Any, of: str, answer: Callable[[Rates], Array], columns: npt.NDArray[Any], name: str
     ) -> pd.DataFrame:
         """Tables (n, K, K) of runs of rows, one below the other."""
-        pandas = pandas_for(what)
+        pandas = optional("pandas", what)
         found = np.concatenate([answer(rates) for rates in self._rates(X)])
         index = pandas.Index(self.items_, name="item")
         if X is not None:

@@ -15,6 +15,7 @@ def fit(
     from plackett.classifier import PlackettLuceClassifier
     from plackett.cli.classes import origin
     from plackett.cluster.client import cluster, distributed
+    from plackett.cluster.dask_private import empty_frame
     from plackett.data.columns import Number, check_column
     from plackett.data.table import Table
     from plackett.directions import Gates
@@ -25,7 +26,7 @@ def fit(
         stack.enter_context(cluster())
         frame = _read(paths)
         for name in (target, *drop):
-            check_column(frame._meta, name)
+            check_column(empty_frame(frame), name)
         X, y = frame.drop(columns=[target, *drop]), frame[target]
         clf = PlackettLuceClassifier(**settings, engine="dask")
         words = fitted(lambda: clf.fit(X, y))

@@ -1,60 +1,114 @@
-"""`python -m plackett.cli.demo`: Iris with both kinds of features and all inferences, in a minute."""
+"""`python -m plackett.cli.demo [report.html]`: classes, comparisons and choices of real data, and a report to open."""
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
-from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
+from plackett import datasets
+from plackett.chooser import PlackettLuceChooser
 from plackett.classifier import PlackettLuceClassifier
+from plackett.optional import optional
 from plackett.output.scores import scores
-from plackett.output.summary import cells
+from plackett.ranker import PlackettLuceRanker
+from plackett.report import write_report
 
-FITS = (("learned", "gibbs"), ("learned", "em"), ("exp", "em"), ("exp", "variational"), ("exp", "gibbs"))
-
-CAPTION = "A first run compiles the kernels, which counts as seconds of the fits that need them."
-SHOWN = ("class", "feature", "covariate", "mean", "5%", "95%", "relevance")
+REPORT = "plackett-demo.html"
+SHOWN = 6  # rows of a table
 
 
-def main() -> None:
-    """Fit, score on held-out rows and print."""
+def main(out: str = REPORT) -> None:
+    """Fit three models, print what they say of data that they have not seen, and write a report on the first."""
+    for library in ("pandas", "matplotlib"):
+        optional(library, "the demonstration")
     console = Console()
-    iris = load_iris(as_frame=True)
-    y = iris.target_names[iris.target]
-    X_train, X_test, y_train, y_test = train_test_split(iris.data, y, test_size=0.5, stratify=y, random_state=0)
-    table = Table("features", "inference", "error", "log-loss", "seconds", title="Iris, half held out", caption=CAPTION)
-    for features, inference in FITS:
-        clf = PlackettLuceClassifier(inference, features=features, random_state=0)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            started = time.perf_counter()
-            clf.fit(X_train, y_train)
-            seconds = time.perf_counter() - started
-        found = scores(clf.predict_proba(X_test), y_test, clf.classes_)
-        table.add_row(features, inference, f"{found.error:.3f}", f"{found.log_loss:.3f}", f"{seconds:.2f}")
-        for warning in caught:
-            console.print(f"{features}, {inference}: {warning.message}", style="yellow")
-        if (features, inference) == FITS[0]:
-            relevant = clf.posterior_.largest(clf, 4)[1]
+    classes(console, out)
+    comparisons(console)
+    choices(console)
+    console.print(f"\nA report on the wines, to open in a browser: {Path(out).resolve()}", soft_wrap=True)
+
+
+def classes(console: Console, out: str) -> None:
+    """Kinds of wine from chemical analyses, half of them held out; and the report."""
+    wine = datasets.load("wine")
+    X, X_test, y, y_test = train_test_split(wine.X, wine.y, test_size=0.5, stratify=wine.y, random_state=0)
+    console.rule("Classes: three kinds of wine by thirteen measurements")
+    clf = PlackettLuceClassifier(random_state=0)
+    _fit(console, clf, lambda: clf.fit(X, y))
+    _score(console, clf.predict_proba(X_test), y, y_test, clf.classes_)
+    matter = clf.relevance().head(SHOWN).reset_index(names="measurement")
+    _show(console, "What matters most, with 90 % intervals", matter)
+    write_report(clf, X, y, out, title="Wine, the demonstration of plackett", test=(X_test, y_test))
+
+
+def comparisons(console: Console) -> None:
+    """Worths of language models from votes on pairs of them."""
+    votes = datasets.load("arena").y
+    R = votes[[i for i, order in enumerate(votes.to_orders()) if len(order) == 2]]
+    console.rule(f"Comparisons: {int(R.counts.sum()):,} decided votes on pairs of {len(R.items)} language models")
+    ranker = PlackettLuceRanker(random_state=0)
+    _fit(console, ranker, lambda: ranker.fit(None, R))
+    best = ranker.worth(prob=0.9).head(SHOWN).reset_index().drop(columns=["worth", "first"])
+    _show(console, "The best, with 90 % intervals of their log-worths", best)
+    first, second = best["item"][:2]
+    wins = ranker.prob_better(of="ranking").loc[first, second]
+    console.print(f"{first} wins {wins:.0%} of its decided votes against {second}.")
+
+
+def choices(console: Console) -> None:
+    """How people travel, half of them held out, and what they would do without flights."""
+    modes = datasets.load("travelmode")
+    numbers = np.arange(len(modes.y))
+    train, test = train_test_split(numbers, test_size=0.5, stratify=modes.y, random_state=0)
+    console.rule("Choices: 210 travellers between Sydney, Canberra and Melbourne")
+    chooser = PlackettLuceChooser(random_state=0)
+    _fit(console, chooser, lambda: chooser.fit(modes.choices[train], modes.y[train]))
+    held_out = modes.choices[test]
+    _score(console, chooser.predict_proba(held_out), modes.y[train], modes.y[test], chooser.alternatives_)
+    _show(console, "Where those who fly would go without flights", chooser.diversion(held_out, drop="air"))
+
+
+def _fit(console: Console, model: Any, fit: Callable[[], Any]) -> None:
+    """Fit, and say how long it took and what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        fit()
+        seconds = time.perf_counter() - started
+    console.print(f"{type(model).__name__}: {seconds:.1f} s, in which a first run compiles the kernels that it needs.")
+    for warning in caught:
+        console.print(str(warning.message), style="yellow")
+
+
+def _score(
+    console: Console, probability: npt.NDArray[Any], y: npt.NDArray[Any], y_test: npt.NDArray[Any], labels: Any
+) -> None:
+    """Scores of predictions that were held out, beside those of the shares in the data of the fit."""
+    shares = np.tile([np.mean(y == label) for label in labels], (len(y_test), 1))
+    table = Table("", "error", "log-loss", title=f"{len(y_test)} rows that were held out")
+    for name, predicted in (("model", probability), ("shares alone", shares)):
+        found = scores(predicted, y_test, labels)
+        table.add_row(name, f"{found.error:.3f}", f"{found.log_loss:.3f}")
     console.print(table)
-    _show(console, "Most relevant covariates (learned, Gibbs)", relevant)
-    _show(console, "Largest weights (exp, Gibbs)", clf.posterior_.largest(clf, 8)[1])
 
 
-def _show(console: Console, title: str, rows: dict[str, npt.NDArray[Any]]) -> None:
-    """Some columns of a summary."""
-    shown = {name: column for name, column in rows.items() if name in SHOWN}
-    table = Table(*shown, title=title)
-    for row in cells(shown):
-        table.add_row(*row)
+def _show(console: Console, title: str, frame: Any) -> None:
+    """A data frame as a table, numbers with three digits."""
+    table = Table(*map(str, frame.columns), title=title)
+    for row in frame.itertuples(index=False):
+        table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))
     console.print(table)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

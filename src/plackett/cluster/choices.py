@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.partitions import looked
 from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, names_of, situations_of
 from plackett.data.choices import ChoiceSets
@@ -193,7 +194,8 @@ def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
 
 def check_table(table: Any, spec: Spec) -> None:
     """Refuse columns that are not there."""
-    meta = table._meta.set_axis(table._meta.columns.map(str), axis=1)
+    meta = empty_frame(table)
+    meta = meta.set_axis(meta.columns.map(str), axis=1)
     named = (spec.situation, spec.alternative, *(spec.attributes or ()), *spec.person, spec.available, spec.choice)
     for name in named:
         if name is not None:

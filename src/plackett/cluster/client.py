@@ -17,8 +17,8 @@ import scipy
 
 from plackett.compute.pieces import cores
 from plackett.engines.device import present
+from plackett.optional import optional
 
-NEEDED = "engine='dask' needs Dask: pip install 'plackett[dask]'"
 PATIENCE = 300.0  # seconds without any worker
 Versions = dict[str, str]
 
@@ -29,11 +29,7 @@ class ClusterError(ValueError):
 
 def distributed() -> Any:
     """The module distributed, or an error that says how to get it."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError(NEEDED) from error
-    return distributed
+    return optional("distributed", "engine='dask'")
 
 
 def in_use() -> Any:

@@ -17,6 +17,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from plackett.cluster.client import PATIENCE, ClusterError, distributed, threads_of, told, versions
+from plackett.cluster.dask_private import run_anywhere, threads_of_worker
 from plackett.cluster.keeper import Keeper, Kept, Question, ask_all, in_one_frame
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
@@ -25,7 +26,7 @@ LOOK = 1.0  # seconds between looks whether the cluster is still there
 
 def threads_here() -> int:
     """Threads of the worker on which this runs."""
-    return int(distributed().get_worker().state.nthreads)
+    return threads_of_worker(distributed().get_worker())
 
 
 def address_here() -> str:
@@ -164,16 +165,6 @@ def shared_out(threads: dict[str, int], count: int) -> list[str]:
     total = sum(threads.values())
     turns = [((i + 0.5) / n, worker) for worker, n in threads.items() for i in range(count * n // total + 1)]
     return [worker for _, worker in sorted(turns)[:count]]
-
-
-def run_anywhere(dask_scheduler: Any) -> None:
-    """Let tasks begin for which other workers would do.
-
-    Where all workers are lost at once, Dask gives those that come later only what was meant for them.
-    """
-    stuck = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
-    dask_scheduler.set_restrictions(dict.fromkeys(stuck))
-    dask_scheduler.transitions(dict.fromkeys(stuck, "processing"), f"plackett-{time.monotonic_ns()}")
 
 
 def lost(client: Any) -> ClusterError:

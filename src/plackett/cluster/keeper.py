@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 from plackett.cluster.client import Versions, check_versions, distributed
+from plackett.cluster.dask_private import add_operation, as_data, ask_worker, in_actor_thread, loop_of, named_in_profile
 from plackett.cluster.storage import Block
 
 OPERATION = "plackett_ask"  # of a worker
@@ -38,21 +38,18 @@ class Keeper:
         self.took: dict[Question, float] = {}  # seconds, when it was last asked
         self.under_way = 0  # questions that are not answered on the loop
         _keepers[name] = self
-        worker.handlers[OPERATION] = answer  # where Dask's own shuffle puts what its workers ask each other
+        add_operation(worker, OPERATION, answer)
 
     def ask(self, asked: Asked) -> Any:
         """What a question gives for every block, pickled; an error of a question is an answer as well."""
-        thread, started = threading.get_ident(), time.perf_counter()
-        with self.worker.active_threads_lock:
-            self.worker.active_threads[thread] = self.name  # the dashboard's profile names what runs
+        started = time.perf_counter()
         try:
-            return in_one_frame(self.find(*asked))
+            with named_in_profile(self.worker, self.name):
+                return in_one_frame(self.find(*asked))
         except Exception as error:
             return as_answer(error)
         finally:
             self.took[asked[0]] = time.perf_counter() - started
-            with self.worker.active_threads_lock:
-                del self.worker.active_threads[thread]
 
     def find(self, question: Question, arguments: tuple[Any, ...], own: list[Any] | None) -> list[Any]:
         """What a question gives for every block."""
@@ -83,7 +80,7 @@ async def answer(keeper: str, asked: bytes) -> Any:
         return kept.ask(question)
     kept.under_way += 1
     try:
-        return await asyncio.get_running_loop().run_in_executor(kept.worker.executors["actor"], kept.ask, question)
+        return await in_actor_thread(kept.worker, kept.ask, question)
     except RuntimeError:  # the executor of a worker that closes takes no more
         return None
     finally:
@@ -92,13 +89,13 @@ async def answer(keeper: str, asked: bytes) -> Any:
 
 def as_answer(error: Exception) -> dict[str, Any]:
     """Which the client raises."""
-    return {"error": distributed().protocol.to_serialize(error)}
+    return {"error": as_data(error)}
 
 
 def in_one_frame(message: Any) -> Any:
     """Pickled: Dask would send every array in a frame of its own."""
     pickled = pickle.dumps(message)
-    return pickled if len(pickled) < LARGE else distributed().protocol.to_serialize(pickled)
+    return pickled if len(pickled) < LARGE else as_data(pickled)
 
 
 class Kept(NamedTuple):
@@ -109,11 +106,8 @@ class Kept(NamedTuple):
     keeper: Any
 
     async def ask(self, client: Any, asked: Any) -> Any:
-        """Its answer; through the scheduler where the client may not reach workers."""
-        if client.direct_to_workers:
-            return await getattr(client.rpc(self.address), OPERATION)(keeper=self.keeper.key, asked=asked)
-        message = {"op": OPERATION, "keeper": self.keeper.key, "asked": asked}
-        return await client.scheduler.proxy(worker=self.address, msg=message)
+        """Its answer."""
+        return await ask_worker(client, self.address, OPERATION, keeper=self.keeper.key, asked=asked)
 
 
 def ask_all(client: Any, asked: list[tuple[Kept, Any]]) -> list[list[Any] | None]:
@@ -123,7 +117,7 @@ def ask_all(client: Any, asked: list[tuple[Kept, Any]]) -> list[list[Any] | None
         there = (kept.ask(client, message) for kept, message in asked)
         return await asyncio.gather(*there, return_exceptions=True)
 
-    answers = asyncio.run_coroutine_threadsafe(ask_each(), client.loop.asyncio_loop)
+    answers = asyncio.run_coroutine_threadsafe(ask_each(), loop_of(client))
     try:
         return [read(each) for each in answers.result()]
     except CancelledError:  # the client was closed

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plackett.cluster.dask_private import same_rows
 from plackett.cluster.held import made
 from plackett.data.entry import NUMBERS, SHOWN
 from plackett.data.validation import plain
@@ -100,11 +101,7 @@ def partitions(X: Any, y: Any, sample_weight: Any, client: Any) -> Partitions:
 
 def of_one_frame(X: Any, series: Any) -> bool:
     """Whether a Dask series comes from the frame that X comes from, row by row."""
-    if not (is_dask(series) and hasattr(series, "divisions")):
-        return False
-    from dask.dataframe.dask_expr._expr import are_co_aligned
-
-    return bool(are_co_aligned(X.expr, series.expr))
+    return is_dask(series) and hasattr(series, "divisions") and same_rows(X, series)
 
 
 def _side_by_side(X: Any, y: Any, sample_weight: Any, client: Any) -> Partitions:

@@ -12,7 +12,7 @@ import tempfile
 from itertools import accumulate
 from typing import Any, Self, TypeVar
 
-from plackett.cluster.client import distributed
+from plackett.cluster.dask_private import folder_of, memory_used, worker_here
 
 KEPT = 0.4  # of a worker's memory limit that may be in use before blocks go to files
 HERE = ("mapping", "gpu_copy")  # what does not travel
@@ -60,10 +60,9 @@ class Block:
     def settled(self) -> Self:
         """In memory, or in a file where the worker on which this runs has little memory left."""
         worker = worker_here()
-        limit = None if worker is None else worker.memory_manager.memory_limit
-        if not limit or worker.monitor.get_process_memory() <= KEPT * limit:
+        if worker is None or memory_used(worker) <= KEPT:
             return self
-        return self.in_file(worker.local_directory)
+        return self.in_file(folder_of(worker))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in HERE}
@@ -88,8 +87,3 @@ def made_of(kind: type[Kind], state: dict[str, Any]) -> Kind:
 def restored(kind: type[Block], state: bytes) -> Block:
     """A block that has travelled."""
     return made_of(kind, pickle.loads(state)).settled()
-
-
-def worker_here() -> Any:
-    """The worker in whose process this runs, if there is one; `distributed.get_worker` knows it inside tasks only."""
-    return next(iter(distributed().Worker._instances), None)

@@ -24,6 +24,7 @@ from plackett.data.columns import (
 from plackett.data.labels import Codes, Labels, codes_of, distinct, given, label_array
 from plackett.data.validation import plain
 from plackett.model.race import Array
+from plackett.optional import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,8 +83,7 @@ def wide_parts(
     available: str | Mapping[Any, str] | None,
 ) -> Parts:
     """From one row a situation, with a column for each attribute of each alternative."""
-    import pandas as pd
-
+    pd = optional("pandas", "a table of choices")
     frame, known, persons = as_frame(table), given(alternatives, "alternatives", "an alternative"), names_of(person)
     n, A, labels = len(frame), len(known), known.tolist()
     there = np.ones((A, n), dtype=bool)
@@ -139,8 +139,7 @@ def long_choices(table: Any, situation: str, alternative: str, choice: str) -> L
 
 def situations_of(table: Any, situation: str, alternative: str) -> tuple[pd.DataFrame, Codes, Labels]:
     """The table, the number of the situation of each row, and the situations' labels."""
-    import pandas as pd
-
+    pd = optional("pandas", "a table of choices")
     frame = as_frame(table)
     for name in (situation, alternative):
         check_column(frame, name)

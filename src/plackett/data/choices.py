@@ -16,6 +16,7 @@ from plackett.data.labels import Codes, Labels, codes_of, is_missing, listed_row
 from plackett.data.rankings import Rankings
 from plackett.data.validation import plain
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.responses.base import in_order
 
 __all__ = ["ChoiceSets"]
@@ -318,8 +319,6 @@ def _in_partitions(frame: Any, spec: Spec) -> Any:
 
 def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:
     """The numbers (rows, …) of some columns as those of others of the same names."""
-    import pandas as pd
-
     ends = np.cumsum([0, *(len(column.names()) for column in have)])
     held = {column.name: (column, block[:, ends[j] : ends[j + 1]]) for j, column in enumerate(have)}
     parts = [np.empty((len(block), 0))]
@@ -332,7 +331,9 @@ def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:
             raise ValueError(f"{what} {column.name!r} held {kinds[0]} in training, and holds {kinds[1]} here.")
         if isinstance(own, Category) and isinstance(column, Category) and own.levels != column.levels:
             code = numbers[:, 0].astype(int) if len(own.levels) == 2 else numbers.argmax(axis=1)
-            levels = pd.Series(np.array(own.levels, dtype=object)[code], dtype=object)
+            levels = optional("pandas", "text that is coded anew").Series(
+                np.array(own.levels, dtype=object)[code], dtype=object
+            )
             numbers = np.column_stack(list(column.encode(levels).values()))
         parts.append(numbers)
     return np.hstack(parts)

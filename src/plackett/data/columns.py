@@ -12,6 +12,7 @@ import numpy as np
 
 from plackett.data.validation import plain
 from plackett.model.race import Array
+from plackett.optional import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +125,7 @@ def as_frame(table: Any) -> pd.DataFrame:
     >>> as_frame(pl.DataFrame({"age": [31, None], "home": ["town", "farm"]}))["age"].isna().tolist()
     [False, True]
     """
-    import pandas as pd
-
+    pd = optional("pandas", "a table with named columns")
     if not hasattr(table, "columns"):
         raise TableError(f"expected a data frame with named columns, got {type(table).__name__} instead.")
     if not hasattr(table, "iloc"):
@@ -157,8 +157,7 @@ def learn_columns(
 
 def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: str = "impute") -> pd.DataFrame:
     """The numbers that a classifier takes, (n, d), for the rows of a table."""
-    import pandas as pd
-
+    pd = optional("pandas", "a table with named columns")
     columns = list(columns)
     some = _missing(columns, frame)
     if some and missing == "error":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plackett.data.columns import TableError, TableWarning, is_text, listed
+from plackett.optional import optional
 from plackett.output.files import whole_file
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def read_table(source: str, sep: str | None = None, decimal: str | None = None) 
 
 
 def _parquet(content: bytes, name: str) -> pd.DataFrame:
-    import pandas as pd
-
+    pd = optional("pandas", "reading tables")
+    optional("pyarrow", "a Parquet file")
     try:
         frame = pd.read_parquet(io.BytesIO(content), dtype_backend="numpy_nullable")
     except (OSError, ValueError) as error:
@@ -122,8 +123,7 @@ def _checked_separator(sep: str) -> str:
 
 
 def _parsed(text: str, name: str, between: str, **options: Any) -> pd.DataFrame:
-    import pandas as pd
-
+    pd = optional("pandas", "reading tables")
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:

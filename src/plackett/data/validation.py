@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import check_array
 
 from plackett.engines.base import Features, runs
 from plackett.model.race import Array
@@ -55,13 +56,23 @@ def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     return classes, codes
 
 
+def sample_weights(sample_weight: Any, n: int) -> Array:
+    """One finite float64 weight for each of n rows; None stands for 1, and a number for all of them."""
+    if sample_weight is None or isinstance(sample_weight, Number):
+        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
+    weight: Array = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", order="C")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must be a number or have shape ({n},), one weight a row, got {weight.shape}.")
+    if not weight.any():
+        raise ValueError("Sample weights must contain at least one non-zero number: all rows have weight 0.")
+    return weight
+
+
 def row_weights(
     sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.NDArray[Any], class_weight: Any = None
 ) -> Array | None:
     """Non-negative weights that leave every class some weight, times those of the classes; None where all are 1."""
-    weight: Array = np.ones(len(codes))
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, np.empty((len(codes), 1)), dtype=np.float64)
+    weight = sample_weights(sample_weight, len(codes))
     if not (weight >= 0).all():
         raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
     total: Array = np.bincount(codes, weight, len(classes)).astype(np.float64)

@@ -1,8 +1,8 @@
 """The paper's data sets (Table 1 and section 4.4) and further real ones, each checked after loading.
 
-Lenses, Heart, German and Pima come with the package (``data/``, with source and licence), Iris and Wine with
-scikit-learn. The others are read from a folder or, where OpenML has the very same table, downloaded into scikit-learn's
-data home.
+Lenses, Heart, German, Pima, the arena's votes and the travel modes come with the package (README.md beside this file
+has source and licence), Iris and Wine with scikit-learn. The others are read from a folder or, where OpenML has the
+very same table, downloaded into scikit-learn's data home.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,16 @@ import numpy.typing as npt
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
+from plackett.data.choices import ChoiceSets
+from plackett.data.rankings import Rankings
+from plackett.optional import optional
+
 __all__ = ["load", "names"]
 
 FOLDER = "PLACKETT_DATA"
 PACKAGED = Path(__file__).parent
-Found = tuple[Any, npt.NDArray[Any], str]  # covariates, labels, source in words
+VOTES = ("wins_first", "wins_second", "ties", "ties_both_bad")  # columns that count the votes on a pair
+Found = tuple[Any, npt.NDArray[Any] | None, str]  # covariates, labels (pairs have none), source in words
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,27 @@ class OpenML:
 
 
 @dataclass(frozen=True)
+class Alternatives:
+    """Which columns of a wide table, one row a choice situation, hold attributes of which alternatives."""
+
+    labels: str
+    attributes: str
+    person: str
+
+    def sets(self, X: Any) -> ChoiceSets:
+        """The choice situations of a table."""
+        alternatives, attributes, person = (text.split() for text in (self.labels, self.attributes, self.person))
+        return ChoiceSets.from_wide(X, alternatives=alternatives, attributes=attributes, person=person)
+
+
+@dataclass(frozen=True)
 class Known:
     """What a set must look like once loaded, and where it can be had.
 
     `total` is the sum of all entries of the covariates, to six decimals: shape and counts alone would not notice a
     changed value. `person` names a column that identifies persons; it is no covariate. Rows labelled `unknown` are
-    left out.
+    left out. `choices` says how the columns belong to alternatives. Of `pairs`, which have no labels, `counts` are the
+    votes.
     """
 
     origin: str
@@ -56,6 +75,8 @@ class Known:
     offered: str = ""
     person: str | None = None
     unknown: str | None = None
+    choices: Alternatives | None = None
+    pairs: bool = False
 
 
 LETTERS = {
@@ -202,14 +223,16 @@ TABLES = {
         {"beach": 134, "boat": 418, "charter": 452, "pier": 178},
         5256378.4624,
         offered="the R package mlogit, data set Fishing",
+        choices=Alternatives("beach boat charter pier", "price catch", "income"),
     ),
     "travelmode": Known(
-        "Choice of travel mode, Sydney to Melbourne (R package AER)",
+        "Choice of travel mode between Sydney, Canberra and Melbourne (statsmodels, modechoice)",
         "travelmode.csv",
         (210, 18),
         {"air": 58, "bus": 30, "car": 59, "train": 63},
         578313.0,
-        offered="the R package AER, data set TravelMode, one row a person",
+        packaged=True,
+        choices=Alternatives("air bus car train", "wait vcost travel gcost", "income size"),
     ),
     "swissmetro": Known(
         "Swissmetro stated choices, nine a person (Biogeme)",
@@ -221,6 +244,15 @@ TABLES = {
         person="ID",
         unknown="unknown",
     ),
+    "arena": Known(
+        "Votes on pairs of language models, Chatbot Arena until 14 August 2024 (leaderbot)",
+        "arena_20240814.csv.gz",
+        (3460, 4),
+        {"wins_first": 595570, "wins_second": 498305, "ties": 281121, "ties_both_bad": 295254},
+        1670250.0,
+        packaged=True,
+        pairs=True,
+    ),
 }
 
 
@@ -231,11 +263,12 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
     ----------
     name : str
         One of the paper's sets "lenses", "iris", "wine", "pima", "heart", "german", "colon" and "sushi" (first
-        choices), or "glass", "segment", "satimage", "letter", "fishing", "travelmode" and "swissmetro".
+        choices); of "glass", "segment", "satimage" and "letter" (classes), "fishing", "travelmode" and "swissmetro"
+        (choices); or "arena" (comparisons).
     data_home : path, optional
-        Folder to read the set from. By default the first six of the paper's sets come with the package or with
-        scikit-learn, and the others from the folder that the environment variable ``PLACKETT_DATA`` names or, if it
-        names none and OpenML has the set, by download into scikit-learn's data home.
+        Folder to read the set from. By default the first six of the paper's sets, "travelmode" and "arena" come with
+        the package or with scikit-learn, and the others from the folder that the environment variable
+        ``PLACKETT_DATA`` names or, if it names none and OpenML has the set, by download into scikit-learn's data home.
 
     Returns
     -------
@@ -243,27 +276,32 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
         ``X`` data frame of covariates; ``y`` array of labels; ``source`` in words; ``shape`` of X; ``counts`` of the
         classes; ``groups``, where the rows of one person belong together, the persons' numbers, else None.
 
+        Of "fishing" and "travelmode" also ``choices``, the same rows as `ChoiceSets` for ``PlackettLuceChooser``.
+
+        Of "arena" ``X`` is None and ``y`` the votes as `Rankings` of two items each, ties included: what
+        ``PlackettLuceRanker().fit(X, y)`` takes. ``shape`` is pairs by kinds of votes, and ``counts`` has the
+        votes of each kind.
+
     Examples
     --------
     >>> from plackett.datasets import load
     >>> lenses = load("lenses")
     >>> lenses.shape, lenses.counts
     ((24, 4), {'hard': 4, 'none': 15, 'soft': 5})
+    >>> load("travelmode").choices.attributes
+    ('wait', 'vcost', 'travel', 'gcost')
+    >>> len(load("arena").y.items)
+    129
     """
-    if find_spec("pandas") is None:
-        raise ImportError("plackett.datasets needs pandas: pip install 'plackett[cli]'")
+    optional("pandas", "plackett.datasets")
     if name not in TABLES:
         raise ValueError(f"name must be one of {', '.join(sorted(TABLES))}, got {name!r} instead.")
     table = TABLES[name]
     X, y, source = _find(name, table, data_home)
-    groups = None
-    if table.unknown is not None:
-        known_rows = y != table.unknown
-        X, y = X[known_rows].reset_index(drop=True), y[known_rows]
-    if table.person is not None and table.person in X:
-        groups = X.pop(table.person).to_numpy()
-    bunch = _bunch(X, y, source, groups)
-    _check(name, table, bunch)
+    bunch, numbers = _pairs(X, source) if y is None else _labelled(table, X, y, source)
+    _check(name, table, bunch, numbers)
+    if table.choices is not None:
+        bunch.choices = table.choices.sets(X)
     return bunch
 
 
@@ -311,6 +349,8 @@ def _read(name: str, table: Known, folder: Path) -> Found:
     if not path.is_file():
         raise FileNotFoundError(f"{name}: there is no file {path}; {_wanted(table)}")
     X = pd.read_csv(path)
+    if table.pairs:
+        return X, None, f"{table.origin}, read from {table.file}"
     if "y" not in X:
         raise ValueError(f"{name}: {path} must have a column y, the class, got columns {list(X.columns)} instead.")
     y = np.array(X.pop("y").tolist())
@@ -336,24 +376,50 @@ def _download(name: str, table: Known, openml: OpenML) -> Found:
 
 def _wanted(table: Known) -> str:
     rows, columns = table.shape
-    text = f"the file {table.file} is expected there, CSV with {rows} rows, {columns} covariates and a column y."
+    held = f"the columns first, second, {', '.join(VOTES)}" if table.pairs else f"{columns} covariates and a column y"
+    text = f"the file {table.file} is expected there, CSV with {rows} rows, {held}."
     return f"{text} The data are offered by {table.offered}." if table.offered else text
 
 
-def _bunch(X: Any, y: npt.NDArray[Any], source: str, groups: Any = None) -> Bunch:
-    labels, counts = np.unique(y, return_counts=True)
-    table = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    return Bunch(X=X, y=y, source=source, shape=X.shape, counts=table, groups=groups)
+def _labelled(table: Known, X: Any, y: npt.NDArray[Any], source: str) -> tuple[Bunch, Any]:
+    """Rows with labels and, where there are any, persons' numbers; and the numbers to check."""
+    groups = None
+    if table.unknown is not None:
+        known_rows = y != table.unknown
+        X, y = X[known_rows].reset_index(drop=True), y[known_rows]
+    if table.person is not None and table.person in X:
+        groups = X.pop(table.person).to_numpy()
+    labels, numbers = np.unique(y, return_counts=True)
+    counts = dict(zip(labels.tolist(), numbers.tolist(), strict=True))
+    return Bunch(X=X, y=y, source=source, shape=X.shape, counts=counts, groups=groups), X
 
 
-def _check(name: str, table: Known, bunch: Bunch) -> None:
+def _pairs(votes: Any, source: str) -> tuple[Bunch, Any]:
+    """Votes on pairs of items as rankings of two, those that were cast; and the numbers to check."""
+    missing = [column for column in ("first", "second", *VOTES) if column not in votes]
+    if missing:
+        raise ValueError(f"{source}: there is no column {missing[0]}; columns are {', '.join(votes.columns)}.")
+    first, second, numbers = votes["first"].tolist(), votes["second"].tolist(), votes[list(VOTES)]
+    seen = np.concatenate([votes.wins_first, votes.wins_second, votes.ties + votes.ties_both_bad])
+    tied = np.repeat([False, False, True], len(votes))
+    cast = np.flatnonzero(seen)
+    winners, losers = (
+        np.array(labels, dtype=object)[cast] for labels in (first + second + first, second + first + second)
+    )
+    R = Rankings.from_pairs(winners, losers, tied[cast], seen[cast])
+    counts = numbers.sum().to_dict()
+    return Bunch(X=None, y=R, source=source, shape=numbers.shape, counts=counts, groups=None), numbers
+
+
+def _check(name: str, table: Known, bunch: Bunch, numbers: Any) -> None:
     """Raise unless the shape, class counts and sum of entries are those of the set that is meant."""
     facts: list[tuple[str, Any, Any]] = [
         ("shape", table.shape, bunch.shape),
-        ("class counts", dict(table.counts), bunch.counts),
+        ("votes" if table.pairs else "class counts", dict(table.counts), bunch.counts),
     ]
     if bunch.shape == table.shape:
-        facts.append(("sum of all entries", table.total, round(math.fsum(bunch.X.to_numpy(dtype=float).ravel()), 6)))
+        total = round(math.fsum(numbers.to_numpy(dtype=float).ravel()), 6)
+        facts.append(("sum of all entries", table.total, total))
     for what, expected, got in facts:
         if got != expected:
             raise ValueError(

@@ -8,15 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import (
-    _check_feature_names_in,
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from plackett.data.validation import plain
+from plackett.data.validation import plain, sample_weights
 from plackett.features.checks import FLOOR
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
@@ -99,7 +94,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
-            self.mean_, self.scale_ = mean_and_scale(X, _check_sample_weight(sample_weight, X))
+            self.mean_, self.scale_ = mean_and_scale(X, sample_weights(sample_weight, len(X)))
         return self._choose_dtype(len(X), X.min(axis=0), X.max(axis=0))
 
     def fit_columns(self, columns: Columns) -> ExpFeatures:
@@ -155,7 +150,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Names that read like the formula, in terms of the standardised columns."""
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array([_formula(names, *term) for term in self._terms()], dtype=object)
 
     @property

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
+from plackett.data.rows import count_rows, take_rows
 from plackett.engines.base import RUN, Features
 from plackett.features.checks import check_features
 from plackett.model.race import Array
@@ -79,7 +79,7 @@ class MappedRows:
 
     def __init__(self, features: Any, X: Any, places: Places | None = None, empty: bool = False):
         self.features, self.X, self.places, self.empty = features, X, places, empty
-        self.n_rows = _num_samples(X) if places is None else len(places)
+        self.n_rows = count_rows(X) if places is None else len(places)
 
     @cached_property
     def _first(self) -> Any:
@@ -103,5 +103,5 @@ class MappedRows:
     def __getitem__(self, rows: slice | Places) -> Any:
         places = np.arange(self.n_rows)[rows] if self.places is None else self.places[rows]
         untouched = self.places is None and isinstance(rows, slice) and len(places) == self.n_rows and rows.step is None
-        some = self.X if untouched else _safe_indexing(self.X, places)
+        some = self.X if untouched else take_rows(self.X, places)
         return check_features(self.features.transform(some), lambda: feature_names(self.features), places, self.empty)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
-from sklearn.utils import _safe_indexing
 
+from plackett.data.rows import take_rows
 from plackett.engines import Engine, Features
 from plackett.engines.base import canonical_order
 from plackett.features.mapped import fit_features, nonempty_rows, transform
@@ -98,7 +98,7 @@ def cross_validated_losses(
     loss, weight = np.zeros(len(shapes)), 0.0
     for train, test in tracked(splits(em.cv, mapped, X, codes), progress, "EM, cross-validation"):
         w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
-        X_train = _safe_indexing(X, train)
+        X_train = take_rows(X, train)
         w_train = None if sample_weight is None else sample_weight[train]
         fold_features = fit_features(clone(features), X_train, codes[train], w_train)
         W_train, some = nonempty_rows(fold_features, X_train)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
+from plackett.data.rows import count_rows, take_rows
 from plackett.engines.base import check_counts
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import Codes, refuse
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ def arviz_for(what: str) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            import arviz
-        except ImportError as error:
-            raise ImportError(f"{what} needs ArviZ: pip install 'plackett[arviz]'") from error
-        yield arviz
+        yield optional("arviz", what)
 
 
 def arviz_1() -> bool:
@@ -60,12 +56,12 @@ def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of
     if X is None and y is not None:
         raise ValueError("to_arviz got labels without their rows; give both, to_arviz(X, y), or neither.")
     if X is not None:
-        model = _within_room(model, _num_samples(X))
+        model = _within_room(model, count_rows(X))
     posterior, trace = model.posterior_, model.trace_
     values, dims, coords = posterior.variables(model, raw)
     groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
     if X is not None:
-        n = _num_samples(X)
+        n = count_rows(X)
         rows, seen = (model._rows(X, **of_rows), None) if y is None else model._observed(X, y, **of_rows)
         labelled = isinstance(seen, np.ndarray)
         codes = seen if labelled else None
@@ -104,8 +100,8 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
         if not raw:
             del values["weight"]
     elif X is not None:
-        at = _shown(_num_samples(X))
-        values |= {"log_worth": model._chain_log_worths(_safe_indexing(X, at))}
+        at = _shown(count_rows(X))
+        values |= {"log_worth": model._chain_log_worths(take_rows(X, at))}
         dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
     if R is not None:
         situations = model._situations(X, R)

@@ -16,6 +16,7 @@ from plackett.data.entry import taken
 from plackett.directions import Gates
 from plackett.features import ExpFeatures
 from plackett.model.race import Array
+from plackett.optional import optional
 from plackett.posterior.base import Setting
 
 if TYPE_CHECKING:
@@ -99,8 +100,7 @@ class Rows:
     @classmethod
     def of(cls, model: Any, X: Any) -> Rows:
         """Rows that the model takes: numbers, a table that it knows, or a data frame that its feature map knows."""
-        import pandas as pd
-
+        pd = optional("pandas", "effects")
         if sparse.issparse(X) or (not hasattr(X, "columns") and np.ndim(X) != 2):
             raise ValueError(
                 f"effects are of the columns of a table: expected an array of rows and columns or a data frame, got "

@@ -9,9 +9,10 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from plackett.optional import optional
 
 PARTS = (
     "table1",
@@ -71,8 +72,7 @@ def reproduce(
     from plackett.paper.runs import run
 
     for library in ("pandas", "matplotlib"):
-        if find_spec(library) is None:
-            raise ImportError(f"the reproduction needs {library}: pip install 'plackett[all]'")
+        optional(library, "the reproduction")
     named = _checked("part", parts, PARTS)
     modules: dict[str, Any] = {name: import_module(f"plackett.paper.{name}") for name in named}
     usable = list(dict.fromkeys(name for module in modules.values() for name in module.DATASETS))

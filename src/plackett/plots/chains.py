@@ -1,4 +1,4 @@
-"""Chains of a sampler: traces by ArviZ 0.x or 1.x, and ranks."""
+"""Chains of a sampler: traces and ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.model.race import Array
-from plackett.output.arviz import arviz_1, arviz_for
 from plackett.plots.style import REST, axes, chain_colour, label, pair
 from plackett.posterior.base import Quantities, refuse
 
@@ -23,7 +22,7 @@ LANES = 20  # that are numbered
 
 
 def trace(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any:
-    """Values of one quantity along the chains, by ArviZ.
+    """Values of one quantity along the chains.
 
     Parameters
     ----------
@@ -46,21 +45,9 @@ def trace(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> An
     """
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
-    with arviz_for("trace plots") as arviz:
-        data = arviz.convert_to_dataset({"value": values})
-        if arviz_1():
-            arviz.plot_trace(data, plot_collection=_collection(data, ax))
-        else:
-            from matplotlib.figure import Figure
-
-            beside = Figure().subplots()  # ArviZ 0.x draws densities next to the traces
-            look: dict[str, Any] = {
-                "chain_prop": {"color": [chain_colour(c, len(values)) for c in range(len(values))]},
-                "trace_kwargs": {"alpha": 0.8},
-            }
-            arviz.plot_trace(data, axes=np.array([[beside, ax]]), legend=False, compact=False, **look)
-            ax.tick_params(labelsize="medium")
-    ax.set(xlabel="draw", ylabel="")
+    for c, drawn in enumerate(values):
+        ax.plot(drawn, color=chain_colour(c, len(values)), alpha=0.8, linewidth=1.0)
+    ax.set(xlabel="draw", xlim=(0, max(1, values.shape[1] - 1)))
     if name.startswith("ln weight") and values.min() < LOWEST:
         ax.set(xlabel=f"draw (values below {LOWEST:g} are not shown)", ylim=(LOWEST, 0))
     ax.set_title(name, fontsize="medium")
@@ -131,13 +118,3 @@ def _worst(found: Quantities, classes: list[Any]) -> Any:
         return first
     k, j = np.unravel_index(np.nanargmin(found.ess), found.ess.shape)
     return first if found.scalar_ess < found.ess[k, j] else (classes[k], found.names[j])
-
-
-def _collection(data: Any, ax: Any) -> Any:
-    """ArviZ 1.x: a collection of plots that consists of a given Axes."""
-    import xarray
-    from arviz_plots import PlotCollection
-
-    viz = xarray.Dataset({"figure": ((), ax.figure), "plot": ((), ax), "row": ((), 0), "col": ((), 0)})
-    colours = [chain_colour(c, data.sizes["chain"]) for c in range(data.sizes["chain"])]
-    return PlotCollection(data, xarray.DataTree(viz), aes={"color": ["chain"]}, backend="matplotlib", color=colours)

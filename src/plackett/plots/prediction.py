@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import distance_transform_edt
 from scipy.signal import fftconvolve
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.rows import take_rows
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.plots.style import REST, axes, colour, dash, label, marker, of, wrapped
@@ -119,7 +119,6 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     -------
     Axes
     """
-    from cycler import cycler
     from sklearn.metrics import RocCurveDisplay
 
     probability, truth = _judged(classifier, X, y)
@@ -130,7 +129,7 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     if len(classifier.classes_) == 2:
         drawn = possible[-1:]
     ax = axes(ax)
-    ax.set_prop_cycle(cycler(color=[colour(k) for k in drawn]) + cycler(linestyle=[dash(k) for k in drawn]))
+    ax.set_prop_cycle(color=[colour(k) for k in drawn], linestyle=[dash(k) for k in drawn])
     for k in drawn:
         name = label(classifier.classes_[k], 20)
         RocCurveDisplay.from_predictions(truth[:, k], probability[:, k], pos_label=True, name=name, ax=ax)
@@ -293,6 +292,6 @@ def _judged(classifier: Any, X: Any, y: Any) -> tuple[Array, npt.NDArray[np.bool
     if not known.any():
         raise ValueError(f"no label in y is a class of the model ({', '.join(map(str, classifier.classes_[:10]))}).")
     if not known.all():
-        X, y = _safe_indexing(X, np.flatnonzero(known)), y[known]
+        X, y = take_rows(X, np.flatnonzero(known)), y[known]
         warnings.warn(f"{(~known).sum()} rows of a class that the model does not know were left out.", UserWarning)
     return classifier.predict_proba(X), y[:, None] == classifier.classes_

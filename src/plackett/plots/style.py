@@ -9,6 +9,7 @@ import numpy as np
 
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
+from plackett.optional import optional
 
 PALETTE = (
     *("#4C6FD0", "#D55E00", "#009E73", "#CC79A7", "#A8452A", "#B5399A", "#8F00FF", "#FF14F5", "#AD8F52", "#CC1F52"),
@@ -26,11 +27,7 @@ def axes(ax: Any) -> Any:
     """The Axes given, or those of a new figure."""
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'plackett[plots]'") from error
-    return plt.subplots(layout="constrained")[1]
+    return optional("matplotlib.pyplot", "a plot").subplots(layout="constrained")[1]
 
 
 def colour(k: int) -> str:

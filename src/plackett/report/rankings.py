@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from plackett import plots
 from plackett.data.columns import as_frame
+from plackett.data.rows import take_rows
 from plackett.output.constants import quality_of_rankings, quality_of_worths, worths
 from plackett.output.html import text
 from plackett.plots.rankings import MOST
@@ -184,7 +184,7 @@ def why(model: RankingModel, X: Any, R: Rankings) -> Section:
 
 def _ranking(model: RankingModel, X: Any, R: Rankings, t: int, kind: str, mark: str) -> str:
     """One ranking: what was predicted of whoever ranks, what was seen, and what speaks for the first."""
-    row, (order,) = _safe_indexing(X, [t]), R[[t]].to_orders()
+    row, (order,) = take_rows(X, [t]), R[[t]].to_orders()
     name = f"Row {X.index[t] if hasattr(X, 'index') else t}"
     p = model.predict_proba(row)[0]
     best = np.argsort(-p, kind="stable")[:SHOWN]

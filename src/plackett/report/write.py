@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.columns import as_frame
 from plackett.data.entry import taken
+from plackett.optional import optional
 from plackett.output.files import check_folder, whole_file
 from plackett.report import choices, rankings, sections, words
 from plackett.report.effects import effects
@@ -71,6 +72,8 @@ def write_report(
     ...     path.read_text(encoding="utf-8").count("<figure")
     9
     """
+    for library in ("pandas", "matplotlib"):
+        optional(library, "write_report")
     check_is_fitted(classifier)
     check_folder(out_path)
     all_new = test is not None and (test[1] is y if X is None else test[0] is X)
