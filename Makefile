@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 USABLE := .venv/.usable
 
-.PHONY: demo test test-all test-elsewhere test-data test-base test-lowest browser lint format bench bench-prediction test-gpu \
+.PHONY: demo test test-all test-slow test-elsewhere test-data test-base test-lowest browser lint format bench bench-prediction test-gpu \
   bench-gpu docs clean
 
 demo: $(USABLE)  # classes, comparisons and choices of real data, and a report in plackett-demo.html
@@ -13,7 +13,10 @@ demo: $(USABLE)  # classes, comparisons and choices of real data, and a report i
 test: browser
 	$(BIN)/python -m pytest -n 2
 
-test-slow: $(READY)
+test-all: test  # and what takes longer
+	$(BIN)/python -m pytest -n 2 -m 'long and not slow and not data and not gpu'
+
+test-slow: $(READY)  # statistical checks of many minutes, for releases
 	$(BIN)/python -m pytest -n 2 -m slow
 
 test-elsewhere: $(READY)  # the numerical tests as another processor would run them; AS=nehalem for an older one

@@ -27,7 +27,8 @@ class Blocked(MetaPathFinder):
         return None
 
 
-sys.meta_path.insert(0, Blocked())
+if __name__ == "__main__":
+    sys.meta_path.insert(0, Blocked())
 
 import numpy as np  # noqa: E402
 from sklearn.base import clone  # noqa: E402

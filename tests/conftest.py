@@ -1,8 +1,10 @@
-"""Data, the daily word of ArviZ, and what becomes of the tests of the report where there is no browser."""
+"""Shared data and fixtures, which tests run when, and what is printed at the end of a run."""
 
 import os
+import resource
 import shutil
 import signal
+import sys
 import warnings
 from pathlib import Path
 
@@ -20,15 +22,42 @@ with arviz_for("the test suite"):
 
 BROWSER = ("chromium", "chromedriver")
 LEFT_OUT = pytest.StashKey[int]()
+MEMORY = pytest.StashKey[list]()
 
 
 def pytest_configure(config):
     config.stash[LEFT_OUT] = 0
+    config.stash[MEMORY] = []
+    if config.option.durations is None:
+        config.option.durations, config.option.durations_min = 15, 1.0
 
 
-@pytest.hookimpl(trylast=True)  # of those that are asked for by -m and -k
+def _mark_long_cases(items):
+    """Leave cases of tests that are marked `brief` to `make test-all`.
+
+    `brief("a", "b")` keeps those whose names contain one of these, `brief(3)` three that are spread over all cases.
+    """
+    cases = {}
+    for item in items:
+        brief = item.get_closest_marker("brief")
+        if brief and not item.get_closest_marker("slow"):
+            cases.setdefault((item.parent.nodeid, item.originalname, brief.args), []).append(item)
+    for (*_, kept), found in cases.items():
+        if isinstance(kept[0], int):
+            short = {found[i * len(found) // kept[0]] for i in range(min(kept[0], len(found)))}
+        else:
+            short = {item for item in found if any(name in item.callspec.id for name in kept)}
+        assert short, f"brief{kept} keeps no case of {found[0].nodeid}"
+        for item in found:
+            if item not in short:
+                item.add_marker("long")
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests that need a browser where there is none."""
+    """Mark cases as long before -m selects; then leave out the tests that need a browser where there is none."""
+    _mark_long_cases(items)
+    yield
     if all(shutil.which(name) for name in BROWSER):
         return
     left_out = [item for item in items if item.get_closest_marker("browser")]
@@ -37,9 +66,16 @@ def pytest_collection_modifyitems(config, items):
     config.stash[LEFT_OUT] = len(left_out)
 
 
+def _peak_memory():
+    """Largest resident memory of this process in GB; macOS counts bytes, Linux kilobytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e9 if sys.platform == "darwin" else 1e6)
+
+
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+        session.config.workeroutput["memory"] = _peak_memory()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -47,6 +83,7 @@ def pytest_testnodedown(node):
     """A worker of pytest-xdist is done: each of them has collected all tests."""
     if hasattr(node, "workeroutput"):  # it did not crash
         node.config.stash[LEFT_OUT] = node.workeroutput["left_out"]
+        node.config.stash[MEMORY].append(node.workeroutput["memory"])
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -55,6 +92,8 @@ def pytest_terminal_summary(terminalreporter, config):
             f"Left out: {config.stash[LEFT_OUT]} tests of the report in a browser, for want of {' and '.join(BROWSER)} "
             "(apt-get install chromium chromium-driver)."
         )
+    peaks = config.stash[MEMORY] or [_peak_memory()]
+    terminalreporter.write_line(f"Largest memory of each process: {', '.join(f'{peak:.2f} GB' for peak in peaks)}.")
 
 
 @pytest.fixture(scope="module")

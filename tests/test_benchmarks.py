@@ -45,8 +45,9 @@ def run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=ROOT)
 
 
+@pytest.mark.brief(5)
 @pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=[pytest.mark.slow] if part in DEAR else []) for part in (*PARTS, *LONG)]
+    "part", [pytest.param(part, marks=[pytest.mark.long] if part in DEAR else []) for part in (*PARTS, *LONG)]
 )
 def test_runs_at_its_smallest_size(part):
     done = run("--smallest", part)

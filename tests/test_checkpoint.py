@@ -63,6 +63,7 @@ def ends(data):
     return places
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(
     ("kills", "settings"),
     [

@@ -88,6 +88,7 @@ CASES = [
 ]
 
 
+@pytest.mark.brief(1)
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("features", "inference"), CASES)
 def test_the_truth_has_any_rank(features, inference):

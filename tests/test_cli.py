@@ -107,6 +107,7 @@ def test_classes_can_count_the_same(folder, tmp_path):
     assert np.abs(one.predict_proba(X) - two.predict_proba(X)).max() > 0.01
 
 
+@pytest.mark.long
 def test_a_target_is_passed_on_and_reached(folder, tmp_path):
     arguments = ("--features", "exp", "--shape", "1", "--draws", "50", "--target-ess", "60", "--out", tmp_path / "t")
     assert plackett("fit", folder / "people.csv", "--target", "mode", *arguments).exit_code == 0

@@ -118,6 +118,7 @@ RANKINGS = {
 TWICE = ("covariates", "no covariates, some tied", "shared")  # each in two ways of cutting, all others in one
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize("name", RANKINGS)
 def test_rankings_in_partitions(client, name):
     ranks, settings = RANKINGS[name]
@@ -134,6 +135,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_in_partitions(client, name):
     near = chose(**CHOICES[name])

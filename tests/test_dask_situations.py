@@ -78,6 +78,7 @@ CASES += [(ranker, "shape learned", each) for each in (EM(cv=2, shapes=(1.3, 1.2
 CASES += [(ranker, "weighted", SHORT), *((chooser, name, SHORT) for name in list(CHOSEN)[1:])]
 
 
+@pytest.mark.brief(6)
 @pytest.mark.parametrize(
     "fit, name, inference", CASES, ids=[f"{name}-{type(each).__name__}" for _, name, each in CASES]
 )
@@ -321,6 +322,7 @@ def kills_at(monkeypatch, client, moment):
     return done
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("what", ["rankings", "choices"])
 def test_a_worker_killed_among_passes_and_a_checkpoint(client, monkeypatch, tmp_path, what):
     """Nothing changes but the time; chains that were cut short go on from their file, bit for bit."""

@@ -41,6 +41,7 @@ def worst_difference(a, b):
     return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
 
 
+@pytest.mark.brief("1.0-iris")
 @pytest.mark.parametrize("data", ["iris", "wine"])
 @pytest.mark.parametrize("shape", [1.0, 0.3])
 def test_means_agree_with_nuts(request, quiet, data, shape):

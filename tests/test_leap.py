@@ -126,6 +126,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_gewekes_test_notices_a_wrong_leap(name):
     move, shape, old, new = WRONG[name]

@@ -46,6 +46,7 @@ LENGTHS = [8_000, pytest.param(60_000, marks=pytest.mark.slow)]
 STRONG = {"n": 8_000, "repeats": 40, "plain_every": 20}  # settings under which an error of a move is not washed out
 
 
+@pytest.mark.brief(18)
 @pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize(("K", "shape"), MODELS)
 @pytest.mark.parametrize("n", LENGTHS)
@@ -55,6 +56,7 @@ def test_each_move_alone_passes_gewekes_test(K, shape, move, n):
     assert rate > 0.1
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(("K", "shape"), [*MODELS, (2, SMALL), (3, SMALL)])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_whole_iteration_passes_gewekes_test(K, shape, n):
@@ -70,6 +72,7 @@ def test_each_move_alone_passes_gewekes_test_with_weights(move, n):
     assert rate > 0.1
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(("K", "shape"), MODELS)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_whole_iteration_passes_gewekes_test_with_weights(K, shape, n):
@@ -111,6 +114,7 @@ def redraw_without_mass():
 WIDE = ("(0.3 if k1 == k2 else 0.7)", "2.0")  # steps so wide that the chances of selection differ
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("move", "make", "kind", "shape"),
     [
@@ -124,6 +128,7 @@ def test_gewekes_test_notices_a_wrong_ratio(move, make, kind, shape):
     assert geweke_move(2, shape, move, as_step(make(), kind))[0].max() > 6
 
 
+@pytest.mark.long
 def test_the_chance_of_selection_matters_in_exchanges():
     """With wide steps the exchange is still right, and wrong without (f₂′/F′)/(f₁/F)."""
     right = as_step(double(exchange, WIDE), UNIFORM)

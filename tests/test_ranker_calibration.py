@@ -56,6 +56,7 @@ def check(places):
 CASES = [("error", 0), ("unknown-order", 0), ("race", 0), ("unknown-order", 2)]
 
 
+@pytest.mark.brief(2)
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("ties", "p"), CASES)
 def test_log_worths_are_calibrated(ties, p):

@@ -329,6 +329,7 @@ def test_the_reference_engine_is_used(inference, monkeypatch):
         np.testing.assert_allclose(slow[: 2 * len(X)], fast[: 2 * len(X)], rtol=1e-5)
 
 
+@pytest.mark.brief("em")
 @pytest.mark.parametrize("inference", [EM(cv=2), Gibbs(draws=4, tune=4, chains=2)], ids=["em", "gibbs"])
 def test_the_reference_engine_learns_directions(inference, monkeypatch):
     fast = outcome(built(LEARNED, inference, "model"))

@@ -127,6 +127,7 @@ def statistics(rows, state):
     return [*theta.ravel(), *(theta**2).ravel(), a, a * theta.sum(), stats.value, *products, *scale]
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize(
     ("response", "plain", "learn", "tail"),
     [
@@ -191,6 +192,7 @@ def test_sweeps_wait_as_long_as_they_should():
     assert np.abs(waiting_z_scores(CompiledLeftSets, 4000)).max() < 4.2
 
 
+@pytest.mark.long
 def test_sweeps_that_wait_too_little_are_found_out():
     assert np.abs(waiting_z_scores(Hasty, 4000)).max() > 6
 

@@ -229,12 +229,14 @@ def iteration(s, order, theta, numbers, rng):
     only(*moves, repeats=2)(s, order, theta, numbers, rng)
 
 
+@pytest.mark.brief(8)
 @pytest.mark.parametrize("prior", [FIXED, LEARNED], ids=["fixed", "learned"])
 @pytest.mark.parametrize("move", MOVES, ids=[NAMES[move] for move in MOVES])
 def test_each_move_keeps_the_joint_distribution(move, prior):
     assert geweke("items", "ranking", prior, only(move)).max() < 4.5
 
 
+@pytest.mark.brief(4)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -358,6 +360,7 @@ def run_of(W, mirrors, seen, name, seed=0, shape=None, **settings):
     return run.draws()
 
 
+@pytest.mark.brief("choice-learned")
 @pytest.mark.parametrize("shape", [0.5, None], ids=["fixed", "learned"])
 @pytest.mark.parametrize("name", ["choice", "ranking", "unknown-order"])
 def test_long_plain_chains_have_the_same_means(name, shape):
@@ -377,6 +380,7 @@ def test_long_plain_chains_have_the_same_means(name, shape):
     assert np.abs((one - two) / np.hypot(e1, e2)).max() < 4.5
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(("name", "n"), [("choice", 3000), ("ranking", 3000), ("unknown-order", 400)])
 def test_threads_rounds_and_the_order_of_situations_do_not_matter(name, n, monkeypatch):
     W, mirrors, seen = situations_of(name, np.random.default_rng(2), n=n)

@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
+import pytest
 
 WORD = "plackett: compiling the kernels; this happens once, later runs load them from the cache\n"
 MODELS = {
@@ -83,6 +84,7 @@ def draws_in_order(order, cache, cores="all"):
     return json.loads(python(code, NUMBA_CACHE_DIR=str(cache)).stdout)
 
 
+@pytest.mark.long
 def test_draws_do_not_depend_on_what_was_compiled_first(tmp_path):
     orders = [
         ["learned", "exchange", "none", "logit", "mode"],
