@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dask.dataframe as dd
 import distributed
+import numba
 import pandas as pd
 import pytest
 from distributed import Client
@@ -14,6 +15,8 @@ from distributed.scheduler import TaskState
 
 import plackett
 from plackett.cluster import dask_private
+from plackett.compute import numba_private
+from plackett.compute.compiled import jit
 
 SOURCES = Path(plackett.__file__).parent
 
@@ -59,6 +62,8 @@ def has(thing, name):
 @pytest.fixture(scope="module")
 def objects():
     """One of each kind that names belong to; modules are found by their names."""
+    kernel = jit(lambda x: x + 1.0)
+    kernel(1.0)
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
         yield {
             "Worker": dask_private.worker_here(),
@@ -66,14 +71,24 @@ def objects():
             "Scheduler": client.cluster.scheduler,
             "TaskState": TaskState,
             "DataFrame": dd.from_pandas(pd.DataFrame({"a": [1, 2]}), npartitions=1),
+            "Kernel": kernel,
+            "Overload": next(iter(kernel.overloads.values())),
         }
 
 
-@pytest.mark.parametrize(("kind", "name", "reason"), dask_private.RELIED_ON, ids=lambda part: part.replace(" ", "_"))
-def test_dask_has_what_is_relied_on(objects, kind, name, reason):
+RELIED_ON = [
+    (*names, f"{library.__name__.title()} {library.__version__}", adapter.__file__)
+    for library, adapter in ((distributed, dask_private), (numba, numba_private))
+    for names in adapter.RELIED_ON
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "reason", "library", "adapter"), RELIED_ON, ids=[f"{kind}.{name}" for kind, name, *_ in RELIED_ON]
+)
+def test_libraries_have_what_is_relied_on(objects, kind, name, reason, library, adapter):
     try:
         found = has(objects[kind] if kind in objects else import_module(kind), name)
     except ModuleNotFoundError:
         found = False
-    where = f"Dask {distributed.__version__} has no {kind}.{name}"
-    assert found, f"{where}, which plackett uses to {reason}: adapt {dask_private.__file__}"
+    assert found, f"{library} has no {kind}.{name}, which plackett uses to {reason}: adapt {adapter}"

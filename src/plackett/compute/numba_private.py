@@ -1,6 +1,7 @@
-"""The one place that uses names of Numba that its documentation does not promise; pyproject.toml bounds its version.
+"""What plackett uses of Numba beyond its documented interface: one place, each name with its reason.
 
-`tests/test_numba_private.py` tries each of them, so that a release that drops one is named at once.
+`RELIED_ON` lists the names; tests/test_private_names.py looks for every one of them in the Numba that is installed.
+pyproject.toml bounds the releases of Numba from above for their sake.
 """
 
 from __future__ import annotations
@@ -16,17 +17,31 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.np.random.generator_core import next_uint64
 
-__all__ = [
-    "AbstractTemplate",  # types a call by a rule: vectors, and kernels that are called by their address
-    "Dispatcher",  # what `njit` returns
-    "cgutils",  # declares LLVM intrinsics and external functions once per module
-    "event",  # tells when a kernel is being compiled
-    "global_compiler_lock",  # held while a kernel is made: a lock of our own could deadlock with it
-    "infer_global",  # gives a Python function or operator such a typing rule
-    "lower_builtin",  # gives it its LLVM instructions
-    "next_uint64",  # raw bits of a NumPy generator inside a kernel
-    "signature",
-]
+__all__ = ["AbstractTemplate", "Dispatcher", "cgutils", "event", "global_compiler_lock", "infer_global"]
+__all__ += ["lower_builtin", "next_uint64", "signature"]
+
+RELIED_ON = (
+    ("numba.core.typing.templates", "AbstractTemplate", "type operators of vectors, and calls of kernels by address"),
+    ("numba.core.typing.templates", "infer_global", "give a function or an operator such a typing rule"),
+    ("numba.core.typing.templates", "signature", "type operators of vectors"),
+    ("numba.core.imputils", "lower_builtin", "translate operators of vectors and calls of kernels to LLVM"),
+    ("numba.core", "cgutils.get_or_insert_function", "declare an LLVM intrinsic or a kernel once per module"),
+    ("numba.core", "cgutils.if_unlikely", "pass on an exception of a kernel that was called by address"),
+    ("numba.core", "event.register", "say that kernels are being compiled"),
+    ("numba.core", "event.Listener", "say that kernels are being compiled"),
+    ("numba.core.compiler_lock", "global_compiler_lock", "make a kernel once; another lock could deadlock with it"),
+    ("numba.core.dispatcher", "Dispatcher", "tell kernels from other functions"),
+    ("numba.np.random.generator_core", "next_uint64", "draw raw bits of a NumPy generator inside a kernel"),
+    ("Kernel", "enable_caching", "keep compiled kernels on disk where that is possible"),
+    ("Kernel", "_cache._cache_file._source_stamp", "compile a kernel anew when any kernel of the package was edited"),
+    ("Kernel", "_cache._cache_file._load_index", "ignore the cache of a version whose types no longer exist"),
+    ("Kernel", "_cache._cache_file.load", "load what a cached kernel calls before the kernel itself"),
+    ("Kernel", "_cache._index_key", "know which kernels are missing, so that two processes can share them"),
+    ("Kernel", "targetctx.codegen", "know which kernels are missing, so that two processes can share them"),
+    ("Kernel", "overloads", "find the machine code of a kernel"),
+    ("Overload", "library.get_pointer_to_function", "find the machine code of a kernel"),
+    ("Overload", "fndesc.llvm_func_name", "find the machine code of a kernel"),
+)  # of which object, the name, and what plackett does with it
 
 # `njit` options without documentation: no entry from Python, none from C, and no reference counts.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
