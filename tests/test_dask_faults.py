@@ -130,17 +130,7 @@ class Away:
             **quiet,
         )
         self.worker = subprocess.Popen(
-            [
-                *start,
-                worker,
-                self.address,
-                "--nthreads",
-                "1",
-                "--no-nanny",
-                "--no-dashboard",
-                "--death-timeout",
-                "3600",
-            ],
+            [*start, worker, self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60"],
             **quiet,
         )
         return self
@@ -153,9 +143,9 @@ class Away:
 
 def test_a_scheduler_that_is_lost_is_told_of_and_the_chains_go_on(tmp_path, monkeypatch):
     far, path = da.from_array(X, chunks=(300, 3)), tmp_path / "chains"
-    with Away() as away, Client(away.address, timeout=3600):
+    with Away() as away, Client(away.address, timeout=60):
         calm = fitted(Gibbs(**SHORT), far)
-    with Away() as away, Client(away.address, timeout=3600):
+    with Away() as away, Client(away.address, timeout=60):
         each, asked = Held.each, []
 
         def asking(held, *question, **own):
@@ -169,7 +159,7 @@ def test_a_scheduler_that_is_lost_is_told_of_and_the_chains_go_on(tmp_path, monk
             patch.setattr(Held, "each", asking)
             fitted(Gibbs(**SHORT, checkpoint=path), far)
     assert path.stat().st_size > 0
-    with Away() as away, Client(away.address, timeout=3600):
+    with Away() as away, Client(away.address, timeout=60):
         assert_equal(calm, fitted(Gibbs(**SHORT, checkpoint=path), far))
 
 

@@ -18,10 +18,9 @@ from typing import Any
 
 from plackett.cluster.client import PATIENCE, ClusterError, distributed, threads_of, told, versions
 from plackett.cluster.dask_private import run_anywhere, threads_of_worker
-from plackett.cluster.keeper import Keeper, Kept, Question, ask_all, in_one_frame
+from plackett.cluster.keeper import LOOK, Keeper, Kept, Question, ask_all, in_one_frame
 
 ATTEMPTS = 20  # in a row at which not one keeper more has answered
-LOOK = 1.0  # seconds between looks whether the cluster is still there
 
 
 def threads_here() -> int:

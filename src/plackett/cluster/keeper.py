@@ -22,6 +22,7 @@ from plackett.cluster.dask_private import add_operation, as_data, ask_worker, in
 from plackett.cluster.storage import Block
 
 OPERATION = "plackett_ask"  # of a worker
+LOOK = 1.0  # seconds between looks whether the cluster is still there
 LARGE = 1 << 20  # bytes; Dask may send more in pieces, and compressed
 BRIEF = 0.02  # seconds for which nobody minds that the loop of a worker hears nothing
 Question = Callable[..., Any]
@@ -119,7 +120,12 @@ def ask_all(client: Any, asked: list[tuple[Kept, Any]]) -> list[list[Any] | None
 
     answers = asyncio.run_coroutine_threadsafe(ask_each(), loop_of(client))
     try:
-        return [read(each) for each in answers.result()]
+        while True:
+            try:
+                return [read(each) for each in answers.result(LOOK)]
+            except TimeoutError:
+                if client.status != "running":  # the scheduler is lost; Dask would try to reach it for minutes
+                    return [None] * len(asked)
     except CancelledError:  # the client was closed
         return [None] * len(asked)
     finally:
