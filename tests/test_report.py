@@ -13,8 +13,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
-from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
-from plackett.explain import explain
+from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain
 from plackett.output.html import text
 from plackett.posterior.diagnostics import STANDARD, Diagnostics, Measures, diagnose
 from plackett.report import write, write_report

@@ -12,11 +12,18 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
-from plackett import PlackettLuceClassifier, SparseLogitClassifier, TableEncoder, Variational, load
+from plackett import (
+    PlackettLuceClassifier,
+    SparseLogitClassifier,
+    TableEncoder,
+    Variational,
+    explain,
+    load,
+    win_probabilities,
+)
 from plackett.cli.commands import app
 from plackett.data.columns import TableWarning
 from plackett.data.table import Table
-from plackett.explain import explain, win_probabilities
 from plackett.report import write_report
 
 EM = PlackettLuceClassifier("em", shape=1, features="exp")
