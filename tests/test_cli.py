@@ -712,7 +712,7 @@ def test_progress_on_a_terminal_and_ctrl_c_keeps_the_draws(folder, tmp_path):
     with contextlib.suppress(OSError):  # the terminal is gone with the process
         while chunk := os.read(ours, 4096):
             seen = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", seen + chunk)
-            done = re.findall(rb"Gibbs, 1 chains \S+ (\d+)/1002000 \d:\d\d:\d\d left \d:\d\d:\d\d", seen)
+            done = re.findall(rb"Gibbs, 1 chains \S+ (\d+)/1002000 \d+:\d\d elapsed, [\d:]+:\d\d left", seen)
             if not interrupted and done and int(done[-1]) > 4000:  # more than tuning
                 run.send_signal(signal.SIGINT)
                 interrupted = True

@@ -11,7 +11,7 @@ import sklearn
 from sklearn.base import clone
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
-from plackett.output.progress import progress_bar
+from plackett.output.progress import _times, progress_bar
 from plackett.output.summary import verdict
 from plackett.posterior.diagnostics import diagnose_weights
 from plackett.posterior.weights import Draws
@@ -223,7 +223,7 @@ def test_progress_in_a_notebook_is_one_element_updated_in_place(notebook, capsys
     with progress_bar(True, "a <b>", 200) as report:
         assert notebook[-1].startswith("<label>a &lt;b&gt;: 0/200, 0:00 ")
         report(50)
-        assert "50/200, 0:00, 0:00 left" in notebook[-1] and '<progress value="50" max="200">' in notebook[-1]
+        assert "50/200, 0:00 elapsed, 0:00 left" in notebook[-1] and '<progress value="50" max="200">' in notebook[-1]
     assert len(notebook) == 1 and capsys.readouterr() == ("", "")
 
 
@@ -244,6 +244,20 @@ def test_fits_show_progress_in_a_notebook(table, notebook):
 def test_no_bar_unless_asked_for(table, capsys):
     PlackettLuceClassifier("em", features="exp").fit(*table)
     assert capsys.readouterr() == ("", "")
+
+
+def test_times_of_a_bar_are_read_without_a_legend(monkeypatch, capsys):
+    """From the moment the work began, also where the bar came late; hours only where there are any."""
+    clock = [100.0]
+    monkeypatch.setattr("plackett.output.progress.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar(False, "chains", 3) as report:
+        clock[0] += 10
+        report(2)
+    assert "2/3 0:10 elapsed" in capsys.readouterr().err
+    assert [_times(*given) for given in ((50, None), (59.6, 466), (3725, 36000))] == [
+        "0:50 elapsed", "1:00 elapsed, 7:46 left", "1:02:05 elapsed, 10:00:00 left",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("patience, shown", [(0.0, True), (60.0, False)])

@@ -28,7 +28,7 @@ def progress_bar(show: bool, description: str, total: float) -> Iterator[Callabl
     elif in_notebook():
         yield _notebook_bar(description, total)
     else:
-        with _terminal_bar(description, total) as report:
+        with _terminal_bar(description, total, time.perf_counter()) as report:
             yield report
 
 
@@ -48,7 +48,7 @@ def _late_bar(description: str, total: float) -> Iterator[Callable[[float], None
 
     def report(done: float) -> None:
         if not bars and time.perf_counter() - began > PATIENCE and done < total:
-            bars.append(shown.enter_context(_terminal_bar(description, total)))
+            bars.append(shown.enter_context(_terminal_bar(description, total, began)))
         for bar in bars:
             bar(done)
 
@@ -57,17 +57,23 @@ def _late_bar(description: str, total: float) -> Iterator[Callable[[float], None
 
 
 @contextlib.contextmanager
-def _terminal_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
+def _terminal_bar(description: str, total: float, began: float) -> Iterator[Callable[[float], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class Times(ProgressColumn):
+        """Time since the work began, and rich's estimate of the time left."""
+
+        def render(self, task: Task) -> Text:
+            return Text(_times(time.perf_counter() - began, task.time_remaining))
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        Times(Column(no_wrap=True)),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
@@ -88,14 +94,20 @@ def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
 
     def bar(done: float) -> HTML:
         elapsed = time.perf_counter() - began
-        left = f", {_clock(elapsed * (total - done) / done)} left" if done else ""
-        words = f"{text(description)}: {done:.0f}/{total:.0f}, {_clock(elapsed)}{left}"
+        times = _times(elapsed, elapsed * (total - done) / done if done else None)
+        words = f"{text(description)}: {done:.0f}/{total:.0f}, {times}"
         return HTML(f'<label>{words} <progress value="{done:.0f}" max="{total:.0f}"></progress></label>')
 
     handle = display(bar(0), display_id=True)
     return lambda done: handle.update(bar(done))
 
 
+def _times(elapsed: float, left: float | None) -> str:
+    """Both times in words; the time left is None as long as nothing is done."""
+    return f"{_clock(elapsed)} elapsed" + ("" if left is None else f", {_clock(left)} left")
+
+
 def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes}:{seconds:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
