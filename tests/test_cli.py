@@ -22,6 +22,7 @@ from commands import mistake, plackett
 from plackett import PlackettLuceClassifier, load
 from plackett.cli.commands import app
 from plackett.cli.console import OPTIONS, in_options
+from plackett.data.table import stratified
 from plackett.data.tablefile import read_table
 
 FAST = ["--features", "exp", "--inference", "em", "--shape", "1"]
@@ -297,6 +298,33 @@ def test_what_deserves_a_look_is_noted(tmp_path):
     assert "few rows of some classes (rickshaw: 4)" in result.stderr
     assert "left out, being the same in every row: planet." in result.stderr
     assert "column 'row' counts the rows: leave it out with --drop row" in result.stderr
+
+
+@pytest.mark.parametrize("share", ["0", "0.2", "0.7"])
+def test_row_numbers_are_noted_whatever_is_left_out(tmp_path, share):
+    """The table is looked at before rows are held out; rows without a class leave gaps."""
+    table = people().assign(row=range(120), shuffled=np.random.default_rng(0).permutation(120), seven=range(0, 840, 7))
+    table.loc[40:44, "mode"] = None
+    arguments = ["--target", "mode", *FAST, "--test", share, "--out", tmp_path / "m"]
+    result = plackett("fit", "-", *arguments, stdin=table.drop(columns="shuffled").to_csv(index=False))
+    assert result.exit_code == 0 and "column 'row' counts the rows" in result.stderr and "'seven'" not in result.stderr
+    result = plackett("fit", "-", *arguments, "--force", stdin=table.dropna(subset="mode").to_csv(index=False))
+    assert "column 'row' counts the rows" in result.stderr and "'shuffled'" not in result.stderr
+    whole = table.assign(mode=table["mode"].fillna("bus"))
+    result = plackett("fit", "-", *arguments, "--force", stdin=whole.to_csv(index=False))
+    assert "column 'shuffled' counts the rows" in result.stderr
+
+
+def test_nothing_is_learned_from_rows_that_are_held_out(tmp_path):
+    table = people()
+    held = stratified(table["mode"].to_numpy(), 0.3, 0)
+    table.loc[held, ["age", "home"]] = [1e6, "igloo"]
+    arguments = ["--target", "mode", *FAST, "--test", "0.3", "--out", tmp_path / "m"]
+    result = plackett("fit", "-", *arguments, stdin=table.to_csv(index=False))
+    assert result.exit_code == 0, result.output
+    columns = {column.name: column for column in load(tmp_path / "m").table_.columns}
+    assert columns["age"].median < 90 and "igloo" not in columns["home"].levels
+    assert sum(load(tmp_path / "m").table_.counts.values()) == (~held).sum()
 
 
 def test_codes_as_categories(folder, tmp_path):
