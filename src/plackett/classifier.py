@@ -16,7 +16,7 @@ from plackett.cluster.client import cluster_for
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.entry import check_dense, numbers, taken
 from plackett.data.validation import (
     all_alike,
     check_prob,
@@ -370,7 +370,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         if isinstance(self.features_, (ExpFeatures, Gates)):
             check_dense(X)
             X = taken(self, X)
-            X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
+            X = _named(X, numbers(self, X, reset=False))
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
         features = self.features_
@@ -384,13 +384,12 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             raise ValueError("requires y to be passed, but the target y is None")
         if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
             check_dense(X)
-            check_numbers(X)
-            checked, y = validate_data(self, X, y, dtype=np.float64)
+            checked = numbers(self, X)
             X = checked if self._learned() else _named(X, checked)
         else:
             validate_data(self, X, skip_check_array=True)
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
         check_classification_targets(y)
         return X, np.asarray(y)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily, refuse_partitions
 from plackett.cluster.rankings import PartedRankings
-from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.entry import check_dense, numbers, taken
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
 from plackett.directions import LearnedDirections
@@ -313,11 +313,9 @@ class RankingModel(RaceModel):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         check_dense(X)
-        if reset:
-            check_numbers(X)
-        else:
+        if not reset:
             X = taken(self, X)
-        checked = validate_data(self, X, dtype=np.float64, reset=reset)
+        checked = numbers(self, X, reset)
         return X if hasattr(X, "columns") and not self._learned() else checked
 
     def _response(self, R: Rankings) -> Response:

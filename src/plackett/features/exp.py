@@ -13,9 +13,9 @@ from sklearn.utils.validation import (
     _check_feature_names_in,
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
+from plackett.data.entry import numbers
 from plackett.data.validation import plain
 from plackett.features.checks import FLOOR
 from plackett.features.standardise import mean_and_scale, standardise
@@ -95,7 +95,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ExpFeatures:
         """Learn the mean and standard deviation of each column."""
         self._check()
-        X = validate_data(self, X, dtype=np.float64)
+        X = numbers(self, X)
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
@@ -144,7 +144,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     def exponents(self, X: Any) -> Array:
         """ln W as the formulas say, before anything is divided out: rows can be compared."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = numbers(self, X, reset=False)
         Z = standardise(X, self.mean_, self.scale_)
         terms = self._terms()
         exponents = np.empty((len(X), len(terms)))

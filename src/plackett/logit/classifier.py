@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_numbers, taken
+from plackett.data.entry import numbers, taken
 from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features.standardise import FARTHEST, mean_and_scale
@@ -164,9 +164,11 @@ class SparseLogitClassifier(Classifier):
         settings = self._completed()
         penalty, prior = settings._check_settings()
         check_target(self)
-        check_numbers(X)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
         with whole_or_not_at_all(self):
-            X, y = validate_data(self, X, y, dtype=np.float64)
+            X, y = numbers(self, X), column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
             check_classification_targets(y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes)
@@ -228,7 +230,7 @@ class SparseLogitClassifier(Classifier):
     def _rows(self, X: Any) -> Array:
         """New rows, none of them so far out that a linear predictor overflows."""
         check_is_fitted(self)
-        X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
+        X = numbers(self, taken(self, X), reset=False)
         with np.errstate(over="ignore"):
             lowest, highest = self.mean_ - FARTHEST * self.scale_, self.mean_ + FARTHEST * self.scale_
         clipped: Array = np.clip(X, lowest, highest)
