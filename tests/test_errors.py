@@ -1,6 +1,10 @@
 """Bad input gets a clear error: what was expected, what came, what to do."""
 
+import datetime
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import FunctionTransformer
@@ -99,6 +103,50 @@ def test_fractional_weights_are_refused_by_gibbs_with_fixed_features_only():
 def test_labels_are_written_plainly(change, words):
     with pytest.raises(ValueError, match=words):
         PlackettLuceClassifier("em").fit(**{"X": X, "y": y, **change})
+
+
+DAYS = ["2024-01-03", "2024-05-17", "2024-01-03"] * 10
+
+
+@pytest.mark.parametrize(
+    "labels, words",
+    [
+        ([None, "a", "b"] * 10, r"no label in 10 of 30 rows, such as None in row 0\..*leave such rows out"),
+        (pd.Series(["a", "b", None] * 10, dtype="string"), "no label in 10 of 30 rows, such as <NA> in row 2"),
+        (np.where(y == 1, np.nan, y), "no label in 10 of 30 rows, such as nan in row 1"),
+        (["a", 1, "b"] * 10, "both texts, such as 'a' in row 0, and numbers, such as 1 in row 1.*one kind: make all"),
+        (pd.Series(["a", 1.5, "b"] * 10), "both texts, such as 'a' in row 0, and numbers, such as 1.5 in row 1"),
+        ([(1, 2), (3, 4), (1, 2)] * 10, r"other values in 30 of 30 rows, such as \(1, 2\) in row 0.*a whole number"),
+        (pd.Series([(1, 2), (3,), (1, 2)] * 10), r"such as \(1, 2\) in row 0"),
+        ([datetime.date.fromisoformat(day) for day in DAYS], "dates or times .*2024, 1, 3.*texts.*the year"),
+        (np.array(DAYS, dtype="datetime64[ns]"), "dates or times .*2024, 1, 3"),
+        (np.array([b"a", b"b", b"a"] * 10), "bytes .*decode"),
+        (np.linspace(0, 1, 30), r"not whole in 28 of 30 rows, such as 0\.03.* in row 1.*continuous"),
+        (np.eye(3)[y], r"one label a row, got an array of shape \(30, 3\)"),
+        ("abc", r"one label a row, got an array of shape \(\)"),
+    ],
+)
+@pytest.mark.parametrize("model", [PlackettLuceClassifier, SparseLogitClassifier])
+def test_what_is_no_label_is_told_with_what_to_do(model, labels, words):
+    with pytest.raises(ValueError, match=words):
+        model().fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(y, dtype="Int64"),
+        pd.Series(np.array(["a", "b", "c"])[y], dtype="category"),
+        pl.Series(np.array(["a", "b", "c"])[y]),
+        y.astype(object),
+        y.astype(float),
+        (y > 0).tolist(),
+    ],
+)
+def test_labels_however_they_are_stored(labels):
+    clf = PlackettLuceClassifier("em", **FIXED).fit(X, labels)
+    assert set(clf.predict(X).tolist()) <= set(labels.to_list() if hasattr(labels, "to_list") else list(labels))
+    assert len(clf.classes_) == len(set(labels))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from plackett.cluster.held import made
 from plackett.data.entry import NUMBERS, SHOWN
-from plackett.data.validation import plain
+from plackett.data.validation import class_labels, plain
 from plackett.model.race import Array
 
 LABEL, WEIGHT = "label, of plackett", "weight, of plackett"  # columns beside those of X
@@ -191,9 +191,10 @@ def look(X: Any, y: Any, weight: Any) -> Look:
         names = getattr(X, "columns", None)
         name = f"column {j}" if names is None else f"column {plain(names[j])}"
         return wrong(f"row {i}, {name} is not finite: {values[i, j]}.")
-    missing = _missing(labels)
-    if missing.any():
-        return wrong(f"row {int(np.argmax(missing))} has no label: y is {plain(labels[np.argmax(missing)])}.")
+    try:
+        labels = class_labels(labels)
+    except ValueError as error:
+        return wrong(str(error))
     counts: Array = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64)
     if counts.shape != (len(values),):
         return wrong(f"X has {len(values)} rows, and the weights have the shape {counts.shape}.")
@@ -210,14 +211,6 @@ def look(X: Any, y: Any, weight: Any) -> Look:
     low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (none, none)
     used = np.bincount(code, counts > 0, len(found)).astype(np.intp)
     return Look(len(values), None, found, moments, low, high, bool((counts == 1).all()), fraction, used)
-
-
-def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if labels.dtype.kind in "fc":
-        return np.isnan(labels)
-    if labels.dtype.kind == "O":
-        return np.array([each is None or each != each for each in labels.tolist()], dtype=bool)
-    return np.zeros(len(labels), dtype=bool)
 
 
 def moments_of(values: Array, weight: Array) -> Moments:

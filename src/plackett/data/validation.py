@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from typing import Any
 
@@ -9,10 +10,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from plackett.engines.base import Features, runs
 from plackett.model.race import Array
+
+TEXTS = "make all of them texts, for example [str(label) for label in y]."
+LABELS = {  # what is no label, and what to do about it
+    "no label": "leave such rows out of X and y, or give them a class of their own, such as 'unknown'.",
+    "numbers that are not whole": (
+        "this target is continuous, and a classifier needs classes that repeat, such as pandas.cut(y, 4).astype(str)."
+    ),
+    "dates or times": f"{TEXTS[:-1]}, or take the year.",
+    "bytes": "decode them, for example [label.decode() for label in y].",
+    "other values": TEXTS,
+}
 
 
 def plain(value: Any) -> str:
@@ -42,6 +54,72 @@ def positive(name: str, value: Any, learn: bool = False) -> float:
 def number_or_learn(name: str, value: Any) -> float | None:
     """A positive number, or None for "learn"."""
     return None if isinstance(value, str) and value == "learn" else positive(name, value, learn=True)
+
+
+def class_labels(y: Any) -> npt.NDArray[Any]:
+    """Labels (n,) as an array of texts, whole numbers or truth values; anything else is refused with what to do.
+
+    Examples
+    --------
+    >>> from plackett.data.validation import class_labels
+    >>> class_labels(["b", "a"]).tolist(), class_labels([1.0, 2.0]).tolist()
+    (['b', 'a'], [1.0, 2.0])
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    listed = isinstance(y, (list, tuple))  # of which NumPy would make texts where some are
+    labels: npt.NDArray[Any] = np.fromiter(y, dtype=object, count=len(y)) if listed else np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=True)
+    if labels.ndim != 1:
+        raise ValueError(f"y should be a 1d array, one label a row, got an array of shape {labels.shape} instead.")
+    dtype = labels.dtype.kind
+    if dtype in "biuU" or (dtype == "f" and np.isfinite(labels).all() and not (labels % 1).any()):
+        return labels
+    if dtype in "mM":
+        labels = labels.astype(f"{dtype}8[us]")  # which Python knows
+    held = labels.tolist()
+    kinds = np.array([_kind_of_label(label) for label in held], dtype=object)
+    texts = kinds == "texts"
+    if texts.any():
+        kinds[kinds == "numbers that are not whole"] = "numbers"
+    for kind, words in LABELS.items():
+        wrong = np.flatnonzero(kinds == kind)
+        if len(wrong):
+            example = f"{plain(held[wrong[0]])} in row {wrong[0]}"
+            raise ValueError(
+                f"y holds {kind} in {len(wrong)} of {len(held)} rows, such as {example}. A label is a text, a whole "
+                f"number or a truth value: {words}"
+            )
+    if texts.any() and not texts.all():
+        i, j = int(np.argmax(texts)), int(np.argmin(texts))
+        raise ValueError(
+            f"y holds both texts, such as {plain(held[i])} in row {i}, and numbers, such as {plain(held[j])} in row "
+            f"{j}. Labels are of one kind: {TEXTS}"
+        )
+    return labels if texts.any() and not listed else np.array(held)
+
+
+def _kind_of_label(label: Any) -> str:
+    """What a label is; the key of LABELS where it is none."""
+    if isinstance(label, str):
+        return "texts"
+    if is_missing(label):
+        return "no label"
+    if isinstance(label, (bool, int, np.integer, np.bool_)):
+        return "numbers"
+    if isinstance(label, (float, np.floating)):
+        return "numbers" if float(label).is_integer() else "numbers that are not whole"
+    if isinstance(label, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)):
+        return "dates or times"
+    return "bytes" if isinstance(label, bytes) else "other values"
+
+
+def is_missing(label: Any) -> bool:
+    """Whether nothing is there: None, NaN, or what data frames write for it."""
+    return (
+        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
+    )
 
 
 def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:

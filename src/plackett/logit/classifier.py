@@ -6,12 +6,19 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from plackett.compute.blas import one_blas_thread
 from plackett.data.entry import numbers, taken
-from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.data.validation import (
+    all_alike,
+    check_whole,
+    class_labels,
+    coded_labels,
+    number_or_learn,
+    positive,
+    row_weights,
+)
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features.standardise import FARTHEST, mean_and_scale
 from plackett.inference.base import check_run, open_ended
@@ -153,7 +160,7 @@ class SparseLogitClassifier(Classifier):
         X : array or data frame (n, d)
             Covariates.
         y : (n,) array
-            Labels of any kind.
+            Labels: texts, whole numbers or truth values, all of one kind and none missing.
         sample_weight : (n,) array, optional
             Whole numbers: a row of weight 2 is two rows.
 
@@ -164,12 +171,10 @@ class SparseLogitClassifier(Classifier):
         settings = self._completed()
         penalty, prior = settings._check_settings()
         check_target(self)
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
+        y = class_labels(y)
         with whole_or_not_at_all(self):
-            X, y = numbers(self, X), column_or_1d(y, warn=True)
+            X = numbers(self, X)
             check_consistent_length(X, y)
-            check_classification_targets(y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes)
             check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier() takes others.")
