@@ -6,10 +6,21 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import FunctionTransformer
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett import (
+    EM,
+    ChoiceSets,
+    Gibbs,
+    PlackettLuceChooser,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    SparseLogitClassifier,
+    Variational,
+)
 from plackett.features import ExpFeatures
 from plackett.priors import Gamma, LogUniform
 
@@ -103,6 +114,52 @@ def test_fractional_weights_are_refused_by_gibbs_with_fixed_features_only():
 def test_labels_are_written_plainly(change, words):
     with pytest.raises(ValueError, match=words):
         PlackettLuceClassifier("em").fit(**{"X": X, "y": y, **change})
+
+
+R = Rankings.from_orders([["u", "v"], ["v", "u"]] * 15)
+MODELS = {
+    "learned": (PlackettLuceClassifier(), y),
+    "exp": (PlackettLuceClassifier("em", **FIXED), y),
+    "logit": (SparseLogitClassifier(), y),
+    "rankings": (PlackettLuceRanker(), R),
+    "rankings, exp": (PlackettLuceRanker("em", **FIXED), R),
+    "choices": (PlackettLuceChooser(), None),
+    "choices, exp": (PlackettLuceChooser("em", **FIXED), None),
+}
+RANGES = {
+    "no resolution": (X[:, 1] + 1e15, r"no resolution: column 'pay' from 9999999999999\d\d\..*subtract a constant"),
+    "too large": (
+        X[:, 1] / np.abs(X[:, 1]).max() * 1.7e308,
+        r"beyond 1e\+300.*column 'pay' .*divide by a constant",
+    ),
+    "too small": (X[:, 1] * 1e-310, "too close together to be scaled: column 'pay' .*multiply by a constant"),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("case", RANGES)
+def test_columns_that_double_precision_cannot_scale_are_named(model, case):
+    """Of a person who ranks, of an alternative and of a person who chooses alike."""
+    column, words = RANGES[case]
+    fitted, seen = MODELS[model]
+    table = pd.DataFrame({"age": X[:, 0], "pay": column})
+    if seen is not None:
+        with pytest.raises(ValueError, match=words):
+            clone(fitted).fit(table, seen)
+        return
+    for names, person in ((["age", "pay"], ()), (["age"], ["pay"])):
+        of_person = {"pay": np.repeat(column[:15], 2)} if person else {}
+        long = table.assign(**of_person, t=np.arange(30) // 2, a=["u", "v"] * 15)
+        sets = ChoiceSets.from_long(long, situation="t", alternative="a", attributes=names, person=person)
+        with pytest.raises(ValueError, match=words):
+            clone(fitted).fit(sets, ["u", "v", "v"] * 5)
+
+
+def test_rounding_is_no_variation_and_rows_as_large_as_can_be_are_predicted():
+    table = np.column_stack([X, np.where(y == 1, 0.3, 0.1 + 0.2)])
+    for model in (PlackettLuceClassifier("em"), PlackettLuceClassifier("em", **FIXED)):
+        clf = model.fit(table, y)
+        assert np.isfinite(clf.predict_proba(np.array([[1.7e308] * 3, [-1.7e308] * 3]))).all()
 
 
 DAYS = ["2024-01-03", "2024-05-17", "2024-01-03"] * 10

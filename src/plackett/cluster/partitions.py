@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.held import made
-from plackett.data.entry import NUMBERS, SHOWN
-from plackett.data.validation import class_labels, plain
+from plackett.data.entry import NUMBERS
+from plackett.data.validation import RESOLUTION, SHOWN, check_range, class_labels, plain
 from plackett.model.race import Array
 
 LABEL, WEIGHT = "label, of plackett", "weight, of plackett"  # columns beside those of X
@@ -49,7 +49,7 @@ class Moments(NamedTuple):
         """Mean and deviation of each column, infinite for a constant one, from its smallest and largest values."""
         mean: Array = self.mean.astype(np.float64)
         size = np.maximum(np.abs(low - mean), np.abs(high - mean))
-        varies = size > 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        varies = size > RESOLUTION * np.maximum(np.abs(low), np.abs(high))
         return mean, np.where(varies, np.sqrt(self.squares / self.weight).astype(np.float64), np.inf)
 
 
@@ -251,6 +251,8 @@ def look_at(table: Partitions, client: Any) -> Looked:
     filled = [each for each in looks if len(each.low)]
     if not filled:
         raise ValueError("no partition of the data has a row that has weight.")
+    low, high = np.min([each.low for each in filled], axis=0), np.max([each.high for each in filled], axis=0)
+    check_range(low, high, table.names or range(len(low)))
     classes = np.unique(np.concatenate([each.labels for each in looks if len(each.labels)]))
     moments: list[list[Moments]] = [[] for _ in classes]
     used = np.zeros((len(looks), len(classes)), dtype=np.intp)
@@ -272,8 +274,8 @@ def look_at(table: Partitions, client: Any) -> Looked:
         classes,
         [reduce(Moments.__add__, mine) for mine in moments],
         used,
-        np.min([each.low for each in filled], axis=0),
-        np.max([each.high for each in filled], axis=0),
+        low,
+        high,
         all(each.plain for each in looks),
         fraction,
     )

@@ -9,11 +9,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from plackett.data.validation import plain
+from plackett.data.validation import SHOWN, check_range, plain
 from plackett.model.race import Array
 
 NUMBERS = "biuf"  # kinds of arrays
-SHOWN = 8  # columns that an error tells of
 MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
 
 
@@ -36,7 +35,10 @@ def numbers(model: Any, X: Any, reset: bool = True) -> Array:
     check_numbers(X, who)
     found: Array = validate_data(model, X, dtype=np.float64, reset=reset, ensure_all_finite=False)
     names = list(X.columns) if hasattr(X, "columns") else list(range(found.shape[1]))
-    _check_finite(found, found.min(axis=0), found.max(axis=0), names, who)
+    low, high = found.min(axis=0), found.max(axis=0)
+    _check_finite(found, low, high, names, who)
+    if reset:
+        check_range(low, high, names)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from plackett.engines.base import Features, runs
 from plackett.model.race import Array
 
+LARGEST, SMALLEST = 1e300, 1e-300  # size and spread of a column that can be centred and scaled
+RESOLUTION = 1e-12  # spread of a column, beside the size of its values, up to which it is taken for constant
+ROUNDING = 8 * float(np.finfo(np.float64).eps)  # the same for what is rounding alone
+SHOWN = 8  # columns that an error tells of
 TEXTS = "make all of them texts, for example [str(label) for label in y]."
 LABELS = {  # what is no label, and what to do about it
     "no label": "leave such rows out of X and y, or give them a class of their own, such as 'unknown'.",
@@ -170,6 +175,24 @@ def _weights_of_classes(class_weight: Any, classes: npt.NDArray[Any], total: Arr
     return found
 
 
+def check_range(low: Array, high: Array, names: Sequence[Any]) -> None:
+    """Refuse columns that double precision cannot centre and scale, given their smallest and largest values."""
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        spread = high - low
+    lost = (spread > ROUNDING * size) & (spread <= RESOLUTION * size)
+    for wrong, what, todo in (
+        (size > LARGEST, f"beyond {LARGEST:g} in size, too large to be scaled", "divide by a constant"),
+        (lost, "so close together that they have no resolution", "subtract a constant before numbers are stored"),
+        ((spread > 0) & (spread < SMALLEST), "too close together to be scaled", "multiply by a constant"),
+    ):
+        found = np.flatnonzero(wrong)
+        if len(found):
+            told = "; ".join(f"column {plain(names[j])} from {low[j]!s} to {high[j]!s}" for j in found[:SHOWN])
+            more = f"; and {len(found) - SHOWN} columns more" if len(found) > SHOWN else ""
+            raise ValueError(f"these numbers are {what}: {told}{more}. Leave such columns out, or {todo}.")
+
+
 def check_whole(weight: Array | None, who: str, instead: str, of: str = "row") -> None:
     """Refuse fractions: a sampler that draws who wins in a row takes a weight of 2 as two rows."""
     if weight is not None and not np.array_equal(weight, np.round(weight)):
@@ -189,7 +212,7 @@ def all_alike(X: Features, stacklevel: int = 4) -> bool:
     low = high = used[:1][0]
     for _, some in runs(used):
         low, high = np.minimum(low, some.min(axis=0)), np.maximum(high, some.max(axis=0))
-        if np.any(high - low > 1e-12 * np.maximum(np.abs(low), np.abs(high))):
+        if np.any(high - low > RESOLUTION * np.maximum(np.abs(low), np.abs(high))):
             return False
     warnings.warn(
         f"all rows are alike: none of the {X.shape[1]} columns varies, and nothing tells the classes apart. Every "
