@@ -1,6 +1,8 @@
 """The command line: what it promises an analyst who has a table and no wish to read Python."""
 
 import contextlib
+import csv
+import gzip
 import io
 import os
 import pty
@@ -301,6 +303,52 @@ def test_what_deserves_a_look_is_noted(tmp_path):
 
 
 @pytest.mark.parametrize("share", ["0", "0.2", "0.7"])
+def written(text, folder, encoding="utf-8"):
+    path = folder / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    return str(path)
+
+
+TEXT = "a,pay €,y\n1,2.5,no\n2,3.5,yes\n"
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n"])
+def test_lines_end_as_they_like(tmp_path, end):
+    expected = read_table(written(TEXT, tmp_path))
+    pd.testing.assert_frame_equal(read_table(written(TEXT.replace("\n", end), tmp_path)), expected)
+
+
+def test_a_field_may_be_as_long_as_it_likes(tmp_path):
+    long, limit = "n" * 200_000, csv.field_size_limit()
+    assert list(read_table(written(TEXT.replace("pay €", long), tmp_path))) == ["a", long, "y"]
+    assert read_table(written(TEXT.replace("yes", f'"{long}"'), tmp_path))["y"].tolist() == ["no", long]
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8bjunk", gzip.compress(TEXT.encode())[:-9]])
+def test_a_gzip_file_that_is_cut_off_is_one_line(tmp_path, content):
+    (tmp_path / "t.csv.gz").write_bytes(content)
+    assert "is not a whole gzip file" in mistake("fit", tmp_path / "t.csv.gz", "--target", "y", "--out", tmp_path / "m")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_encodings_are_recognised(tmp_path, encoding):
+    expected = read_table(written(TEXT, tmp_path))
+    pd.testing.assert_frame_equal(read_table(written(TEXT, tmp_path, encoding)), expected)
+
+
+def test_encodings_that_are_not_are_told(tmp_path):
+    """With the line, and advice that fits."""
+
+    def line(content):
+        (tmp_path / "t.csv").write_bytes(content)
+        return mistake("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m")
+
+    assert "looks like UTF-16 and is not whole at line 3" in line(TEXT.encode("utf-16")[:-3])
+    assert "line 1" in line(TEXT.replace("€", "ü").encode("latin1")) and "latin1" in line(TEXT.encode("cp1252"))
+    assert "line 2 of" in (told := line(TEXT.replace("no", "n\0").encode())) and "NUL" in told and "latin1" not in told
+
+
 def test_row_numbers_are_noted_whatever_is_left_out(tmp_path, share):
     """The table is looked at before rows are held out; rows without a class leave gaps."""
     table = people().assign(row=range(120), shuffled=np.random.default_rng(0).permutation(120), seven=range(0, 840, 7))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import itertools
 import sys
 import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +26,7 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 TAB = "\t"
 SEPARATORS = (",", ";", TAB, "|")
 LINES = 100  # looked at to find the separator
+SAMPLE = 1000  # bytes looked at to find the encoding
 THOUSANDS = {".": ",", ",": "."}  # what may stand between thousands, by decimal mark
 NUMBER = {
     mark: rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{between}\d{{3}})+|(?=\{mark}))(?:\{mark}\d*)?(?:[eE][+-]?\d+)?"
@@ -56,7 +61,10 @@ def read_table(source: str, sep: str | None = None, decimal: str | None = None) 
     name = "standard input" if source == "-" else source
     content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TableError(f"{name} is not a whole gzip file: {error}") from error
     if not content.strip():
         raise TableError(f"{name} is empty.")
     if content[:4] == b"PK\x03\x04":
@@ -84,13 +92,34 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
 
 
 def _decoded(content: bytes, name: str) -> str:
+    """The text of a file in UTF-8 or UTF-16, with lines that end in a line feed whatever they ended in."""
+    encoding = _encoding(content)
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
+        if encoding != "utf-8-sig":
+            raise TableError(f"{name} looks like UTF-16 and is not whole at line {line}; save it as UTF-8.") from error
         raise TableError(
             f"line {line} of {name} is not UTF-8 text; convert the file, for example with iconv -f latin1 -t utf8."
         ) from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise TableError(f"line {line} of {name} holds a NUL character, which no text does; is it a table?")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _encoding(content: bytes) -> str:
+    """UTF-8, unless a mark at the beginning, or zeros in every other byte of it, tell of UTF-16 or UTF-32."""
+    if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = content[:SAMPLE]
+    zeros = [sample[k::2].count(0) for k in (0, 1)]
+    if 4 * sum(zeros) > len(sample) and min(zeros) == 0:
+        return "utf-16-le" if zeros[1] else "utf-16-be"
+    return "utf-8-sig"
 
 
 def _delimited(text: str, name: str, sep: str | None, decimal: str | None) -> pd.DataFrame:
@@ -145,7 +174,8 @@ def _parsed(text: str, name: str, between: str, **options: Any) -> pd.DataFrame:
 
 
 def _tell_of_repeated_names(text: str, name: str, between: str) -> None:
-    header = next(csv.reader(io.StringIO(text), delimiter=between, skipinitialspace=True), [])
+    with _rows(text, between) as rows:
+        header = next(rows, [])
     twice = sorted({column for column in header if column and header.count(column) > 1})
     if twice:
         others = listed(f"{column}.1" for column in twice)
@@ -154,6 +184,16 @@ def _tell_of_repeated_names(text: str, name: str, between: str) -> None:
             TableWarning,
             stacklevel=4,
         )
+
+
+@contextmanager
+def _rows(text: str, between: str) -> Iterator[Iterator[list[str]]]:
+    """The rows of a text, cut into fields, however long these are."""
+    before = csv.field_size_limit(len(text) + 1)
+    try:
+        yield csv.reader(io.StringIO(text), delimiter=between, skipinitialspace=True)
+    finally:
+        csv.field_size_limit(before)
 
 
 def separator(text: str, name: str = "the table") -> str:
@@ -171,9 +211,9 @@ def separator(text: str, name: str = "the table") -> str:
     sample = "".join(lines[:LINES])
     fitting = {}
     for character in SEPARATORS:
-        rows = csv.reader(io.StringIO(sample), delimiter=character, skipinitialspace=True)
         try:
-            widths = [len(row) for row in rows if row]
+            with _rows(sample, character) as rows:
+                widths = [len(row) for row in rows if row]
         except csv.Error:
             continue
         if len(lines) > LINES and len(widths) > 2:
