@@ -25,7 +25,7 @@ from plackett import PlackettLuceClassifier, load
 from plackett.cli.commands import app
 from plackett.cli.console import OPTIONS, in_options
 from plackett.data.table import stratified
-from plackett.data.tablefile import read_table
+from plackett.data.tablefile import read_table, write_table
 
 FAST = ["--features", "exp", "--inference", "em", "--shape", "1"]
 
@@ -821,3 +821,48 @@ def test_a_reader_that_stops_early(folder):
     err = run.stderr.read()
     run.stderr.close()
     assert run.wait() == 1 and b"Traceback" not in err
+
+
+# Names that steer a terminal, and texts that are formulas
+
+STEERING = "\x1b[2J\x07\x9b\u202e\u2066"
+
+
+def test_names_do_not_steer_a_terminal(tmp_path):
+    table = people().rename(columns={"code": f"code{STEERING}", "home": "ho\nme"})
+    table["mode"] = table["mode"] + STEERING
+    fit = ("fit", "-", "--target", "mode", *FAST, "--out", tmp_path / "m")
+    results = [plackett(*fit, stdin=table.to_csv(index=False)), plackett("show", tmp_path / "m")]
+    results += [plackett("predict", tmp_path / "m", "-", stdin=f"a{STEERING},b\n1,2\n")]
+    assert [result.exit_code for result in results] == [0, 0, 1]
+    for result in results:
+        assert not set(result.output) & set(STEERING.replace("[2J", "")), result.output
+    assert r"code\x1b[2J\x07\x9b\u202e\u2066" in results[0].stdout and r"ho\nme" in results[0].stdout
+    assert r"\x1b[2J" in results[1].stdout and r"\x1b[2J" in results[2].stderr
+
+
+def test_a_table_on_a_terminal_is_escaped_and_in_a_pipe_as_it_is(monkeypatch, capsys):
+    frame = pd.DataFrame({"a": [f"x{STEERING}"]})
+    for terminal in (False, True):
+        monkeypatch.setattr("sys.stdout.isatty", lambda terminal=terminal: terminal, raising=False)
+        write_table(frame, "-")
+        assert (STEERING in capsys.readouterr().out) == (not terminal)
+
+
+def test_texts_that_a_spreadsheet_would_run_are_noted_or_protected(tmp_path):
+    table = people().assign(note="=1+1", number="-5", more="@SUM", plain="a=b")
+    table["mode"] = table["mode"].map({"bus": "=bus", "car": "+car", "train": "train"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    drop = [word for name in ("note", "number", "more", "plain") for word in ("--drop", name)]
+    assert plackett("fit", tmp_path / "t.csv", "--target", "mode", *FAST, *drop, "--out", tmp_path / "m").exit_code == 0
+    keep = [word for name in ("note", "number", "more", "plain") for word in ("--keep", name)]
+    raw = plackett("predict", tmp_path / "m", tmp_path / "t.csv", *keep)
+    assert "texts begin with one of = + - @, which a spreadsheet takes for formulas; --spreadsheet" in raw.stderr
+    made = plackett("predict", tmp_path / "m", tmp_path / "t.csv", *keep, "--spreadsheet")
+    assert "spreadsheet" not in made.stderr
+    before, after = probabilities(raw.stdout), probabilities(made.stdout)
+    assert set(after["note"]) == {"'=1+1"} and set(after["more"]) == {"'@SUM"} and set(after["plain"]) == {"a=b"}
+    pd.testing.assert_series_equal(after["number"], before["number"])
+    assert (
+        set(after["predicted"]) <= {"'=bus", "'+car", "train"} and list(after)[5:] == ["p_=bus", "p_+car", "p_train"]
+    ) or (list(after) == list(before))

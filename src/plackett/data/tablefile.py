@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import itertools
+import re
 import sys
 import warnings
 import zlib
@@ -15,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from plackett.data.columns import TableError, TableWarning, is_text, listed
 from plackett.output.files import whole_file
+from plackett.output.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +36,7 @@ NUMBER = {
     mark: rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{between}\d{{3}})+|(?=\{mark}))(?:\{mark}\d*)?(?:[eE][+-]?\d+)?"
     for mark, between in THOUSANDS.items()
 }
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings of texts that a spreadsheet takes for formulas
 WHICH = "say decimal=',' or decimal='.'."
 
 
@@ -285,10 +290,13 @@ def check_suffix(target: str) -> None:
         raise TableError(f"the name of a table must end in {', '.join(SUFFIXES)}, got {target!r} instead.")
 
 
-def write_table(frame: pd.DataFrame, target: str) -> None:
-    """Write to a file, or CSV to standard output for ``-``."""
+def write_table(frame: pd.DataFrame, target: str, spreadsheet: bool = False) -> None:
+    """Write to a file, or CSV to standard output for ``-``; `spreadsheet` protects texts that would be formulas."""
+    if not target.endswith(".parquet"):
+        frame = _without_formulas(frame, spreadsheet)
     if target == "-":
-        sys.stdout.write(_text(frame, ","))
+        text = _text(frame, ",")
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return
     check_suffix(target)
@@ -300,6 +308,30 @@ def write_table(frame: pd.DataFrame, target: str) -> None:
         content = _text(frame, "\t" if target.removesuffix(".gz").endswith(".tsv") else ",").encode()
     with whole_file(target) as stream:
         stream.write(gzip.compress(content) if target.endswith(".gz") else content)
+
+
+def _without_formulas(frame: pd.DataFrame, protect: bool) -> pd.DataFrame:
+    """An apostrophe before texts and names that a spreadsheet would run, or a warning that there are some."""
+
+    def is_formula(cell: Any) -> bool:
+        return isinstance(cell, str) and cell.startswith(FORMULA) and re.fullmatch(NUMBER["."], cell) is None
+
+    made = frame.rename(columns=lambda name: f"'{name}" if is_formula(name) else name)
+    cells = sum(map(is_formula, frame.columns))
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        wrong = column.map(is_formula).to_numpy(dtype=bool) if is_text(column) else np.zeros(len(frame), dtype=bool)
+        cells += int(wrong.sum())
+        if wrong.any():
+            made.isetitem(place, column.astype(object).mask(wrong, "'" + column.astype(str)))
+    if cells and not protect:
+        warnings.warn(
+            f"{cells} texts begin with one of {' '.join(FORMULA[:4])}, which a spreadsheet takes for formulas; "
+            "--spreadsheet writes an apostrophe before them.",
+            TableWarning,
+            stacklevel=3,
+        )
+    return made if protect else frame
 
 
 def _text(frame: pd.DataFrame, between: str) -> str:
