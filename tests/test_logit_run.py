@@ -100,7 +100,7 @@ def test_a_finished_checkpoint_loads_without_sampling(tmp_path, monkeypatch):
 
 
 OTHERS = [
-    *({"sampler": "polya-gamma"}, {"moves": "none"}, {"tune": 9}, {"chains": 3}, {"random_state": 4}),
+    *({"sampler": "holmes-held"}, {"moves": "none"}, {"tune": 9}, {"chains": 3}, {"random_state": 4}),
     *({"random_state": None}, {"penalty": 1.0}, {"penalty_prior": (3.0, 0.1)}, {"intercept_scale": 1.0}),
     *({"penalize_intercept": True}, {"standardize": False}, {"data": (X[:-1], y[:-1])}, {"data": (X, y[::-1])}),
 ]

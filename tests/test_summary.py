@@ -40,7 +40,7 @@ def gibbs(table):
 def logit(table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return SparseLogitClassifier(draws=100, tune=50, chains=2, random_state=0).fit(*table)
+        return SparseLogitClassifier("holmes-held", draws=100, tune=50, chains=2, random_state=0).fit(*table)
 
 
 def in_matrix(clf, frame, column):
@@ -230,7 +230,7 @@ def test_progress_in_a_notebook_is_one_element_updated_in_place(notebook, capsys
 def test_fits_show_progress_in_a_notebook(table, notebook):
     for clf in (
         PlackettLuceClassifier(Gibbs(draws=20, tune=20, chains=2), shape=0.1, progress=True, features="exp"),
-        SparseLogitClassifier(draws=20, tune=20, chains=2, progress=True),
+        SparseLogitClassifier("holmes-held", draws=20, tune=20, chains=2, progress=True),
         PlackettLuceClassifier("em", progress=True, features="exp"),
     ):
         with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from plackett.logit.run import LogitRun
 from plackett.model.race import Array
 from plackett.settings import check_target, refuse
 
-SAMPLERS = ("holmes-held", "polya-gamma")
+SAMPLERS = ("auto", "polya-gamma", "holmes-held")
 MOVES = ("all", "none")
 DRAWS, LIMIT = 1000, 10_000  # where they are left open: at least, and where a run without a target gives up
 
@@ -41,9 +42,11 @@ class SparseLogitClassifier(Classifier):
 
     Parameters
     ----------
-    sampler : {"holmes-held", "polya-gamma"}
-        Latent variables of Holmes & Held (2006, corrected 2011), as in the paper, or Pólya-gamma weights, which mix
-        better and need ``pip install 'plackett[logit]'``. The posterior is the same.
+    sampler : {"auto", "polya-gamma", "holmes-held"}
+        Pólya-gamma weights, which need ``pip install 'plackett[logit]'``, or the latent variables of Holmes & Held
+        (2006, corrected 2011), as in the paper, which mix more slowly. The posterior is the same. "auto": Pólya-gamma
+        where the package polyagamma is installed, else Holmes–Held; name one for draws that do not depend on what is
+        installed.
     penalty : "learn" or float
         θ, sampled or fixed; the larger, the smaller the coefficients.
     penalty_prior : (float, float)
@@ -91,6 +94,8 @@ class SparseLogitClassifier(Classifier):
         Posterior means: ``X @ coef_.T + intercept_`` is the mean of the log-odds against the last class.
     posterior_ : LogitDraws
         `.coef` (chain, draw, K, d), `.intercept` (chain, draw, K) and `.penalty` (chain, draw).
+    sampler_ : str
+        The sampler that was used.
     penalty_ : float
         The θ that was used, or its estimate (geometric mean over the draws).
     trace_ : (chain, draw) array
@@ -118,7 +123,7 @@ class SparseLogitClassifier(Classifier):
 
     def __init__(
         self,
-        sampler: str = "holmes-held",
+        sampler: str = "auto",
         penalty: float | str = "learn",
         penalty_prior: tuple[float, float] = (2.0, 0.1),
         penalize_intercept: bool = False,
@@ -189,7 +194,7 @@ class SparseLogitClassifier(Classifier):
                 run = LogitRun(settings, source, X, codes, mean, scale, penalty, prior, goes_on)
                 draws = run.run(stacklevel=2)
                 self.posterior_, self.diagnostics_ = run.posterior(), run.diagnose()
-            self.classes_ = classes
+            self.classes_, self.sampler_ = classes, settings.sampler
             self.coef_ = self.posterior_.coef.mean(axis=(0, 1))
             self.intercept_ = self.posterior_.intercept.mean(axis=(0, 1))
             self.penalty_ = float(np.exp(np.log(draws["theta"]).mean()))
@@ -199,15 +204,17 @@ class SparseLogitClassifier(Classifier):
         return self
 
     def _inference_in_words(self) -> tuple[str, int]:
-        return self.sampler, self.tune
+        return getattr(self, "sampler_", self.sampler), self.tune  # early model files name the sampler in the settings
 
     def _settings(self) -> dict[str, Any]:
-        return self._completed().get_params(deep=True)
+        return self._completed().get_params(deep=True) | {"sampler": self._inference_in_words()[0]}
 
     def _completed(self) -> SparseLogitClassifier:
-        """The same settings, with numbers where the length of the chains is left open."""
+        """The same settings, with what is used where the sampler or the length of the chains is left open."""
         usual = {"draws": DRAWS, "max_draws": LIMIT if self.target_ess is None else TARGET_LIMIT}
-        left_open = {name: value for name, value in usual.items() if getattr(self, name) is None}
+        left_open: dict[str, Any] = {name: value for name, value in usual.items() if getattr(self, name) is None}
+        if self.sampler == "auto":
+            left_open["sampler"] = "polya-gamma" if find_spec("polyagamma") is not None else "holmes-held"
         return SparseLogitClassifier(**self.get_params(deep=False) | left_open)
 
     def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
