@@ -178,6 +178,7 @@ DAYS = ["2024-01-03", "2024-05-17", "2024-01-03"] * 10
         ([datetime.date.fromisoformat(day) for day in DAYS], "dates or times .*2024, 1, 3.*texts.*the year"),
         (np.array(DAYS, dtype="datetime64[ns]"), "dates or times .*2024, 1, 3"),
         (np.array([b"a", b"b", b"a"] * 10), "bytes .*decode"),
+        (np.array([1j, 2, 3] * 10), "complex numbers in 30 of 30 rows, such as 1j in row 0.*texts"),
         (np.linspace(0, 1, 30), r"not whole in 28 of 30 rows, such as 0\.03.* in row 1.*continuous"),
         (np.eye(3)[y], r"one label a row, got an array of shape \(30, 3\)"),
         ("abc", r"one label a row, got an array of shape \(\)"),

@@ -28,6 +28,7 @@ LABELS = {  # what is no label, and what to do about it
     ),
     "dates or times": f"{TEXTS[:-1]}, or take the year.",
     "bytes": "decode them, for example [label.decode() for label in y].",
+    "complex numbers": f"{TEXTS[:-1]} (Complex data not supported).",
     "other values": TEXTS,
 }
 
@@ -117,6 +118,8 @@ def _kind_of_label(label: Any) -> str:
         return "numbers" if float(label).is_integer() else "numbers that are not whole"
     if isinstance(label, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)):
         return "dates or times"
+    if isinstance(label, complex):
+        return "complex numbers"
     return "bytes" if isinstance(label, bytes) else "other values"
 
 
