@@ -1,6 +1,8 @@
 """What a fitted model tells about itself: the data frame, `repr`, HTML, and progress in a notebook."""
 
+import contextlib
 import sys
+import threading
 import types
 import warnings
 
@@ -244,6 +246,22 @@ def test_fits_show_progress_in_a_notebook(table, notebook):
 def test_no_bar_unless_asked_for(table, capsys):
     PlackettLuceClassifier("em", features="exp").fit(*table)
     assert capsys.readouterr() == ("", "")
+
+
+def test_work_of_which_nothing_is_done_yet_shows_itself_too(monkeypatch):
+    """A bar comes by itself: a step may take minutes, and nothing is reported before it is over."""
+    shown = threading.Event()
+
+    @contextlib.contextmanager
+    def bar(*_):
+        shown.set()
+        yield lambda done: None
+
+    monkeypatch.setattr("plackett.output.progress._terminal_bar", bar)
+    monkeypatch.setattr("plackett.output.progress.PATIENCE", 0.01)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar(False, "modes", 3):
+        assert shown.wait(60)
 
 
 def test_times_of_a_bar_are_read_without_a_legend(monkeypatch, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -42,18 +43,34 @@ def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Ite
 
 @contextlib.contextmanager
 def _late_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A bar that begins when the work has gone on for a while."""
-    began, shown = time.perf_counter(), contextlib.ExitStack()
+    """A bar that begins when the work has gone on for a while, whether or not any of it is done."""
+    began, shown, lock = time.perf_counter(), contextlib.ExitStack(), threading.Lock()
     bars: list[Callable[[float], None]] = []
+    latest = 0.0
+
+    def show() -> None:
+        with lock:
+            if not bars and latest < total:
+                bars.append(shown.enter_context(_terminal_bar(description, total, began)))
 
     def report(done: float) -> None:
-        if not bars and time.perf_counter() - began > PATIENCE and done < total:
-            bars.append(shown.enter_context(_terminal_bar(description, total, began)))
+        nonlocal latest
+        latest = done
+        if time.perf_counter() - began > PATIENCE:
+            show()
         for bar in bars:
             bar(done)
 
-    with shown:
+    timer = threading.Timer(PATIENCE, show)
+    timer.daemon = True
+    timer.start()
+    try:
         yield report
+    finally:
+        timer.cancel()
+        latest = total
+        with lock:
+            shown.close()
 
 
 @contextlib.contextmanager
