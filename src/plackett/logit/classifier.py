@@ -32,6 +32,7 @@ from plackett.settings import check_target, refuse
 
 SAMPLERS = ("auto", "polya-gamma", "holmes-held")
 MOVES = ("all", "none")
+FAR = 1e12  # of covariates that are not standardised: of much larger predictors no Pólya-gamma weight can be drawn
 DRAWS, LIMIT = 1000, 10_000  # where they are left open: at least, and where a run without a target gives up
 
 
@@ -188,6 +189,11 @@ class SparseLogitClassifier(Classifier):
                 X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
             d = X.shape[1]
             all_alike(X, stacklevel=3)
+            if not self.standardize and np.abs(X).max() > FAR:
+                raise ValueError(
+                    f"X holds numbers as large as {np.abs(X).max():g}, too large for standardize=False, which takes "
+                    f"them up to {FAR:g}: use standardize=True, or divide the columns."
+                )
             mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
             with one_blas_thread():
                 source, goes_on = Source(*self._run_settings()), open_ended(self)
