@@ -302,7 +302,6 @@ def test_what_deserves_a_look_is_noted(tmp_path):
     assert "column 'row' counts the rows: leave it out with --drop row" in result.stderr
 
 
-@pytest.mark.parametrize("share", ["0", "0.2", "0.7"])
 def written(text, folder, encoding="utf-8"):
     path = folder / "t.csv"
     path.write_bytes(text.encode(encoding))
@@ -349,6 +348,7 @@ def test_encodings_that_are_not_are_told(tmp_path):
     assert "line 2 of" in (told := line(TEXT.replace("no", "n\0").encode())) and "NUL" in told and "latin1" not in told
 
 
+@pytest.mark.parametrize("share", ["0", "0.2", "0.7"])
 def test_row_numbers_are_noted_whatever_is_left_out(tmp_path, share):
     """The table is looked at before rows are held out; rows without a class leave gaps."""
     table = people().assign(row=range(120), shuffled=np.random.default_rng(0).permutation(120), seven=range(0, 840, 7))

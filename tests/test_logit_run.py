@@ -198,7 +198,7 @@ def test_the_default_goes_on_until_predictions_have_converged():
 
 
 def test_a_fit_out_of_time_keeps_what_it_has():
-    settings = SMALL | {"draws": 2_000_000}
+    settings = SMALL | {"draws": 2_000_000, "sampler": "holmes-held"}
     with pytest.warns(ConvergenceWarning, match=r"effective .*Try SparseLogitClassifier\(max_seconds=2\), or sampler="):
         model = SparseLogitClassifier(**settings, penalty=1.0, target_ess=1e9, max_draws=10**8, max_seconds=0.5)
         model.fit(X, y)
