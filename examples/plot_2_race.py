@@ -16,8 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_iris
 
-from plackett import PlackettLuceClassifier, plots
-from plackett.explain import explain
+from plackett import PlackettLuceClassifier, explain, plots
 from plackett.simulate import race
 
 iris = load_iris(as_frame=True)

@@ -20,8 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from plackett import PlackettLuceClassifier, plots
-from plackett.explain import win_probabilities
+from plackett import PlackettLuceClassifier, plots, win_probabilities
 
 
 def similarity(distance):

@@ -36,9 +36,15 @@ from sklearn.datasets import load_iris  # noqa: E402
 
 import plackett  # noqa: E402
 import plackett.__main__  # noqa: E402
-from plackett import ChoiceSets, PlackettLuceClassifier, PlackettLuceRanker, Rankings  # noqa: E402
+from plackett import (  # noqa: E402
+    ChoiceSets,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    explain,
+    win_probabilities,
+)
 from plackett import plots as draw  # noqa: E402
-from plackett.explain import explain, win_probabilities  # noqa: E402
 from plackett.report import write_report  # noqa: E402
 
 

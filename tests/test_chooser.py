@@ -8,9 +8,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score, train_test_split
 
-from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, load
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain, load
 from plackett.directions import LearnedDirections
-from plackett.explain import explain
 from plackett.features.choices import EntryTable
 
 LABELS = ["bus", "car", "walk"]

@@ -1,7 +1,9 @@
 """The command line: what it promises an analyst who has a table and no wish to read Python."""
 
 import contextlib
+import csv
 import fcntl
+import gzip
 import io
 import os
 import pty
@@ -24,7 +26,8 @@ from commands import mistake, plackett
 from plackett import PlackettLuceClassifier, load
 from plackett.cli.commands import app
 from plackett.cli.console import OPTIONS, in_options
-from plackett.data.tablefile import read_table
+from plackett.data.table import stratified
+from plackett.data.tablefile import read_table, write_table
 
 FAST = ["--features", "exp", "--inference", "em", "--shape", "1"]
 
@@ -300,6 +303,79 @@ def test_what_deserves_a_look_is_noted(tmp_path):
     assert "few rows of some classes (rickshaw: 4)" in result.stderr
     assert "left out, being the same in every row: planet." in result.stderr
     assert "column 'row' counts the rows: leave it out with --drop row" in result.stderr
+
+
+def written(text, folder, encoding="utf-8"):
+    path = folder / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    return str(path)
+
+
+TEXT = "a,pay €,y\n1,2.5,no\n2,3.5,yes\n"
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n"])
+def test_lines_end_as_they_like(tmp_path, end):
+    expected = read_table(written(TEXT, tmp_path))
+    pd.testing.assert_frame_equal(read_table(written(TEXT.replace("\n", end), tmp_path)), expected)
+
+
+def test_a_field_may_be_as_long_as_it_likes(tmp_path):
+    long, limit = "n" * 200_000, csv.field_size_limit()
+    assert list(read_table(written(TEXT.replace("pay €", long), tmp_path))) == ["a", long, "y"]
+    assert read_table(written(TEXT.replace("yes", f'"{long}"'), tmp_path))["y"].tolist() == ["no", long]
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8bjunk", gzip.compress(TEXT.encode())[:-9]])
+def test_a_gzip_file_that_is_cut_off_is_one_line(tmp_path, content):
+    (tmp_path / "t.csv.gz").write_bytes(content)
+    assert "is not a whole gzip file" in mistake("fit", tmp_path / "t.csv.gz", "--target", "y", "--out", tmp_path / "m")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_encodings_are_recognised(tmp_path, encoding):
+    expected = read_table(written(TEXT, tmp_path))
+    pd.testing.assert_frame_equal(read_table(written(TEXT, tmp_path, encoding)), expected)
+
+
+def test_encodings_that_are_not_are_told(tmp_path):
+    """With the line, and advice that fits."""
+
+    def line(content):
+        (tmp_path / "t.csv").write_bytes(content)
+        return mistake("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m")
+
+    assert "looks like UTF-16 and is not whole at line 3" in line(TEXT.encode("utf-16")[:-3])
+    assert "line 1" in line(TEXT.replace("€", "ü").encode("latin1")) and "latin1" in line(TEXT.encode("cp1252"))
+    assert "line 2 of" in (told := line(TEXT.replace("no", "n\0").encode())) and "NUL" in told and "latin1" not in told
+
+
+@pytest.mark.parametrize("share", ["0", "0.2", "0.7"])
+def test_row_numbers_are_noted_whatever_is_left_out(tmp_path, share):
+    """The table is looked at before rows are held out; rows without a class leave gaps."""
+    table = people().assign(row=range(120), shuffled=np.random.default_rng(0).permutation(120), seven=range(0, 840, 7))
+    table.loc[40:44, "mode"] = None
+    arguments = ["--target", "mode", *FAST, "--test", share, "--out", tmp_path / "m"]
+    result = plackett("fit", "-", *arguments, stdin=table.drop(columns="shuffled").to_csv(index=False))
+    assert result.exit_code == 0 and "column 'row' counts the rows" in result.stderr and "'seven'" not in result.stderr
+    result = plackett("fit", "-", *arguments, "--force", stdin=table.dropna(subset="mode").to_csv(index=False))
+    assert "column 'row' counts the rows" in result.stderr and "'shuffled'" not in result.stderr
+    whole = table.assign(mode=table["mode"].fillna("bus"))
+    result = plackett("fit", "-", *arguments, "--force", stdin=whole.to_csv(index=False))
+    assert "column 'shuffled' counts the rows" in result.stderr
+
+
+def test_nothing_is_learned_from_rows_that_are_held_out(tmp_path):
+    table = people()
+    held = stratified(table["mode"].to_numpy(), 0.3, 0)
+    table.loc[held, ["age", "home"]] = [1e6, "igloo"]
+    arguments = ["--target", "mode", *FAST, "--test", "0.3", "--out", tmp_path / "m"]
+    result = plackett("fit", "-", *arguments, stdin=table.to_csv(index=False))
+    assert result.exit_code == 0, result.output
+    columns = {column.name: column for column in load(tmp_path / "m").table_.columns}
+    assert columns["age"].median < 90 and "igloo" not in columns["home"].levels
+    assert sum(load(tmp_path / "m").table_.counts.values()) == (~held).sum()
 
 
 def test_codes_as_categories(folder, tmp_path):
@@ -717,7 +793,7 @@ def test_progress_on_a_terminal_and_ctrl_c_keeps_the_draws(folder, tmp_path):
     with contextlib.suppress(OSError):  # the terminal is gone with the process
         while chunk := os.read(ours, 4096):
             seen = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", seen + chunk)
-            done = re.findall(rb"Gibbs, 1 chains \S+ (\d+)/1002000 \d:\d\d:\d\d left \d:\d\d:\d\d", seen)
+            done = re.findall(rb"Gibbs, 1 chains \S+ (\d+)/1002000 \d+:\d\d elapsed, [\d:]+:\d\d left", seen)
             if not interrupted and done and int(done[-1]) > 4000:  # more than tuning
                 run.send_signal(signal.SIGINT)
                 interrupted = True
@@ -757,3 +833,46 @@ def test_a_reader_that_stops_early(folder):
     err = run.stderr.read()
     run.stderr.close()
     assert run.wait() == 1 and b"Traceback" not in err
+
+
+# Names that steer a terminal, and texts that are formulas
+
+STEERING = "\x1b[2J\x07\x9b\u202e\u2066"
+
+
+def test_names_do_not_steer_a_terminal(tmp_path):
+    table = people().rename(columns={"code": f"code{STEERING}", "home": "ho\nme"})
+    table["mode"] = table["mode"] + STEERING
+    fit = ("fit", "-", "--target", "mode", *FAST, "--out", tmp_path / "m")
+    results = [plackett(*fit, stdin=table.to_csv(index=False)), plackett("show", tmp_path / "m")]
+    results += [plackett("predict", tmp_path / "m", "-", stdin=f"a{STEERING},b\n1,2\n")]
+    assert [result.exit_code for result in results] == [0, 0, 1]
+    for result in results:
+        assert not set(result.output) & set(STEERING.replace("[2J", "")), result.output
+    assert r"code\x1b[2J\x07\x9b\u202e\u2066" in results[0].stdout and r"ho\nme" in results[0].stdout
+    assert r"\x1b[2J" in results[1].stdout and r"\x1b[2J" in results[2].stderr
+
+
+def test_a_table_on_a_terminal_is_escaped_and_in_a_pipe_as_it_is(monkeypatch, capsys):
+    frame = pd.DataFrame({"a": [f"x{STEERING}"]})
+    for terminal in (False, True):
+        monkeypatch.setattr("sys.stdout.isatty", lambda terminal=terminal: terminal, raising=False)
+        write_table(frame, "-")
+        assert (STEERING in capsys.readouterr().out) == (not terminal)
+
+
+def test_texts_that_a_spreadsheet_would_run_are_noted_or_protected(tmp_path):
+    table = people().assign(note="=1+1", number="-5", more="@SUM", plain="a=b")
+    table["mode"] = table["mode"].map({"bus": "=bus", "car": "+car", "train": "train"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    drop = [word for name in ("note", "number", "more", "plain") for word in ("--drop", name)]
+    assert plackett("fit", tmp_path / "t.csv", "--target", "mode", *FAST, *drop, "--out", tmp_path / "m").exit_code == 0
+    keep = [word for name in ("note", "number", "more", "plain") for word in ("--keep", name)]
+    raw = plackett("predict", tmp_path / "m", tmp_path / "t.csv", *keep)
+    assert "texts begin with one of = + - @, which a spreadsheet takes for formulas; --spreadsheet" in raw.stderr
+    made = plackett("predict", tmp_path / "m", tmp_path / "t.csv", *keep, "--spreadsheet")
+    assert "spreadsheet" not in made.stderr
+    before, after = probabilities(raw.stdout), probabilities(made.stdout)
+    assert set(after["note"]) == {"'=1+1"} and set(after["more"]) == {"'@SUM"} and set(after["plain"]) == {"a=b"}
+    pd.testing.assert_series_equal(after["number"], before["number"])
+    assert set(after["predicted"]) <= {"'=bus", "'+car", "train"} and list(after) == list(before)

@@ -90,7 +90,7 @@ def wrong(column, row, value):
     ("table", "y", "weight", "words"),
     [
         (wrong(2, 257, np.nan), Y, None, "partition 2 of the data: row 57, column 2 is not finite: nan"),
-        (wrong(0, 0, 0.0), np.where(np.arange(400) == 399, None, Y), None, "partition 3 .*: row 99 has no label"),
+        (wrong(0, 0, 0.0), np.where(np.arange(400) == 399, None, Y), None, "partition 3 .*no label .* None in row 99"),
         (wrong(0, 0, 0.0), Y, np.where(np.arange(400) == 100, -1, 1), "partition 1 .*: row 0 has a weight that is neg"),
         (wrong(0, 0, 0.0), Y[:-1], None, "one entry for each of the 400 rows"),
         (wrong(0, 0, 0.0), np.full(400, "a"), None, "one class only: 'a'"),

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from directions_em import em_objective, em_step
-from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, explain, load
 from plackett.directions import LearnedDirections, sampler, stacking
 from plackett.directions import walk as compiled
 from plackett.directions.density import density_of, log_density, make_density
@@ -29,7 +29,6 @@ from plackett.directions.walk import HamiltonianSampler
 from plackett.engines import exponential
 from plackett.engines.exponential import ExponentialRows
 from plackett.engines.numpy import NumpyDirections
-from plackett.explain import explain
 from plackett.features import ExpFeatures
 from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError

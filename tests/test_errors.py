@@ -1,11 +1,26 @@
 """Bad input gets a clear error: what was expected, what came, what to do."""
 
+import datetime
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import FunctionTransformer
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett import (
+    EM,
+    ChoiceSets,
+    Gibbs,
+    PlackettLuceChooser,
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    SparseLogitClassifier,
+    Variational,
+)
 from plackett.features import ExpFeatures
 from plackett.priors import Gamma, LogUniform
 
@@ -99,6 +114,97 @@ def test_fractional_weights_are_refused_by_gibbs_with_fixed_features_only():
 def test_labels_are_written_plainly(change, words):
     with pytest.raises(ValueError, match=words):
         PlackettLuceClassifier("em").fit(**{"X": X, "y": y, **change})
+
+
+R = Rankings.from_orders([["u", "v"], ["v", "u"]] * 15)
+MODELS = {
+    "learned": (PlackettLuceClassifier(), y),
+    "exp": (PlackettLuceClassifier("em", **FIXED), y),
+    "logit": (SparseLogitClassifier(), y),
+    "rankings": (PlackettLuceRanker(), R),
+    "rankings, exp": (PlackettLuceRanker("em", **FIXED), R),
+    "choices": (PlackettLuceChooser(), None),
+    "choices, exp": (PlackettLuceChooser("em", **FIXED), None),
+}
+RANGES = {
+    "no resolution": (X[:, 1] + 1e15, r"no resolution: column 'pay' from 9999999999999\d\d\..*subtract a constant"),
+    "too large": (
+        X[:, 1] / np.abs(X[:, 1]).max() * 1.7e308,
+        r"beyond 1e\+300.*column 'pay' .*divide by a constant",
+    ),
+    "too small": (X[:, 1] * 1e-310, "too close together to be scaled: column 'pay' .*multiply by a constant"),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("case", RANGES)
+def test_columns_that_double_precision_cannot_scale_are_named(model, case):
+    """Of a person who ranks, of an alternative and of a person who chooses alike."""
+    column, words = RANGES[case]
+    fitted, seen = MODELS[model]
+    table = pd.DataFrame({"age": X[:, 0], "pay": column})
+    if seen is not None:
+        with pytest.raises(ValueError, match=words):
+            clone(fitted).fit(table, seen)
+        return
+    for names, person in ((["age", "pay"], ()), (["age"], ["pay"])):
+        of_person = {"pay": np.repeat(column[:15], 2)} if person else {}
+        long = table.assign(**of_person, t=np.arange(30) // 2, a=["u", "v"] * 15)
+        sets = ChoiceSets.from_long(long, situation="t", alternative="a", attributes=names, person=person)
+        with pytest.raises(ValueError, match=words):
+            clone(fitted).fit(sets, ["u", "v", "v"] * 5)
+
+
+def test_rounding_is_no_variation_and_rows_as_large_as_can_be_are_predicted():
+    table = np.column_stack([X, np.where(y == 1, 0.3, 0.1 + 0.2)])
+    for model in (PlackettLuceClassifier("em"), PlackettLuceClassifier("em", **FIXED)):
+        clf = model.fit(table, y)
+        assert np.isfinite(clf.predict_proba(np.array([[1.7e308] * 3, [-1.7e308] * 3]))).all()
+
+
+DAYS = ["2024-01-03", "2024-05-17", "2024-01-03"] * 10
+
+
+@pytest.mark.parametrize(
+    "labels, words",
+    [
+        ([None, "a", "b"] * 10, r"no label in 10 of 30 rows, such as None in row 0\..*leave such rows out"),
+        (pd.Series(["a", "b", None] * 10, dtype="string"), "no label in 10 of 30 rows, such as <NA> in row 2"),
+        (np.where(y == 1, np.nan, y), "no label in 10 of 30 rows, such as nan in row 1"),
+        (["a", 1, "b"] * 10, "both texts, such as 'a' in row 0, and numbers, such as 1 in row 1.*one kind: make all"),
+        (pd.Series(["a", 1.5, "b"] * 10), "both texts, such as 'a' in row 0, and numbers, such as 1.5 in row 1"),
+        ([(1, 2), (3, 4), (1, 2)] * 10, r"other values in 30 of 30 rows, such as \(1, 2\) in row 0.*a whole number"),
+        (pd.Series([(1, 2), (3,), (1, 2)] * 10), r"such as \(1, 2\) in row 0"),
+        ([datetime.date.fromisoformat(day) for day in DAYS], "dates or times .*2024, 1, 3.*texts.*the year"),
+        (np.array(DAYS, dtype="datetime64[ns]"), "dates or times .*2024, 1, 3"),
+        (np.array([b"a", b"b", b"a"] * 10), "bytes .*decode"),
+        (np.array([1j, 2, 3] * 10), "complex numbers in 30 of 30 rows, such as 1j in row 0.*texts"),
+        (np.linspace(0, 1, 30), r"not whole in 28 of 30 rows, such as 0\.03.* in row 1.*continuous"),
+        (np.eye(3)[y], r"one label a row, got an array of shape \(30, 3\)"),
+        ("abc", r"one label a row, got an array of shape \(\)"),
+    ],
+)
+@pytest.mark.parametrize("model", [PlackettLuceClassifier, SparseLogitClassifier])
+def test_what_is_no_label_is_told_with_what_to_do(model, labels, words):
+    with pytest.raises(ValueError, match=words):
+        model().fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(y, dtype="Int64"),
+        pd.Series(np.array(["a", "b", "c"])[y], dtype="category"),
+        pl.Series(np.array(["a", "b", "c"])[y]),
+        y.astype(object),
+        y.astype(float),
+        (y > 0).tolist(),
+    ],
+)
+def test_labels_however_they_are_stored(labels):
+    clf = PlackettLuceClassifier("em", **FIXED).fit(X, labels)
+    assert set(clf.predict(X).tolist()) <= set(labels.to_list() if hasattr(labels, "to_list") else list(labels))
+    assert len(clf.classes_) == len(set(labels))
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,6 @@
+import importlib.util
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,11 +14,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import FunctionTransformer
 
-from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain, win_probabilities
 from plackett.data.columns import TableWarning
 from plackett.data.table import Table
 from plackett.directions import Gates
-from plackett.explain import explain, win_probabilities
 from plackett.posterior.directions import DirectionPoint
 from plackett.posterior.weights import Point
 from plackett.simulate import race
@@ -359,3 +361,10 @@ def test_contributions_are_drawn(learned, em, iris):
     np.testing.assert_allclose(few.patches[-1].get_width(), why["contribution"][2:].sum())
     with pytest.raises(ValueError, match=r"plots\.race"):
         plots.contributions(em, row)
+
+
+def test_explain_is_the_function_whatever_was_imported_before():
+    """A module of the same name would take its place once anything imports that module."""
+    code = "import plackett, plackett.plots, plackett.report; assert callable(plackett.explain)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert importlib.util.find_spec("plackett.explain") is None

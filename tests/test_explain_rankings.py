@@ -5,9 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plackett import EM, Gibbs, PlackettLuceRanker, Variational, plots
+from plackett import EM, Gibbs, PlackettLuceRanker, Variational, explain, plots, win_probabilities
 from plackett.directions import LearnedDirections
-from plackett.explain import explain, win_probabilities
 from plackett.report import write_report
 from plackett.simulate import rankings
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plackett import load
+from plackett import EM, Gibbs, PlackettLuceClassifier, PlackettLuceRanker, Rankings, load
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 EXP = ["--features", "exp"]
@@ -48,7 +48,32 @@ def test_with_nothing_to_keep(tmp_path, moment, arguments):
     done = run(tmp_path, moment, *arguments)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
+    if "import" not in moment:
+        assert done.stderr == "plackett: interrupted; nothing was written.\n"
     assert {path.name for path in tmp_path.iterdir()} == {"table.csv"}
+
+
+@pytest.mark.parametrize(
+    "owner, model, inference",
+    [
+        ("plackett.directions.walk.HamiltonianSampler.advance", PlackettLuceClassifier, Gibbs()),
+        ("plackett.directions.map.ascend", PlackettLuceClassifier, Gibbs()),
+        ("plackett.inference.em.EM.path", PlackettLuceRanker, EM()),
+    ],
+)
+def test_in_python_while_rows_are_held_out(monkeypatch, owner, model, inference):
+    """One line that says what is lost, and none of the depths of the fit."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, interrupt)
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    seen = {PlackettLuceRanker: Rankings.from_orders([["a", "b"], ["b", "a"]] * 30)}.get(model, x[:, 0] > 0)
+    fitted = model(inference, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="interrupted before there was anything to keep") as caught:
+        fitted.fit(None if model is PlackettLuceRanker else x, seen)
+    assert caught.value.__suppress_context__ and not hasattr(fitted, "posterior_")
 
 
 @pytest.mark.parametrize(

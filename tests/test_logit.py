@@ -287,23 +287,39 @@ def test_other_columns_and_prob_at_predict(quiet):
         clf.predict_interval(X, prob=1.5)
 
 
+def test_the_better_sampler_is_used_where_it_is_installed(monkeypatch, quiet, tmp_path):
+    made = SparseLogitClassifier(**SHORT).fit(X, y)
+    assert made.sampler == "auto" and made.sampler_ == made._settings()["sampler"] == "polya-gamma"
+    made.save(tmp_path / "m")
+    monkeypatch.setitem(sys.modules, "polyagamma", None)
+    kept = load(tmp_path / "m")
+    assert "polya-gamma, 2 chains" in repr(kept) and kept._settings()["sampler"] == "polya-gamma"
+    clf = SparseLogitClassifier(**SHORT).fit(X, y)
+    assert clf.sampler_ == "holmes-held" and "holmes-held, 2 chains" in repr(clf)
+    same = SparseLogitClassifier("holmes-held", **SHORT).fit(X, y)
+    np.testing.assert_array_equal(clf.posterior_.coef, same.posterior_.coef)
+
+
 def test_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "polyagamma", None)
     with pytest.raises(ImportError, match=r"pip install 'plackett\[logit\]'.*holmes-held"):
         SparseLogitClassifier("polya-gamma").fit(X, y)
 
 
-def test_covariates_too_large_without_standardisation():
-    with pytest.raises(ValueError, match="singular.*standardize=True"):
-        SparseLogitClassifier(standardize=False, **SHORT).fit(X * 1e200, y)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_covariates_too_large_without_standardisation(sampler, quiet):
+    model = SparseLogitClassifier(sampler, standardize=False, **SHORT)
+    with pytest.raises(ValueError, match="too large.*standardize=True"):
+        model.fit(X * 1e200, y)
+    assert np.isfinite(model.fit(X * 1e11, y).predict_proba(X)).all()
 
 
 def test_poor_mixing_is_reported(wine):
     advised = r"R-hat.*Try SparseLogitClassifier\(draws=240\), or .*, or sampler='polya-gamma', or a fixed penalty"
     with pytest.warns(UserWarning, match=advised):
-        SparseLogitClassifier(draws=60, tune=10, random_state=0).fit(*wine)
+        SparseLogitClassifier("holmes-held", draws=60, tune=10, random_state=0).fit(*wine)
 
 
 def test_progress_is_shown(capsys, quiet):
-    SparseLogitClassifier(progress=True, **SHORT).fit(X, y)
+    SparseLogitClassifier("holmes-held", progress=True, **SHORT).fit(X, y)
     assert "holmes-held, 2 chains" in capsys.readouterr().err

@@ -20,8 +20,8 @@ from plackett import (
     Variational,
     plots,
     regularization_path,
+    win_probabilities,
 )
-from plackett.explain import win_probabilities
 from plackett.plots.prediction import poisson_binomial_interval
 from plackett.plots.style import DASHES, HATCHES, MARKERS, PALETTE, REST, chain_colour, colour, marker
 from plackett.posterior.weights import Draws

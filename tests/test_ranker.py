@@ -375,3 +375,20 @@ def test_arviz_has_log_worths_and_a_log_likelihood_for_loo(fitted):
     found = float(getattr(loo, "elpd_loo", getattr(loo, "elpd", None)))
     assert found == pytest.approx(60 * fitted.score(None, R), abs=5)
     assert found < 60 * fitted.score(None, R)
+
+
+@pytest.mark.parametrize("inference", [Gibbs(draws=200, tune=100), "variational"], ids=["gibbs", "variational"])
+@pytest.mark.parametrize("ties", ["unknown-order", "race"])
+@pytest.mark.filterwarnings("ignore:.*(R-hat|converge|draws a chain)")
+def test_comparisons_that_all_go_one_way(inference, ties):
+    """The prior alone bounds worths, which underflow: all that is said of them is finite, without a RuntimeWarning."""
+    for orders in ([["a", "b"]] * 50, [["a", "b"], ["a", "c"], ["a", "d"]] * 20):
+        R = Rankings.from_orders(orders, unranked="absent")
+        model = PlackettLuceRanker(inference, ties=ties, random_state=0).fit(None, R)
+        found = model.worth()
+        assert found.index[0] == "a" == model.predict()[0] and np.isfinite(found).all(axis=None)
+        assert found["worth"]["a"] > 0.99 and (found["lower"] <= found["log_worth"]).all()
+        for of in ("worth", "ranking"):
+            others = model.prob_better(of=of).to_numpy()[~np.eye(len(found), dtype=bool)]
+            assert ((others >= 0) & (others <= 1)).all()
+            np.testing.assert_allclose(model.rank_distribution(of=of).sum(axis=1), 1)

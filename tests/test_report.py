@@ -13,8 +13,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
-from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
-from plackett.explain import explain
+from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain
 from plackett.output.html import text
 from plackett.posterior.diagnostics import STANDARD, Diagnostics, Measures, diagnose
 from plackett.report import write, write_report
@@ -205,7 +204,7 @@ def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
     assert "No whole number was given as seed" in page
     assert f"All {(em.weights_ > 0).sum()} weights" in Tables(page).tables
     with pytest.warns(UserWarning):
-        logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
+        logit = SparseLogitClassifier("holmes-held", draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
     page = report(logit, iris[0], iris[1], tmp_path)
     assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page and 'id="contributions"' in page
     assert "Inference: holmes-held, 2 chains of 30 draws after 30 of tuning." in page

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, explain
 from plackett.directions import LearnedDirections
-from plackett.explain import explain
 from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants, worths
 from plackett.report import write_report
 from plackett.responses import make_response

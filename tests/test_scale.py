@@ -63,7 +63,7 @@ def test_held_out_rows_choose_the_scale(seen):
 
 
 def test_a_model_on_scores_predicts_is_saved_and_explained(tmp_path, quiet):
-    from plackett.explain import explain
+    from plackett import explain
 
     Z, y = twisted()
     X = np.exp(3 * Z)

@@ -180,7 +180,7 @@ CASES = [
     *[
         (given, None, "logit", name, value, expected)
         for given, name, value, expected in [
-            ({}, "sampler", "polya-gamma", CHANGES),
+            ({"sampler": "holmes-held"}, "sampler", "polya-gamma", CHANGES),
             ({}, "penalty", 1.0, CHANGES),
             ({}, "penalty_prior", (3.0, 1.0), CHANGES),
             ({}, "penalize_intercept", True, CHANGES),

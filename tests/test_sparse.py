@@ -12,12 +12,11 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder
 
-from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, explain, win_probabilities
 from plackett.compute import memory
 from plackett.engines import base, make_engine
 from plackett.engines.base import canonical_order
 from plackett.engines.sparse import SparseRows
-from plackett.explain import explain, win_probabilities
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import fingerprint
 from plackett.model.race import Weights

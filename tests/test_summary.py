@@ -1,6 +1,8 @@
 """What a fitted model tells about itself: the data frame, `repr`, HTML, and progress in a notebook."""
 
+import contextlib
 import sys
+import threading
 import types
 import warnings
 
@@ -11,7 +13,7 @@ import sklearn
 from sklearn.base import clone
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
-from plackett.output.progress import progress_bar
+from plackett.output.progress import _times, progress_bar
 from plackett.output.summary import verdict
 from plackett.posterior.diagnostics import diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws
@@ -40,7 +42,7 @@ def gibbs(table):
 def logit(table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return SparseLogitClassifier(draws=100, tune=50, chains=2, random_state=0).fit(*table)
+        return SparseLogitClassifier("holmes-held", draws=100, tune=50, chains=2, random_state=0).fit(*table)
 
 
 def in_matrix(clf, frame, column):
@@ -223,14 +225,14 @@ def test_progress_in_a_notebook_is_one_element_updated_in_place(notebook, capsys
     with progress_bar(True, "a <b>", 200) as report:
         assert notebook[-1].startswith("<label>a &lt;b&gt;: 0/200, 0:00 ")
         report(50)
-        assert "50/200, 0:00, 0:00 left" in notebook[-1] and '<progress value="50" max="200">' in notebook[-1]
+        assert "50/200, 0:00 elapsed, 0:00 left" in notebook[-1] and '<progress value="50" max="200">' in notebook[-1]
     assert len(notebook) == 1 and capsys.readouterr() == ("", "")
 
 
 def test_fits_show_progress_in_a_notebook(table, notebook):
     for clf in (
         PlackettLuceClassifier(Gibbs(draws=20, tune=20, chains=2), shape=0.1, progress=True, features="exp"),
-        SparseLogitClassifier(draws=20, tune=20, chains=2, progress=True),
+        SparseLogitClassifier("holmes-held", draws=20, tune=20, chains=2, progress=True),
         PlackettLuceClassifier("em", progress=True, features="exp"),
     ):
         with warnings.catch_warnings():
@@ -244,6 +246,36 @@ def test_fits_show_progress_in_a_notebook(table, notebook):
 def test_no_bar_unless_asked_for(table, capsys):
     PlackettLuceClassifier("em", features="exp").fit(*table)
     assert capsys.readouterr() == ("", "")
+
+
+def test_work_of_which_nothing_is_done_yet_shows_itself_too(monkeypatch):
+    """A bar comes by itself: a step may take minutes, and nothing is reported before it is over."""
+    shown = threading.Event()
+
+    @contextlib.contextmanager
+    def bar(*_):
+        shown.set()
+        yield lambda done: None
+
+    monkeypatch.setattr("plackett.output.progress._terminal_bar", bar)
+    monkeypatch.setattr("plackett.output.progress.PATIENCE", 0.01)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar(False, "modes", 3):
+        assert shown.wait(60)
+
+
+def test_times_of_a_bar_are_read_without_a_legend(monkeypatch, capsys):
+    """From the moment the work began, also where the bar came late; hours only where there are any."""
+    clock = [100.0]
+    monkeypatch.setattr("plackett.output.progress.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar(False, "chains", 3) as report:
+        clock[0] += 10
+        report(2)
+    assert "2/3 0:10 elapsed" in capsys.readouterr().err
+    assert [_times(*given) for given in ((50, None), (59.6, 466), (3725, 36000))] == [
+        "0:50 elapsed", "1:00 elapsed, 7:46 left", "1:02:05 elapsed, 10:00:00 left",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("patience, shown", [(0.0, True), (60.0, False)])

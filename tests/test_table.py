@@ -12,11 +12,21 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
-from plackett import PlackettLuceClassifier, SparseLogitClassifier, TableEncoder, Variational, load
+from plackett import (
+    PlackettLuceClassifier,
+    PlackettLuceRanker,
+    Rankings,
+    SparseLogitClassifier,
+    TableEncoder,
+    Variational,
+    explain,
+    load,
+    win_probabilities,
+)
 from plackett.cli.commands import app
 from plackett.data.columns import TableWarning
 from plackett.data.table import Table
-from plackett.explain import explain, win_probabilities
+from plackett.features import ExpFeatures
 from plackett.report import write_report
 
 EM = PlackettLuceClassifier("em", shape=1, features="exp")
@@ -45,6 +55,34 @@ def test_texts_and_dates_are_named_with_what_to_do(frame, make):
     moments = pd.date_range("2024-01-03", periods=20, freq="h").to_numpy().astype("datetime64[ns]")
     with pytest.raises(ValueError, match="column 'at' holds dates or times such as 2024-01-03"):
         make().fit(frame({"at": moments}), y)
+
+
+def test_missing_values_are_told_by_column_with_what_to_do(quiet):
+    """In the words of the model that was called, and not with the advice to take another one."""
+    X, y = people()
+    X, R = X[["age", "code"]].astype(float), Rankings.from_orders([["u", "v"], ["v", "u"]] * 45)
+    for model, seen in (
+        (clone(EM), y),
+        (SparseLogitClassifier(draws=5, tune=5), y),
+        (PlackettLuceRanker("em"), R),
+        (ExpFeatures(), y),
+    ):
+        who = type(model).__name__
+        words = rf"column 'age' holds NaN in 4 of 90 rows, such as row 5\. {who} .*TableEncoder\(\), {who}\(\)\)"
+        for table in (X, pl.from_pandas(X), X.astype("Float64"), X.astype(object).where(X.notna(), None)):
+            with pytest.raises(ValueError, match=words) as error:
+                model.fit(table, seen)
+            assert "HistGradientBoosting" not in str(error.value)
+        with pytest.raises(ValueError, match="column 0 holds NaN in 4 of 90 rows"):
+            model.fit(X.to_numpy(), seen)
+        with pytest.raises(ValueError, match=r"column 'age' holds infinity in 4 of 90 rows.*correct"):
+            model.fit(X.fillna(-np.inf), seen)
+        with pytest.raises(ValueError, match=rf"column 't' holds texts such as 'x'\. {who} takes numbers"):
+            model.fit(X.assign(t="x"), seen)
+        make_pipeline(TableEncoder(), model).fit(X, seen)  # as advised
+        filled = X.fillna(0.0)
+        with pytest.raises(ValueError, match=words):
+            getattr(model.fit(filled, seen), "predict" if hasattr(model, "predict") else "transform")(X)
 
 
 def test_texts_are_named_at_predict_and_numbers_however_stored_are_taken():

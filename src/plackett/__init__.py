@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plackett.data.choices import ChoiceSets
     from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
+    from plackett.explaining import explain, win_probabilities
     from plackett.inference import EM, Gibbs, Variational
     from plackett.inference.path import regularization_path
     from plackett.logit import SparseLogitClassifier
@@ -29,8 +30,10 @@ __all__ = [
     "SparseLogitClassifier",
     "TableEncoder",
     "Variational",
+    "explain",
     "load",
     "regularization_path",
+    "win_probabilities",
 ]
 __version__ = "0.1.0"
 
@@ -45,10 +48,12 @@ _HOME = {
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
     "Variational": "inference",
+    "explain": "explaining",
     "load": "output.modelfile",
     "regularization_path": "inference.path",
+    "win_probabilities": "explaining",
 }
-_MODULES = ("datasets", "directions", "explain", "features", "plots", "priors", "report", "simulate")
+_MODULES = ("datasets", "directions", "features", "plots", "priors", "report", "simulate")
 
 
 def __getattr__(name: str) -> Any:

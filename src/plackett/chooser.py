@@ -16,7 +16,7 @@ from plackett.compute.blas import one_blas_thread
 from plackett.data.chosen import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.validation import check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
-from plackett.directions.situations import learn, make_situation_task
+from plackett.directions.situations import SituationTask, learn, make_situation_task
 from plackett.engines import make_engine
 from plackett.engines.cupy_situations import engine_for
 from plackett.engines.situations import Situations, part_of, prepare_situations
@@ -27,6 +27,7 @@ from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array
+from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
@@ -307,6 +308,15 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Where persons have weights of their own, these are learned from their other situations: situations are then held
         out, and not persons.
         """
+        with progress_bar(False, "preparing the situations", 1):  # alternatives may be thousands, each with a constant
+            designs, task = self._prepared_directions(given)
+        fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
+        self.design_ = designs[fit.extra.pop("design_")]
+        self.posterior_ = LearnedChoices(fit.posterior)
+        return fit
+
+    def _prepared_directions(self, given: Given) -> tuple[list[ChoiceDesign], SituationTask]:
+        """Designs of the alternatives, with and without bends, and the situations as inferences take them."""
         X, table, seen, person, weight = given
         designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
         designs = designs[:1] if not len(designs[-1].bent_) else designs
@@ -325,10 +335,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             seeded=seeded,
             engine=engine_for(self.engine, Zs[-1].shape, situations, response),
         )
-        fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
-        self.design_ = designs[fit.extra.pop("design_")]
-        self.posterior_ = LearnedChoices(fit.posterior)
-        return fit
+        return designs, task
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The share of situations in which the most probable alternative was chosen, or ranked first."""

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from plackett.cluster.client import cluster_for
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.entry import check_dense, numbers, taken
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
     all_alike,
     check_prob,
     check_whole,
+    class_labels,
     coded_groups,
     coded_labels,
     number_or_learn,
@@ -176,7 +176,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             Covariates; whatever the feature map takes. Rows of a Dask collection stay where they are, as with
             ``engine="dask"``.
         y : (n,) array
-            Labels of any kind; with a Dask X a Dask array or series that is cut alike, or an array.
+            Labels: texts, whole numbers or truth values, all of one kind and none missing. With a Dask X a Dask array
+            or series that is cut alike, or an array.
         sample_weight : (n,) array, optional
             Non-negative weights of the rows: the power to which the likelihood of each is raised, so that a weight of
             2 is two rows, and weights should sum to the number of rows that they are worth. They may be large: a table
@@ -375,7 +376,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         if isinstance(self.features_, (ExpFeatures, Gates)):
             check_dense(X)
             X = taken(self, X)
-            X = _named(X, validate_data(self, X, dtype=np.float64, reset=False))
+            X = _named(X, numbers(self, X, reset=False))
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
         features = self.features_
@@ -385,19 +386,15 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         return self.posterior_.rows(features, X)
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
+        y = class_labels(y)
         if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
             check_dense(X)
-            check_numbers(X)
-            checked, y = validate_data(self, X, y, dtype=np.float64)
+            checked = numbers(self, X)
             X = checked if self._learned() else _named(X, checked)
         else:
             validate_data(self, X, skip_check_array=True)
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
-        check_classification_targets(y)
-        return X, np.asarray(y)
+        check_consistent_length(X, y)
+        return X, y
 
 
 def _named(X: Any, checked: Array) -> Any:

@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_or_not_at_all(model: Any) -> Iterator[None]:
-    """What is set on the model within stays if all goes well; else the model is left as it was."""
+    """What is set on the model within stays if all goes well; else the model is left as it was.
+
+    An interruption arrives here only where nothing can be kept: it is raised again without the depths of the fit.
+    """
     before = dict(vars(model))
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         vars(model).clear()
         vars(model).update(before)
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt("the fit was interrupted before there was anything to keep") from None
         raise
 
 

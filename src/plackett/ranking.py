@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily, refuse_partitions
 from plackett.cluster.rankings import PartedRankings
-from plackett.data.entry import check_dense, check_numbers, taken
+from plackett.data.entry import check_dense, numbers, taken
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
 from plackett.directions import LearnedDirections
@@ -29,6 +29,7 @@ from plackett.posterior.worths import (
     OF,
     Rates,
     better,
+    finite_logs,
     first_intervals,
     first_places,
     order_of,
@@ -282,7 +283,7 @@ class RankingModel(RaceModel):
         weights: Array = posterior.draw_weights
         for run in runs(len(Z), K * len(weights)):
             logs = posterior.log_rates(all_entries(Z[run], K))
-            yield Rates(logs.reshape(len(weights), -1, K), weights, posterior.n_draws, self.ties == "race")
+            yield Rates(finite_logs(logs.reshape(len(weights), -1, K)), weights, posterior.n_draws, self.ties == "race")
 
     def _all_rates(self, X: Any) -> Rates:
         """The same of all rows at once."""
@@ -292,7 +293,7 @@ class RankingModel(RaceModel):
     def _chain_log_worths(self, X: Any) -> Array:
         """ln r with mean 0 over the items, (chain, draw, row, K), of draws of a chain."""
         logs = self.posterior_.chain_log_rates(all_entries(self._rows(X), len(self.items_)))
-        logs = logs.reshape(*logs.shape[:2], -1, len(self.items_))
+        logs = finite_logs(logs.reshape(*logs.shape[:2], -1, len(self.items_)))
         centred: Array = logs - logs.mean(axis=3, keepdims=True)
         return centred
 
@@ -313,11 +314,9 @@ class RankingModel(RaceModel):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         check_dense(X)
-        if reset:
-            check_numbers(X)
-        else:
+        if not reset:
             X = taken(self, X)
-        checked = validate_data(self, X, dtype=np.float64, reset=reset)
+        checked = numbers(self, X, reset)
         return X if hasattr(X, "columns") and not self._learned() else checked
 
     def _response(self, R: Rankings) -> Response:

@@ -28,7 +28,7 @@ def fit(
     frame = labelled(frame, target, columns["missing"])
     y = labels(frame, target)
     held = stratified(y, test, settings["random_state"])
-    table = Table.learn(frame[~held], target, **columns)
+    table = Table.learn(frame, target, **columns, held_out=held)
     X = table.covariates(frame)
     words = fitted(lambda: clf.fit(X[~held], y[~held]))
     clf.table_ = replace(table, test=test, seen=np.sort(row_marks(X[~held], y[~held])))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from plackett.cli import choices, classes, clusters, rankings
-from plackett.cli.console import Commands, check_output
+from plackett.cli.console import Commands, check_output, echo
 from plackett.cli.options import (
     Chains,
     Columns,
@@ -27,6 +27,7 @@ from plackett.cli.options import (
     Seed,
     Sep,
     Shape,
+    Spreadsheet,
     Tables,
     TargetESS,
     Tol,
@@ -222,6 +223,7 @@ def predict(
         float | None, typer.Option(min=0, max=1, help="Add credible intervals of this probability, such as 0.9.")
     ] = None,
     keep: Annotated[Columns, typer.Option(help="Column to copy to the output; may be repeated.")] = None,
+    spreadsheet: Spreadsheet = False,
     sep: Sep = None,
     decimal: Decimal = None,
     force: Force = False,
@@ -241,7 +243,7 @@ def predict(
     frame = read_table(data, sep, decimal)
     for name in keep or ():
         check_column(frame, name)
-    write_table(pd.DataFrame(kind.predicted(found, frame, interval, keep or [])), out)
+    write_table(pd.DataFrame(kind.predicted(found, frame, interval, keep or [])), out, spreadsheet)
     kind.tell_scores(found, frame)
 
 
@@ -272,6 +274,7 @@ def show(
     out: Annotated[
         str | None, typer.Option(help="Write all weights to this table instead; - for standard output.")
     ] = None,
+    spreadsheet: Spreadsheet = False,
     force: Force = False,
 ) -> None:
     """Show what a model file holds: settings, diagnostics and the largest weights."""
@@ -282,11 +285,11 @@ def show(
         check_suffix(out)
     found = read_model(model)
     if out is not None:
-        write_table(found.summary(), out)
+        write_table(found.summary(), out, spreadsheet)
         return
-    typer.echo(repr(found))
+    echo(*repr(found).split("\n"))
     if hasattr(found, "table_"):
-        typer.echo(f"  {_kind(found).origin(found)}")
+        echo(f"  {_kind(found).origin(found)}")
     title, table = found._largest(weights)
     print_table(f"The {len(next(iter(table.values())))} {title}", table)
 

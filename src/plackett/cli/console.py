@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from plackett.output.files import check_folder
+from plackett.output.terminal import printable
 
 MISTAKE, INTERRUPTED = 1, 130
 OPTIONS = (  # settings of the library that the command line has under the same name
@@ -54,8 +55,13 @@ class Commands(TyperGroup):
 
 def say(text: str) -> None:
     """One line on standard error."""
-    line = " ".join(part.strip() for part in text.splitlines())
-    typer.echo(f"plackett: {line}", err=True)
+    line = " ".join(part.strip() for part in text.split("\n"))
+    echo(f"plackett: {line}", err=True)
+
+
+def echo(*lines: str, err: bool = False) -> None:
+    """Lines on standard output or error, without anything that would steer a terminal."""
+    typer.echo("\n".join(map(printable, lines)), err=err)
 
 
 def note(text: str) -> None:

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from plackett.cli.console import INTERRUPTED, in_options, note
+from plackett.cli.console import INTERRUPTED, echo, in_options, note
+from plackett.output.terminal import printable
 
 
 class Inference(StrEnum):
@@ -30,6 +31,9 @@ Tables = Annotated[
 Model = Annotated[str, typer.Argument(help="Model file; - for standard input.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output file.")]
 Columns = list[str] | None
+Spreadsheet = Annotated[
+    bool, typer.Option("--spreadsheet", help="Write an apostrophe before texts that a spreadsheet takes for formulas.")
+]
 Sep = Annotated[str | None, typer.Option(help="Character between fields, or tab, if it is not recognised.")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark, . or , if it is not recognised.")]
 Method = Annotated[Inference, typer.Option(help="Draws, a fast approximation, or the mode.")]
@@ -115,7 +119,7 @@ def save_and_tell(
         save(model, sys.stdout.buffer if out == "-" else out)
     size, verdict = describe(model)
     lines = [origin, size] if words else [origin, size, in_options(verdict)]
-    typer.echo("\n".join([*lines, *more]), err=out == "-")
+    echo(*lines, *more, err=out == "-")
     if worths is not None and out != "-":
         print_table("Worths, with 90 % intervals of log_worth", worths)
     for word in words:
@@ -146,9 +150,9 @@ def print_table(title: str, table: dict[str, Any]) -> None:
 
     grid = Grid(title=title, title_justify="left")
     for name in table:
-        grid.add_column(Text(name), justify="left" if name in TEXT else "right")
+        grid.add_column(Text(printable(name)), justify="left" if name in TEXT else "right")
     for row in cells(table):
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(printable(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         console.width = 1000  # nothing to fit into

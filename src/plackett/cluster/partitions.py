@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from plackett.cluster.dask_private import same_rows
 from plackett.cluster.held import made
-from plackett.data.entry import NUMBERS, SHOWN
-from plackett.data.validation import plain
+from plackett.data.entry import NUMBERS
+from plackett.data.validation import RESOLUTION, SHOWN, check_range, class_labels, plain
 from plackett.model.race import Array
 
 LABEL, WEIGHT = "label, of plackett", "weight, of plackett"  # columns beside those of X
@@ -50,7 +50,7 @@ class Moments(NamedTuple):
         """Mean and deviation of each column, infinite for a constant one, from its smallest and largest values."""
         mean: Array = self.mean.astype(np.float64)
         size = np.maximum(np.abs(low - mean), np.abs(high - mean))
-        varies = size > 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        varies = size > RESOLUTION * np.maximum(np.abs(low), np.abs(high))
         return mean, np.where(varies, np.sqrt(self.squares / self.weight).astype(np.float64), np.inf)
 
 
@@ -188,9 +188,10 @@ def look(X: Any, y: Any, weight: Any) -> Look:
         names = getattr(X, "columns", None)
         name = f"column {j}" if names is None else f"column {plain(names[j])}"
         return wrong(f"row {i}, {name} is not finite: {values[i, j]}.")
-    missing = _missing(labels)
-    if missing.any():
-        return wrong(f"row {int(np.argmax(missing))} has no label: y is {plain(labels[np.argmax(missing)])}.")
+    try:
+        labels = class_labels(labels)
+    except ValueError as error:
+        return wrong(str(error))
     counts: Array = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64)
     if counts.shape != (len(values),):
         return wrong(f"X has {len(values)} rows, and the weights have the shape {counts.shape}.")
@@ -207,14 +208,6 @@ def look(X: Any, y: Any, weight: Any) -> Look:
     low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (none, none)
     used = np.bincount(code, counts > 0, len(found)).astype(np.intp)
     return Look(len(values), None, found, moments, low, high, bool((counts == 1).all()), fraction, used)
-
-
-def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if labels.dtype.kind in "fc":
-        return np.isnan(labels)
-    if labels.dtype.kind == "O":
-        return np.array([each is None or each != each for each in labels.tolist()], dtype=bool)
-    return np.zeros(len(labels), dtype=bool)
 
 
 def moments_of(values: Array, weight: Array) -> Moments:
@@ -255,6 +248,8 @@ def look_at(table: Partitions, client: Any) -> Looked:
     filled = [each for each in looks if len(each.low)]
     if not filled:
         raise ValueError("no partition of the data has a row that has weight.")
+    low, high = np.min([each.low for each in filled], axis=0), np.max([each.high for each in filled], axis=0)
+    check_range(low, high, table.names or range(len(low)))
     classes = np.unique(np.concatenate([each.labels for each in looks if len(each.labels)]))
     moments: list[list[Moments]] = [[] for _ in classes]
     used = np.zeros((len(looks), len(classes)), dtype=np.intp)
@@ -276,8 +271,8 @@ def look_at(table: Partitions, client: Any) -> Looked:
         classes,
         [reduce(Moments.__add__, mine) for mine in moments],
         used,
-        np.min([each.low for each in filled], axis=0),
-        np.max([each.high for each in filled], axis=0),
+        low,
+        high,
         all(each.plain for each in looks),
         fraction,
     )

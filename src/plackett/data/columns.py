@@ -17,7 +17,7 @@ from plackett.optional import optional
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTING = 10  # rows from which whole numbers in steps of one are taken for row numbers
+COUNTING = 10  # rows from which whole numbers that rise steadily are taken for row numbers
 MANY = 50  # levels of a text column from which it is taken for an identifier or free text
 FEW = 10  # levels that are never too many
 DAY = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
@@ -138,20 +138,25 @@ def as_frame(table: Any) -> pd.DataFrame:
 
 
 def learn_columns(
-    frame: pd.DataFrame, drop: Iterable[str] = (), categorical: Iterable[str] = ()
+    frame: pd.DataFrame, drop: Iterable[str] = (), categorical: Iterable[str] = (), held_out: Any = False
 ) -> tuple[Number | Category, ...]:
-    """How each column becomes numbers; warn about what deserves a look, refuse what cannot be used, all at once."""
+    """How each column becomes numbers; warn about what deserves a look, refuse what cannot be used, all at once.
+
+    All rows are looked at; medians and levels are learned from those that are not `held_out` (truth values).
+    """
     drop, categorical = set(drop), set(categorical)
     for name in (*drop, *categorical):
         check_column(frame, name)
     used = frame[[name for name in frame if name not in drop]]
-    still = [name for name in used if len(used[name].unique()) < 2]
+    training = used[np.broadcast_to(~np.asarray(held_out), len(used))]
+    still = [name for name in used if len(training[name].unique()) < 2]
     if still:
         _warn(f"left out, being the same in every row: {listed(still)}.")
     used = used[[name for name in used if name not in still]]
     _refuse_unusable(used[[name for name in used if name not in categorical]])
     return tuple(
-        (Category if name in categorical or is_text(used[name]) else Number).learn(name, used[name]) for name in used
+        (Category if name in categorical or is_text(used[name]) else Number).learn(name, training[name])
+        for name in used
     )
 
 
@@ -298,12 +303,14 @@ def _problem(values: pd.Series) -> tuple[str, str] | None:
 
 
 def _counts_rows(values: pd.Series) -> bool:
-    import pandas as pd
-
-    present = values.dropna()
-    return bool(
-        pd.api.types.is_integer_dtype(values) and len(present) >= COUNTING and (present.diff().iloc[1:] == 1).all()
-    )
+    """Whether whole numbers rise steadily, also where some rows were left out, or number all rows in another order."""
+    if is_text(values) or values.notna().sum() < COUNTING:
+        return False
+    numbers = _floats(values.dropna())
+    steps, span = np.diff(numbers), np.ptp(numbers) + 1
+    if not (np.isfinite(span) and (numbers == np.round(numbers)).all()):
+        return False
+    return bool(((steps > 0).all() and span < 2 * len(numbers)) or span == len(np.unique(numbers)) == len(numbers))
 
 
 def _floats(values: pd.Series) -> Array:

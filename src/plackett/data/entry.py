@@ -1,4 +1,4 @@
-"""What enters a classifier: numbers, or a table that the model knows. Texts and dates are refused by name."""
+"""What enters a model: numbers, or a table that it knows. Texts, dates and missing values are refused by column."""
 
 from __future__ import annotations
 
@@ -7,23 +7,62 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
-from plackett.data.validation import plain
+from plackett.data.validation import SHOWN, check_range, plain
+from plackett.model.race import Array
 
 NUMBERS = "biuf"  # kinds of arrays
-SHOWN = 8  # columns that an error tells of
 MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
 
 
-def taken(classifier: Any, X: Any) -> Any:
+def taken(model: Any, X: Any) -> Any:
     """X as a fitted model takes it: where it knows its table (``table_``), a data frame is encoded unless it is so."""
-    table = getattr(classifier, "table_", None)
+    table = getattr(model, "table_", None)
     if table is None or not hasattr(X, "columns"):
-        check_numbers(X)
         return X
     names = list(X.columns)
-    encoded = names == list(classifier.feature_names_in_) and names != [column.name for column in table.columns]
+    encoded = names == list(model.feature_names_in_) and names != [column.name for column in table.columns]
     return X if encoded else table.covariates(X)
+
+
+def numbers(model: Any, X: Any, reset: bool = True) -> Array:
+    """X (n, d) as finite numbers; `reset` where it is fitted to, and else its columns must be those of the fit.
+
+    An error names the columns, what they hold and what to do.
+    """
+    who = type(model).__name__
+    check_numbers(X, who)
+    found: Array = validate_data(model, X, dtype=np.float64, reset=reset, ensure_all_finite=False)
+    names = list(X.columns) if hasattr(X, "columns") else list(range(found.shape[1]))
+    low, high = found.min(axis=0), found.max(axis=0)
+    _check_finite(found, low, high, names, who)
+    if reset:
+        check_range(low, high, names)
+    return found
+
+
+def _check_finite(X: Array, low: Array, high: Array, names: list[Any], who: str) -> None:
+    """Refuse missing values and infinities, by the column; the smallest and largest values tell whether it has any."""
+    wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
+    if not len(wrong):
+        return
+    missing = bool(np.isnan(low[wrong]).any())
+    told, bad = [], np.isnan if missing else np.isinf
+    for j in wrong[:SHOWN]:
+        rows = np.flatnonzero(bad(X[:, j]))
+        if len(rows):
+            what = "NaN" if missing else "infinity"
+            told.append(f"column {plain(names[j])} holds {what} in {len(rows)} of {len(X)} rows, such as row {rows[0]}")
+    more = f"; and {len(wrong) - SHOWN} columns more" if len(wrong) > SHOWN else ""
+    todo = (
+        f"fill missing values in with {_encoded(who)}, which takes a data frame" if missing else "correct such numbers"
+    )
+    raise ValueError(f"{'; '.join(told)}{more}. {who} takes finite numbers: {todo}, or leave such rows or columns out.")
+
+
+def _encoded(who: str) -> str:
+    return f"make_pipeline(plackett.TableEncoder(), {who}())"
 
 
 def check_dense(X: Any) -> None:
@@ -36,7 +75,7 @@ def check_dense(X: Any) -> None:
         )
 
 
-def check_numbers(X: Any) -> None:
+def check_numbers(X: Any, who: str) -> None:
     """Refuse, by name, the columns of a data frame that hold texts or dates."""
     if not hasattr(X, "columns"):
         return
@@ -48,9 +87,9 @@ def check_numbers(X: Any) -> None:
     told = "; ".join(f"column {plain(name)} holds {what[0]} such as {what[1]}" for name, what in wrong[:SHOWN])
     more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
     kinds = {what[0] for _, what in wrong}
-    todo = ["encode texts with make_pipeline(TableEncoder(), ...), from plackett"] if "texts" in kinds else []
+    todo = [f"encode texts with {_encoded(who)}"] if "texts" in kinds else []
     todo += ["turn dates into numbers, such as days since the first"] if "dates or times" in kinds else []
-    raise ValueError(f"{told}{more}. A classifier takes numbers: {', '.join(todo)}, or leave such columns out.")
+    raise ValueError(f"{told}{more}. {who} takes numbers: {', '.join(todo)}, or leave such columns out.")
 
 
 def _other_than_numbers(column: Any) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.columns import listed
-from plackett.data.validation import plain
+from plackett.data.validation import is_missing, plain
 from plackett.model.race import Array
 
 Labels = npt.NDArray[Any]
@@ -70,13 +70,6 @@ def codes_of(labels: Sequence[Any], known: Labels, what: str) -> Codes:
     except KeyError as error:
         label = error.args[0]
     raise ValueError(f"there is no {what} {plain(label)}; there are {listed(map(plain, known.tolist()))}.")
-
-
-def is_missing(label: Any) -> bool:
-    """Whether nothing is there: None, NaN, or what data frames write for it."""
-    return (
-        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
-    )
 
 
 def listed_rows(table: Any) -> list[Any]:

@@ -140,8 +140,11 @@ class Table:
         drop: Iterable[str] = (),
         categorical: Iterable[str] = (),
         missing: str = "impute",
+        held_out: Any = False,
     ) -> Table:
         """Look at a table with `labelled` rows; warn about what deserves a look, refuse what cannot be used.
+
+        Rows that are `held_out` (truth values) are looked at, and nothing is learned from them.
 
         Examples
         --------
@@ -155,10 +158,11 @@ class Table:
         frame, drop, categorical = as_frame(frame), set(drop), set(categorical)
         if target in drop | categorical:
             raise TableError(f"{target!r} is the target, not a column to predict from: name others to drop or encode.")
-        columns = learn_columns(frame.drop(columns=target), drop, categorical)
+        columns = learn_columns(frame.drop(columns=target), drop, categorical, held_out)
         if not columns:
             raise TableError(f"there is no column to predict {target!r} from.")
-        return cls(columns, target, missing, class_counts(labels(frame, target)))
+        training = np.broadcast_to(~np.asarray(held_out), len(frame))
+        return cls(columns, target, missing, class_counts(labels(frame, target)[training]))
 
     def covariates(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The numbers that the classifier takes, (n, d), for the rows of a table."""

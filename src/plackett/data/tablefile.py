@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import itertools
+import re
 import sys
 import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from plackett.data.columns import TableError, TableWarning, is_text, listed
 from plackett.optional import optional
 from plackett.output.files import whole_file
+from plackett.output.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +31,13 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 TAB = "\t"
 SEPARATORS = (",", ";", TAB, "|")
 LINES = 100  # looked at to find the separator
+SAMPLE = 1000  # bytes looked at to find the encoding
 THOUSANDS = {".": ",", ",": "."}  # what may stand between thousands, by decimal mark
 NUMBER = {
     mark: rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{between}\d{{3}})+|(?=\{mark}))(?:\{mark}\d*)?(?:[eE][+-]?\d+)?"
     for mark, between in THOUSANDS.items()
 }
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings of texts that a spreadsheet takes for formulas
 WHICH = "say decimal=',' or decimal='.'."
 
 
@@ -57,7 +67,10 @@ def read_table(source: str, sep: str | None = None, decimal: str | None = None) 
     name = "standard input" if source == "-" else source
     content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TableError(f"{name} is not a whole gzip file: {error}") from error
     if not content.strip():
         raise TableError(f"{name} is empty.")
     if content[:4] == b"PK\x03\x04":
@@ -85,13 +98,34 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
 
 
 def _decoded(content: bytes, name: str) -> str:
+    """The text of a file in UTF-8 or UTF-16, with lines that end in a line feed whatever they ended in."""
+    encoding = _encoding(content)
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
+        if encoding != "utf-8-sig":
+            raise TableError(f"{name} looks like UTF-16 and is not whole at line {line}; save it as UTF-8.") from error
         raise TableError(
             f"line {line} of {name} is not UTF-8 text; convert the file, for example with iconv -f latin1 -t utf8."
         ) from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise TableError(f"line {line} of {name} holds a NUL character, which no text does; is it a table?")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _encoding(content: bytes) -> str:
+    """UTF-8, unless a mark at the beginning, or zeros in every other byte of it, tell of UTF-16 or UTF-32."""
+    if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = content[:SAMPLE]
+    zeros = [sample[k::2].count(0) for k in (0, 1)]
+    if 4 * sum(zeros) > len(sample) and min(zeros) == 0:
+        return "utf-16-le" if zeros[1] else "utf-16-be"
+    return "utf-8-sig"
 
 
 def _delimited(text: str, name: str, sep: str | None, decimal: str | None) -> pd.DataFrame:
@@ -145,7 +179,8 @@ def _parsed(text: str, name: str, between: str, **options: Any) -> pd.DataFrame:
 
 
 def _tell_of_repeated_names(text: str, name: str, between: str) -> None:
-    header = next(csv.reader(io.StringIO(text), delimiter=between, skipinitialspace=True), [])
+    with _rows(text, between) as rows:
+        header = next(rows, [])
     twice = sorted({column for column in header if column and header.count(column) > 1})
     if twice:
         others = listed(f"{column}.1" for column in twice)
@@ -154,6 +189,16 @@ def _tell_of_repeated_names(text: str, name: str, between: str) -> None:
             TableWarning,
             stacklevel=4,
         )
+
+
+@contextmanager
+def _rows(text: str, between: str) -> Iterator[Iterator[list[str]]]:
+    """The rows of a text, cut into fields, however long these are."""
+    before = csv.field_size_limit(len(text) + 1)
+    try:
+        yield csv.reader(io.StringIO(text), delimiter=between, skipinitialspace=True)
+    finally:
+        csv.field_size_limit(before)
 
 
 def separator(text: str, name: str = "the table") -> str:
@@ -171,9 +216,9 @@ def separator(text: str, name: str = "the table") -> str:
     sample = "".join(lines[:LINES])
     fitting = {}
     for character in SEPARATORS:
-        rows = csv.reader(io.StringIO(sample), delimiter=character, skipinitialspace=True)
         try:
-            widths = [len(row) for row in rows if row]
+            with _rows(sample, character) as rows:
+                widths = [len(row) for row in rows if row]
         except csv.Error:
             continue
         if len(lines) > LINES and len(widths) > 2:
@@ -245,10 +290,13 @@ def check_suffix(target: str) -> None:
         raise TableError(f"the name of a table must end in {', '.join(SUFFIXES)}, got {target!r} instead.")
 
 
-def write_table(frame: pd.DataFrame, target: str) -> None:
-    """Write to a file, or CSV to standard output for ``-``."""
+def write_table(frame: pd.DataFrame, target: str, spreadsheet: bool = False) -> None:
+    """Write to a file, or CSV to standard output for ``-``; `spreadsheet` protects texts that would be formulas."""
+    if not target.endswith(".parquet"):
+        frame = _without_formulas(frame, spreadsheet)
     if target == "-":
-        sys.stdout.write(_text(frame, ","))
+        text = _text(frame, ",")
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return
     check_suffix(target)
@@ -260,6 +308,30 @@ def write_table(frame: pd.DataFrame, target: str) -> None:
         content = _text(frame, "\t" if target.removesuffix(".gz").endswith(".tsv") else ",").encode()
     with whole_file(target) as stream:
         stream.write(gzip.compress(content) if target.endswith(".gz") else content)
+
+
+def _without_formulas(frame: pd.DataFrame, protect: bool) -> pd.DataFrame:
+    """An apostrophe before texts and names that a spreadsheet would run, or a warning that there are some."""
+
+    def is_formula(cell: Any) -> bool:
+        return isinstance(cell, str) and cell.startswith(FORMULA) and re.fullmatch(NUMBER["."], cell) is None
+
+    made = frame.rename(columns=lambda name: f"'{name}" if is_formula(name) else name)
+    cells = sum(map(is_formula, frame.columns))
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        wrong = column.map(is_formula).to_numpy(dtype=bool) if is_text(column) else np.zeros(len(frame), dtype=bool)
+        cells += int(wrong.sum())
+        if wrong.any():
+            made.isetitem(place, column.astype(object).mask(wrong, "'" + column.astype(str)))
+    if cells and not protect:
+        warnings.warn(
+            f"{cells} texts begin with one of {' '.join(FORMULA[:4])}, which a spreadsheet takes for formulas; "
+            "--spreadsheet writes an apostrophe before them.",
+            TableWarning,
+            stacklevel=3,
+        )
+    return made if protect else frame
 
 
 def _text(frame: pd.DataFrame, between: str) -> str:

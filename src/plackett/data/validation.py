@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
@@ -10,10 +12,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, column_or_1d
 
 from plackett.engines.base import Features, runs
 from plackett.model.race import Array
+
+LARGEST, SMALLEST = 1e300, 1e-300  # size and spread of a column that can be centred and scaled
+RESOLUTION = 1e-12  # spread of a column, beside the size of its values, up to which it is taken for constant
+ROUNDING = 8 * float(np.finfo(np.float64).eps)  # the same for what is rounding alone
+SHOWN = 8  # columns that an error tells of
+TEXTS = "make all of them texts, for example [str(label) for label in y]."
+LABELS = {  # what is no label, and what to do about it
+    "no label": "leave such rows out of X and y, or give them a class of their own, such as 'unknown'.",
+    "numbers that are not whole": (
+        "this target is continuous, and a classifier needs classes that repeat, such as pandas.cut(y, 4).astype(str)."
+    ),
+    "dates or times": f"{TEXTS[:-1]}, or take the year.",
+    "bytes": "decode them, for example [label.decode() for label in y].",
+    "complex numbers": f"{TEXTS[:-1]} (Complex data not supported).",
+    "other values": TEXTS,
+}
 
 
 def plain(value: Any) -> str:
@@ -43,6 +61,74 @@ def positive(name: str, value: Any, learn: bool = False) -> float:
 def number_or_learn(name: str, value: Any) -> float | None:
     """A positive number, or None for "learn"."""
     return None if isinstance(value, str) and value == "learn" else positive(name, value, learn=True)
+
+
+def class_labels(y: Any) -> npt.NDArray[Any]:
+    """Labels (n,) as an array of texts, whole numbers or truth values; anything else is refused with what to do.
+
+    Examples
+    --------
+    >>> from plackett.data.validation import class_labels
+    >>> class_labels(["b", "a"]).tolist(), class_labels([1.0, 2.0]).tolist()
+    (['b', 'a'], [1.0, 2.0])
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    listed = isinstance(y, (list, tuple))  # of which NumPy would make texts where some are
+    labels: npt.NDArray[Any] = np.fromiter(y, dtype=object, count=len(y)) if listed else np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=True)
+    if labels.ndim != 1:
+        raise ValueError(f"y should be a 1d array, one label a row, got an array of shape {labels.shape} instead.")
+    dtype = labels.dtype.kind
+    if dtype in "biuU" or (dtype == "f" and np.isfinite(labels).all() and not (labels % 1).any()):
+        return labels
+    if dtype in "mM":
+        labels = labels.astype(f"{dtype}8[us]")  # which Python knows
+    held = labels.tolist()
+    kinds = np.array([_kind_of_label(label) for label in held], dtype=object)
+    texts = kinds == "texts"
+    if texts.any():
+        kinds[kinds == "numbers that are not whole"] = "numbers"
+    for kind, words in LABELS.items():
+        wrong = np.flatnonzero(kinds == kind)
+        if len(wrong):
+            example = f"{plain(held[wrong[0]])} in row {wrong[0]}"
+            raise ValueError(
+                f"y holds {kind} in {len(wrong)} of {len(held)} rows, such as {example}. A label is a text, a whole "
+                f"number or a truth value: {words}"
+            )
+    if texts.any() and not texts.all():
+        i, j = int(np.argmax(texts)), int(np.argmin(texts))
+        raise ValueError(
+            f"y holds both texts, such as {plain(held[i])} in row {i}, and numbers, such as {plain(held[j])} in row "
+            f"{j}. Labels are of one kind: {TEXTS}"
+        )
+    return labels if texts.any() and not listed else np.array(held)
+
+
+def _kind_of_label(label: Any) -> str:
+    """What a label is; the key of LABELS where it is none."""
+    if isinstance(label, str):
+        return "texts"
+    if is_missing(label):
+        return "no label"
+    if isinstance(label, (bool, int, np.integer, np.bool_)):
+        return "numbers"
+    if isinstance(label, (float, np.floating)):
+        return "numbers" if float(label).is_integer() else "numbers that are not whole"
+    if isinstance(label, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)):
+        return "dates or times"
+    if isinstance(label, complex):
+        return "complex numbers"
+    return "bytes" if isinstance(label, bytes) else "other values"
+
+
+def is_missing(label: Any) -> bool:
+    """Whether nothing is there: None, NaN, or what data frames write for it."""
+    return (
+        label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
+    )
 
 
 def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
@@ -103,6 +189,24 @@ def _weights_of_classes(class_weight: Any, classes: npt.NDArray[Any], total: Arr
     return found
 
 
+def check_range(low: Array, high: Array, names: Sequence[Any]) -> None:
+    """Refuse columns that double precision cannot centre and scale, given their smallest and largest values."""
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        spread = high - low
+    lost = (spread > ROUNDING * size) & (spread <= RESOLUTION * size)
+    for wrong, what, todo in (
+        (size > LARGEST, f"beyond {LARGEST:g} in size, too large to be scaled", "divide by a constant"),
+        (lost, "so close together that they have no resolution", "subtract a constant before numbers are stored"),
+        ((spread > 0) & (spread < SMALLEST), "too close together to be scaled", "multiply by a constant"),
+    ):
+        found = np.flatnonzero(wrong)
+        if len(found):
+            told = "; ".join(f"column {plain(names[j])} from {low[j]!s} to {high[j]!s}" for j in found[:SHOWN])
+            more = f"; and {len(found) - SHOWN} columns more" if len(found) > SHOWN else ""
+            raise ValueError(f"these numbers are {what}: {told}{more}. Leave such columns out, or {todo}.")
+
+
 def check_whole(weight: Array | None, who: str, instead: str, of: str = "row") -> None:
     """Refuse fractions: a sampler that draws who wins in a row takes a weight of 2 as two rows."""
     if weight is not None and not np.array_equal(weight, np.round(weight)):
@@ -122,7 +226,7 @@ def all_alike(X: Features, stacklevel: int = 4) -> bool:
     low = high = used[:1][0]
     for _, some in runs(used):
         low, high = np.minimum(low, some.min(axis=0)), np.maximum(high, some.max(axis=0))
-        if np.any(high - low > 1e-12 * np.maximum(np.abs(low), np.abs(high))):
+        if np.any(high - low > RESOLUTION * np.maximum(np.abs(low), np.abs(high))):
             return False
     warnings.warn(
         f"all rows are alike: none of the {X.shape[1]} columns varies, and nothing tells the classes apart. Every "

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import validate_data
 
 from plackett.compute.pieces import COLUMNS, over_rows
+from plackett.data.entry import numbers
 from plackett.features.standardise import average_row, standardise
 from plackett.model.race import Array
 
@@ -126,7 +126,7 @@ class Gates(TransformerMixin, BaseEstimator):
         return np.array([f"gate{s}_{j}" for s in range(S) for j in range(M)], dtype=object)
 
     def _checked(self, X: Any, reset: bool = False) -> Array:
-        X = validate_data(self, X, dtype=np.float64, reset=reset)
+        X = numbers(self, X, reset)
         if X.shape[1] != len(self.mean):
             raise ValueError(f"the directions are for {len(self.mean)} columns, got {X.shape[1]} instead.")
         return X

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.data.validation import plain
+from plackett.data.validation import check_range, plain
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
@@ -133,6 +133,8 @@ class ChoiceDesign(BaseEstimator):
         """Learn names, scales and bends; weights are of the situations."""
         if self.bend not in BENDS:
             raise ValueError(f"bend must be one of {list(BENDS)}, got {plain(self.bend)} instead.")
+        for numbers, names in ((X.values, X.attributes), (X.context, X.person)):
+            check_range(numbers.min(axis=0), numbers.max(axis=0), list(names))
         of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
         bent = np.array([len(np.unique(x)) >= FEW for x in X.values.T], dtype=bool)
         self.bent_ = np.flatnonzero(bent) if self.bend != "none" else _none()

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.entry import numbers
 from plackett.data.validation import plain, sample_weights
 from plackett.features.checks import FLOOR
 from plackett.features.standardise import mean_and_scale, standardise
@@ -90,7 +91,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ExpFeatures:
         """Learn the mean and standard deviation of each column."""
         self._check()
-        X = validate_data(self, X, dtype=np.float64)
+        X = numbers(self, X)
         d = X.shape[1]
         self.mean_, self.scale_ = np.zeros(d), np.ones(d)
         if self.standardize:
@@ -139,7 +140,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     def exponents(self, X: Any) -> Array:
         """ln W as the formulas say, before anything is divided out: rows can be compared."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = numbers(self, X, reset=False)
         Z = standardise(X, self.mean_, self.scale_)
         terms = self._terms()
         exponents = np.empty((len(X), len(terms)))

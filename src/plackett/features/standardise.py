@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from plackett.compute.pieces import over_columns
+from plackett.data.validation import LARGEST, RESOLUTION
 from plackett.features.normal_scores import normal_scores, values_at
 from plackett.model.race import Array
 
@@ -25,7 +26,7 @@ def mean_and_scale(X: Array, weight: Array) -> tuple[Array, Array]:
         mean, largest = (x * share).sum(), max(-x[0], x[-1])
         x -= mean
         size = max(-x[0], x[-1])
-        if size <= 1e-12 * largest:
+        if size <= RESOLUTION * largest:
             return mean, np.inf
         x /= size
         x, share = _ordered(np.square(x, out=x), share, kind="stable")  # it falls, then rises: a merge sort sees it
@@ -48,7 +49,8 @@ def standardise(
 ) -> Array:
     """(x − mean)/scale, clipped so that no score overflows, on the axes of the rotation; x first as scores."""
     X = X if knots is None else normal_scores(X, knots)
-    Z: Array = X - mean
+    Z: Array = np.clip(X, -LARGEST, LARGEST)
+    Z -= mean
     with np.errstate(over="ignore"):
         Z /= scale
     np.clip(Z, -FARTHEST, FARTHEST, out=Z)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_numbers, taken
-from plackett.data.validation import all_alike, check_whole, coded_labels, number_or_learn, positive, row_weights
+from plackett.data.entry import numbers, taken
+from plackett.data.validation import (
+    all_alike,
+    check_whole,
+    class_labels,
+    coded_labels,
+    number_or_learn,
+    positive,
+    row_weights,
+)
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features.standardise import FARTHEST, mean_and_scale
 from plackett.inference.base import check_run, open_ended
@@ -22,8 +30,9 @@ from plackett.logit.run import LogitRun
 from plackett.model.race import Array
 from plackett.settings import check_target, refuse
 
-SAMPLERS = ("holmes-held", "polya-gamma")
+SAMPLERS = ("auto", "polya-gamma", "holmes-held")
 MOVES = ("all", "none")
+FAR = 1e12  # of covariates that are not standardised: of much larger predictors no Pólya-gamma weight can be drawn
 DRAWS, LIMIT = 1000, 10_000  # where they are left open: at least, and where a run without a target gives up
 
 
@@ -34,9 +43,11 @@ class SparseLogitClassifier(Classifier):
 
     Parameters
     ----------
-    sampler : {"holmes-held", "polya-gamma"}
-        Latent variables of Holmes & Held (2006, corrected 2011), as in the paper, or Pólya-gamma weights, which mix
-        better and need ``pip install 'plackett[logit]'``. The posterior is the same.
+    sampler : {"auto", "polya-gamma", "holmes-held"}
+        Pólya-gamma weights, which need ``pip install 'plackett[logit]'``, or the latent variables of Holmes & Held
+        (2006, corrected 2011), as in the paper, which mix more slowly. The posterior is the same. "auto": Pólya-gamma
+        where the package polyagamma is installed, else Holmes–Held; name one for draws that do not depend on what is
+        installed.
     penalty : "learn" or float
         θ, sampled or fixed; the larger, the smaller the coefficients.
     penalty_prior : (float, float)
@@ -85,6 +96,8 @@ class SparseLogitClassifier(Classifier):
         Posterior means: ``X @ coef_.T + intercept_`` is the mean of the log-odds against the last class.
     posterior_ : LogitDraws
         `.coef` (chain, draw, K, d), `.intercept` (chain, draw, K) and `.penalty` (chain, draw).
+    sampler_ : str
+        The sampler that was used.
     penalty_ : float
         The θ that was used, or its estimate (geometric mean over the draws).
     trace_ : (chain, draw) array
@@ -112,7 +125,7 @@ class SparseLogitClassifier(Classifier):
 
     def __init__(
         self,
-        sampler: str = "holmes-held",
+        sampler: str = "auto",
         penalty: float | str = "learn",
         penalty_prior: tuple[float, float] = (2.0, 0.1),
         penalize_intercept: bool = False,
@@ -154,7 +167,7 @@ class SparseLogitClassifier(Classifier):
         X : array or data frame (n, d)
             Covariates.
         y : (n,) array
-            Labels of any kind.
+            Labels: texts, whole numbers or truth values, all of one kind and none missing.
         sample_weight : (n,) array, optional
             Whole numbers: a row of weight 2 is two rows.
 
@@ -165,10 +178,10 @@ class SparseLogitClassifier(Classifier):
         settings = self._completed()
         penalty, prior = settings._check_settings()
         check_target(self)
-        check_numbers(X)
+        y = class_labels(y)
         with whole_or_not_at_all(self):
-            X, y = validate_data(self, X, y, dtype=np.float64)
-            check_classification_targets(y)
+            X = numbers(self, X)
+            check_consistent_length(X, y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes)
             check_whole(weight, "SparseLogitClassifier", "PlackettLuceClassifier() takes others.")
@@ -177,13 +190,18 @@ class SparseLogitClassifier(Classifier):
                 X, codes = np.repeat(X, repeats, axis=0), np.repeat(codes, repeats)
             d = X.shape[1]
             all_alike(X, stacklevel=3)
+            if not self.standardize and np.abs(X).max() > FAR:
+                raise ValueError(
+                    f"X holds numbers as large as {np.abs(X).max():g}, too large for standardize=False, which takes "
+                    f"them up to {FAR:g}: use standardize=True, or divide the columns."
+                )
             mean, scale = mean_and_scale(X, np.ones(len(X))) if self.standardize else (np.zeros(d), np.ones(d))
             with one_blas_thread():
                 source, goes_on = Source(*self._run_settings()), open_ended(self)
                 run = LogitRun(settings, source, X, codes, mean, scale, penalty, prior, goes_on)
                 draws = run.run(stacklevel=2)
                 self.posterior_, self.diagnostics_ = run.posterior(), run.diagnose()
-            self.classes_ = classes
+            self.classes_, self.sampler_ = classes, settings.sampler
             self.coef_ = self.posterior_.coef.mean(axis=(0, 1))
             self.intercept_ = self.posterior_.intercept.mean(axis=(0, 1))
             self.penalty_ = float(np.exp(np.log(draws["theta"]).mean()))
@@ -193,15 +211,17 @@ class SparseLogitClassifier(Classifier):
         return self
 
     def _inference_in_words(self) -> tuple[str, int]:
-        return self.sampler, self.tune
+        return getattr(self, "sampler_", self.sampler), self.tune  # early model files name the sampler in the settings
 
     def _settings(self) -> dict[str, Any]:
-        return self._completed().get_params(deep=True)
+        return self._completed().get_params(deep=True) | {"sampler": self._inference_in_words()[0]}
 
     def _completed(self) -> SparseLogitClassifier:
-        """The same settings, with numbers where the length of the chains is left open."""
+        """The same settings, with what is used where the sampler or the length of the chains is left open."""
         usual = {"draws": DRAWS, "max_draws": LIMIT if self.target_ess is None else TARGET_LIMIT}
-        left_open = {name: value for name, value in usual.items() if getattr(self, name) is None}
+        left_open: dict[str, Any] = {name: value for name, value in usual.items() if getattr(self, name) is None}
+        if self.sampler == "auto":
+            left_open["sampler"] = "polya-gamma" if find_spec("polyagamma") is not None else "holmes-held"
         return SparseLogitClassifier(**self.get_params(deep=False) | left_open)
 
     def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
@@ -229,7 +249,7 @@ class SparseLogitClassifier(Classifier):
     def _rows(self, X: Any) -> Array:
         """New rows, none of them so far out that a linear predictor overflows."""
         check_is_fitted(self)
-        X = validate_data(self, taken(self, X), dtype=np.float64, reset=False)
+        X = numbers(self, taken(self, X), reset=False)
         with np.errstate(over="ignore"):
             lowest, highest = self.mean_ - FARTHEST * self.scale_, self.mean_ + FARTHEST * self.scale_
         clipped: Array = np.clip(X, lowest, highest)

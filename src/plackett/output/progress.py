@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -28,7 +29,7 @@ def progress_bar(show: bool, description: str, total: float) -> Iterator[Callabl
     elif in_notebook():
         yield _notebook_bar(description, total)
     else:
-        with _terminal_bar(description, total) as report:
+        with _terminal_bar(description, total, time.perf_counter()) as report:
             yield report
 
 
@@ -42,32 +43,54 @@ def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Ite
 
 @contextlib.contextmanager
 def _late_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A bar that begins when the work has gone on for a while."""
-    began, shown = time.perf_counter(), contextlib.ExitStack()
+    """A bar that begins when the work has gone on for a while, whether or not any of it is done."""
+    began, shown, lock = time.perf_counter(), contextlib.ExitStack(), threading.Lock()
     bars: list[Callable[[float], None]] = []
+    latest = 0.0
+
+    def show() -> None:
+        with lock:
+            if not bars and latest < total:
+                bars.append(shown.enter_context(_terminal_bar(description, total, began)))
 
     def report(done: float) -> None:
-        if not bars and time.perf_counter() - began > PATIENCE and done < total:
-            bars.append(shown.enter_context(_terminal_bar(description, total)))
+        nonlocal latest
+        latest = done
+        if time.perf_counter() - began > PATIENCE:
+            show()
         for bar in bars:
             bar(done)
 
-    with shown:
+    timer = threading.Timer(PATIENCE, show)
+    timer.daemon = True
+    timer.start()
+    try:
         yield report
+    finally:
+        timer.cancel()
+        latest = total
+        with lock:
+            shown.close()
 
 
 @contextlib.contextmanager
-def _terminal_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
+def _terminal_bar(description: str, total: float, began: float) -> Iterator[Callable[[float], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class Times(ProgressColumn):
+        """Time since the work began, and rich's estimate of the time left."""
+
+        def render(self, task: Task) -> Text:
+            return Text(_times(time.perf_counter() - began, task.time_remaining))
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        Times(Column(no_wrap=True)),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
@@ -88,14 +111,20 @@ def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
 
     def bar(done: float) -> HTML:
         elapsed = time.perf_counter() - began
-        left = f", {_clock(elapsed * (total - done) / done)} left" if done else ""
-        words = f"{text(description)}: {done:.0f}/{total:.0f}, {_clock(elapsed)}{left}"
+        times = _times(elapsed, elapsed * (total - done) / done if done else None)
+        words = f"{text(description)}: {done:.0f}/{total:.0f}, {times}"
         return HTML(f'<label>{words} <progress value="{done:.0f}" max="{total:.0f}"></progress></label>')
 
     handle = display(bar(0), display_id=True)
     return lambda done: handle.update(bar(done))
 
 
+def _times(elapsed: float, left: float | None) -> str:
+    """Both times in words; the time left is None as long as nothing is done."""
+    return f"{_clock(elapsed)} elapsed" + ("" if left is None else f", {_clock(left)} left")
+
+
 def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes}:{seconds:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

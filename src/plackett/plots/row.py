@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.explain import explain, one_row, win_probabilities
+from plackett.explaining import explain, one_row, win_probabilities
 from plackett.plots.style import HATCHES, REST, axes, colour, label, marker, of
 from plackett.posterior.base import refuse
 
@@ -63,7 +63,7 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
     """One prediction as a race: which competitor (feature) wins for which team (class).
 
     The bar of a class is as long as its probability and is made of the probabilities Pr(C=j, Y=k | x) that each of its
-    competitors arrives first; `plackett.explain.explain` gives the numbers. The colour is that of the class; features
+    competitors arrives first; `plackett.explain` gives the numbers. The colour is that of the class; features
     differ by hatching.
 
     Parameters
@@ -118,7 +118,7 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
     """What each column contributes to the log-odds of what is predicted, from a reference row to the prediction.
 
     Bars follow each other from the log-odds of the reference row, at the top, to those of the prediction;
-    `plackett.explain.explain` gives the numbers. A bar in the colour of the class speaks for it, a grey one against it.
+    `plackett.explain` gives the numbers. A bar in the colour of the class speaks for it, a grey one against it.
     Lines are intervals of single contributions.
 
     Parameters

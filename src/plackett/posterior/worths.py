@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from plackett.model.race import Array
 from plackett.posterior.base import Table
 
 SIMULATED = 40_000  # rankings of each row, where probabilities of places are simulated
 OF = ("worth", "ranking")
+UNDERFLOW = -745.0  # below ln of the smallest double; e to this power is not 0
+LATEST = 700.0  # ln of a time of arrival, beyond which slots are not told apart
 
 
 class Rates(NamedTuple):
@@ -38,6 +40,15 @@ class Rates(NamedTuple):
     weights: Array
     n_draws: int
     slots: bool
+
+
+def finite_logs(logs: Array) -> Array:
+    """Log-rates with a number, below all others, where a rate underflowed: of items that never come before another.
+
+    The worth of such an item is bounded by the prior alone, and may be as small as e^(−1000).
+    """
+    gone = np.isneginf(logs)
+    return np.where(gone, min(UNDERFLOW, np.min(logs, where=~gone, initial=0.0)), logs) if gone.any() else logs
 
 
 def log_worths(rates: Rates) -> Array:
@@ -101,7 +112,7 @@ def better(rates: Rates, of: str) -> Array:
         if of == "worth":
             found[:, k] = ((ahead > 0) + 0.5 * (ahead == 0))[: rates.n_draws].mean(axis=0)
         else:
-            chance = _in_an_earlier_slot(rates.logs, k) if rates.slots else 1.0 / (1.0 + np.exp(-ahead))
+            chance = _in_an_earlier_slot(rates.logs, k) if rates.slots else expit(ahead)
             found[:, k] = np.einsum("s,snl->nl", rates.weights, chance)
         found[:, k, k] = np.nan
     return found
@@ -110,8 +121,9 @@ def better(rates: Rates, of: str) -> Array:
 def _in_an_earlier_slot(logs: Array, k: int) -> Array:
     """(1 − e^{−r_k}) e^{−r_l} / (1 − e^{−r_k−r_l}): the first slot with an arrival has that of k alone."""
     own, others = np.exp(logs[:, :, k, None]), np.exp(logs)
-    chance: Array = np.exp(-others) * np.expm1(-own) / np.expm1(-own - others)
-    return chance
+    chance: Array = expit(logs[:, :, k, None] - logs)  # the limit where both rates underflow
+    seen = np.expm1(-own - others)
+    return np.divide(np.exp(-others) * np.expm1(-own), seen, out=chance, where=seen != 0)
 
 
 def place_shares(rates: Rates, of: str, rng: np.random.Generator) -> tuple[Array, float]:
@@ -144,7 +156,7 @@ def simulated_places(rates: Rates, row: int, n: int, rng: np.random.Generator) -
     rng.shuffle(log_times, axis=0)
     if not rates.slots:
         return ranks_of(-log_times)
-    slots = np.floor(np.exp(log_times))
+    slots = np.floor(np.exp(np.minimum(log_times, LATEST)))
     order = np.argsort(slots, axis=1)
     new = np.diff(np.take_along_axis(slots, order, axis=1), axis=1, prepend=-1.0) > 0
     places = np.empty_like(order)

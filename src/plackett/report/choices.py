@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plackett import plots
 from plackett.choosing import choice_sets
 from plackett.data.chosen import chosen
-from plackett.explain import explain
+from plackett.explaining import explain
 from plackett.model.race import Array
 from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants
 from plackett.output.html import text

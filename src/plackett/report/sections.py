@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from plackett import plots
 from plackett.data.columns import kind_of, listed
 from plackett.data.table import Table
-from plackett.explain import explain
+from plackett.explaining import explain
 from plackett.model.race import Array
 from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares

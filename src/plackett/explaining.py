@@ -43,8 +43,7 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from plackett import PlackettLuceClassifier
-    >>> from plackett.explain import win_probabilities
+    >>> from plackett import PlackettLuceClassifier, win_probabilities
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(X, y)
     >>> wins = win_probabilities(clf, X)
@@ -105,8 +104,7 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from plackett import PlackettLuceClassifier
-    >>> from plackett.explain import explain
+    >>> from plackett import PlackettLuceClassifier, explain
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> clf = PlackettLuceClassifier("em").fit(X, y)
     >>> why = explain(clf, X.iloc[0])
