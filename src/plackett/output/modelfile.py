@@ -1,4 +1,7 @@
-"""Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs."""
+"""Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs.
+
+What is written and read must fit the schema in `output.stored`. Nothing is unpacked beyond the size that it declares.
+"""
 
 from __future__ import annotations
 
@@ -7,178 +10,294 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from plackett.chooser import PlackettLuceChooser
-from plackett.classifier import PlackettLuceClassifier
-from plackett.data.ballots import Ballots
-from plackett.data.choices import ChoiceSets
-from plackett.data.columns import Category, Number
-from plackett.data.long_table import LongTable
-from plackett.data.table import Table
-from plackett.directions import Gates, LearnedDirections
-from plackett.directions.summary import ReadableDraw
 from plackett.estimator import Model
-from plackett.features import ExpFeatures
-from plackett.features.choices import ChoiceDesign, EntryTable
-from plackett.features.columns import Columns
-from plackett.inference import EM, Gibbs, Variational
-from plackett.logit import SparseLogitClassifier
-from plackett.logit.posterior import LogitDraws
+from plackett.output import stored
 from plackett.output.files import whole_file
-from plackett.posterior.choosers import FixedChoices, LearnedChoices
-from plackett.posterior.diagnostics import Diagnostics, Measures, stored_diagnostics
-from plackett.posterior.directions import DirectionDraws, DirectionPoint
-from plackett.posterior.situations import SituationDraws, SituationPoint
-from plackett.posterior.weights import Draws, Gammas, GIGs, Point
-from plackett.priors import GIG, Gamma, LogUniform
-from plackett.ranker import PlackettLuceRanker
+from plackett.output.schema import Declaration, Sizes, check_all, is_scalar, shown
+from plackett.posterior.diagnostics import Diagnostics, early_diagnostics
 
 FORMAT = "plackett-model"
 VERSION = 2
-ESTIMATES = {PlackettLuceClassifier: "weights_", SparseLogitClassifier: "coef_", PlackettLuceRanker: "weights_"}
-MODELS: dict[str, Any] = {cls.__name__: cls for cls in (*ESTIMATES, PlackettLuceChooser)}
-SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates, ChoiceDesign)}
-RECORDS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
-        *(DirectionDraws, DirectionPoint, SituationDraws, SituationPoint, ReadableDraw, LogitDraws),
-        *(FixedChoices, LearnedChoices, ChoiceSets),
-        *(Table, LongTable, Ballots, Number, Category, Columns),
-    )
-}
-STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
+MODELS, SETTINGS, RECORDS = (
+    {each.cls.__name__: each for each in part} for part in (stored.MODELS, stored.SETTINGS, stored.RECORDS)
+)
 RENAMED = {  # since version 1
     "Portrait": "ReadableDraw",
     "portrait_": "readable_draw_",
     "relevance_": "mean_relevance_",
+    "DirectionDiagnostics": "Diagnostics",
+    "LogitDiagnostics": "Diagnostics",
 }
-PLAIN = "biufcUSMm"  # kinds of arrays that hold nothing but values
+PLAIN = "biufU"  # kinds of arrays that hold nothing but values
 SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
+NODES, DEPTH = 1 << 16, 30  # values in the manifest of any file, beyond them as many as it has bytes; and their nesting
+HEADER, PIECE = 1 << 14, 1 << 20  # bytes of an array's header at the most, and bytes that are unpacked at a time
 
 
 class ModelFileError(ValueError):
     """A model cannot be written, or a file is not a whole model file."""
 
 
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What fitting gave an estimator."""
+    return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
+
+
 class _Writer:
     def __init__(self) -> None:
         self.arrays: dict[str, npt.NDArray[Any]] = {}
 
-    def encode(self, value: Any, where: str) -> Any:
+    def encode(self, value: Any, where: str, sizes: Sizes | None) -> Any:
+        """A value as JSON has it; `sizes` are those of the model, and None among parameters, which have their own."""
+        if isinstance(value, np.generic):
+            value = value.item()
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        if isinstance(value, np.generic):
-            return self.encode(value.item(), where)
         if isinstance(value, np.ndarray):
             if value.dtype == object:
-                return {"labels": [self.encode(v, where) for v in value.tolist()]}
+                return {"labels": [self.encode(v, where, sizes) for v in value.tolist()]}
             name = f"array{len(self.arrays)}"
             self.arrays[name] = value
             return {"array": name}
         if isinstance(value, (list, tuple)):
-            return {type(value).__name__: [self.encode(v, where) for v in value]}
+            return {type(value).__name__: [self.encode(v, where, sizes) for v in value]}
         if isinstance(value, dict):
-            pairs = [[self.encode(k, where), self.encode(v, where)] for k, v in value.items()]
-            return {"dict": pairs}
+            return {"dict": [[self.encode(k, where, sizes), self.encode(v, where, sizes)] for k, v in value.items()]}
         kind = type(value).__name__
-        if SETTINGS.get(kind) is type(value):
-            fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and not k.startswith("_")}
-            return {
-                "settings": kind,
-                "params": self.encode(value.get_params(deep=False), f"{where}.{kind}"),
-                "fitted": self.encode(fitted, f"{where}.{kind}"),
-            }
-        if RECORDS.get(kind) is type(value):
-            held = {each.name: getattr(value, each.name) for each in fields(value)}
-            return {"record": kind, "fields": self.encode(held, f"{where}.{kind}")}
+        own = Sizes() if sizes is None else sizes
+        for name, known in (("settings", SETTINGS), ("record", RECORDS)):
+            if kind in known and known[kind].cls is type(value):
+                return self.encode_object(name, known[kind], value, where, own)
         raise ModelFileError(
             f"{where} is a {type(value).__module__}.{kind}, which a model file cannot hold: it stores plain values and "
             f"{', '.join(sorted(SETTINGS))}. Use joblib.dump for such a model, and load it only from sources you trust."
         )
 
+    def encode_object(self, name: str, known: Declaration, value: Any, where: str, sizes: Sizes) -> dict[str, Any]:
+        """Settings or a record."""
+        if name == "record":
+            held = {each.name: getattr(value, each.name) for each in fields(value)}
+            made = {"record": known.cls.__name__, "fields": self.encode_named(held, where, sizes)}
+            known.check_fields(held, where, sizes)
+        else:
+            held, found = value.get_params(deep=False), fitted_attributes(value)
+            made = {
+                "settings": known.cls.__name__,
+                "params": self.encode_named(held, where, sizes),
+                "fitted": self.encode_named(found, where, sizes),
+            }
+            known.check_fields(held, where, sizes)
+            if found:
+                known.check_fitted(found, where, sizes)
+        known.law(value, where, sizes)
+        return made
+
+    def encode_named(self, held: Mapping[str, Any], where: str, sizes: Sizes | None) -> dict[str, Any]:
+        """Values by name."""
+        return {"dict": [[k, self.encode(v, f"{where}.{k}" if where else k, sizes)] for k, v in held.items()]}
+
 
 class _Reader:
-    def __init__(self, archive: zipfile.ZipFile):
-        self.archive = archive
+    def __init__(self, archive: zipfile.ZipFile, size: int):
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if unpacked > max(SMALL, DENSEST * size):
+            raise ModelFileError(f"its {size} bytes would unpack to {unpacked}, more than any model does")
+        self.archive, self.size, self.members = archive, size, {member.filename: member for member in members}
+        self.arrays: dict[str, npt.NDArray[Any]] = {}
+        if len(self.members) < len(members):
+            raise ModelFileError("it holds a part twice")
 
     def manifest(self) -> dict[str, Any]:
         """The JSON part, of a version that is known."""
-        manifest = json.loads(self.archive.read("manifest.json"))
-        if manifest["format"] != FORMAT:
-            raise ModelFileError(f"its format is {manifest['format']!r}")
-        if not 1 <= manifest["version"] <= VERSION:
+        content = self._unpacked("manifest.json")
+        nodes = sum(content.count(mark) for mark in b"[{,:")
+        if nodes > max(NODES, self.size):
+            raise ModelFileError(f"its manifest has some {nodes} values, more than any model does")
+        with _readable("its manifest, a part in JSON,"):
+            manifest = json.loads(bytes(content))
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ModelFileError(f"its manifest must say the format {FORMAT!r}, and does not")
+        version = manifest.get("version")
+        if type(version) is not int or not 1 <= version <= VERSION:
             raise ModelFileError(
-                f"it has format version {manifest['version']}, this plackett reads 1 to {VERSION}: upgrade plackett"
+                f"its version must be a whole number from 1 to {VERSION}, got {shown(version)} instead: where it is "
+                "larger, upgrade plackett"
             )
-        return dict(manifest)
+        return manifest
 
-    def decode(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        match value:
-            case {"array": str(name)}:
-                return self._array(name)
-            case {"labels": list(items)}:
-                out = np.empty(len(items), dtype=object)
-                out[:] = [self.decode(v) for v in items]
-                return out
-            case {"list": list(items)}:
-                return [self.decode(v) for v in items]
-            case {"tuple": list(items)}:
-                return tuple(self.decode(v) for v in items)
-            case {"dict": list(pairs)}:
-                return {self.decode(k): self.decode(v) for k, v in pairs}
-            case {"settings": str(kind), "params": params, "fitted": fitted} if kind in SETTINGS:
-                return self.build(SETTINGS[kind], params, fitted)
-            case {"record": str(kind), "fields": held} if RENAMED.get(kind, kind) in STORED:
-                return STORED[RENAMED.get(kind, kind)](**self.decode(held))
-        raise ModelFileError(f"it holds {str(value)[:60]}, which this plackett does not know")
+    def model(self, manifest: dict[str, Any]) -> Any:
+        """The model that a manifest describes."""
+        kind = manifest.get("model", "PlackettLuceClassifier")
+        if not isinstance(kind, str) or kind not in MODELS:
+            raise ModelFileError(f"it holds a model of the kind {shown(kind)}; known are {', '.join(MODELS)}")
+        sizes = Sizes()
+        params, found = self.named(manifest.get("params"), "", None, 0), self.named(manifest.get("fitted"), "", sizes, 0)
+        model = self.build(MODELS[kind], params, found, "", sizes)
+        sizes.finish()
+        unused = self.members.keys() - {"manifest.json"} - {f"{name}.npy" for name in self.arrays}
+        if unused:
+            raise ModelFileError(f"it holds {shown(min(unused))}, which no part of the model is")
+        return model
 
-    def build(self, kind: Any, params: Any, fitted: Any) -> Any:
+    def build(self, known: Declaration, params: dict[str, Any], found: dict[str, Any], name: str, sizes: Sizes) -> Any:
         """An estimator of a known class and what fitting gave it."""
-        made = kind(**self.decode(params))
-        attributes = {RENAMED.get(name, name): value for name, value in self.decode(fitted).items()}
-        for name in attributes:
-            if name.startswith("_") or not name.endswith("_"):
-                raise ModelFileError(f"{name!r} is not a fitted attribute")
-        vars(made).update(attributes)
+        known.check_fields(params, name, sizes)
+        made = known.cls(**params)
+        if found or known in stored.MODELS:
+            known.check_fitted(found, name, sizes)
+            vars(made).update(found)
+        known.law(made, name, sizes)
         return made
 
+    def decode(self, value: Any, name: str, sizes: Sizes | None, depth: int) -> Any:
+        """A value from JSON; `sizes` are those of the model, and None among parameters, which have their own."""
+        if depth > DEPTH:
+            raise ModelFileError(f"{name} is nested deeper than {DEPTH} levels")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ModelFileError(f"{name} is a whole number beyond 64 bits")
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        match value:
+            case {"array": str(held), **rest} if not rest:
+                return self._array(held)
+            case {"labels": list(items), **rest} if not rest:
+                out = np.empty(len(items), dtype=object)
+                for i, each in enumerate(items):
+                    out[i] = self.decode(each, name, sizes, depth + 1)
+                return out
+            case {"list": list(items), **rest} if not rest:
+                return [self.decode(each, f"{name}[{i}]", sizes, depth + 1) for i, each in enumerate(items)]
+            case {"tuple": list(items), **rest} if not rest:
+                return tuple(self.decode(each, f"{name}[{i}]", sizes, depth + 1) for i, each in enumerate(items))
+            case {"dict": list(pairs), **rest} if not rest:
+                return self._dict(pairs, name, sizes, depth)
+            case {"settings": str(kind), "params": params, "fitted": found, **rest} if kind in SETTINGS and not rest:
+                own = Sizes() if sizes is None else sizes
+                parts = (self.named(part, name, own, depth) for part in (params, found))
+                return self.build(SETTINGS[kind], *parts, name, own)
+            case {"record": str(kind), "fields": held, **rest} if RENAMED.get(kind, kind) in RECORDS and not rest:
+                known, own = RECORDS[RENAMED.get(kind, kind)], Sizes() if sizes is None else sizes
+                parts = self.named(held, name, own, depth)
+                if known.cls is Diagnostics and "groups" not in parts:
+                    check_all(stored.EARLY_DIAGNOSTICS, [], parts, name, own)
+                    parts = early_diagnostics(parts)
+                known.check_fields(parts, name, own)
+                made = known.cls(**parts)
+                known.law(made, name, own)
+                return made
+        told = shown(value) if not isinstance(value, dict) else f"{str(value)[:60]}…"
+        raise ModelFileError(f"{name} holds {told}, which this plackett does not know")
+
+    def named(self, value: Any, name: str, sizes: Sizes | None, depth: int) -> dict[str, Any]:
+        """Values by name."""
+        match value:
+            case {"dict": list(pairs), **rest} if not rest:
+                held = self._dict(pairs, name, sizes, depth)
+                if all(isinstance(key, str) for key in held):
+                    return {RENAMED.get(key, key): each for key, each in held.items()}
+        raise ModelFileError(f"{name or 'the model'} must have its parts by name, got {shown(value)} instead")
+
+    def _dict(self, pairs: list[Any], name: str, sizes: Sizes | None, depth: int) -> dict[Any, Any]:
+        """Pairs of keys and values; each key comes once."""
+        out: dict[Any, Any] = {}
+        for pair in pairs:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise ModelFileError(f"{name or 'the model'} holds {shown(pair)}, expected a key and its value")
+            key = self.decode(pair[0], name, sizes, depth + 1)
+            if not (is_scalar(key) or (isinstance(key, tuple) and all(map(is_scalar, key)))):
+                raise ModelFileError(f"{name or 'the model'} has the key {shown(key)}, expected a text or numbers")
+            if key in out:
+                raise ModelFileError(f"{name or 'the model'} has {shown(key)} twice")
+            where = f"{name}.{key}" if name else str(key)
+            out[key] = self.decode(pair[1], where, sizes, depth + 1)
+        return out
+
     def _array(self, name: str) -> npt.NDArray[Any]:
-        """An array of plain values, as large as its header says; nothing is allocated before that is checked."""
-        stream = io.BytesIO(self.archive.read(f"{name}.npy"))
-        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = header[np.lib.format.read_magic(stream)](stream)
-        left = len(stream.getbuffer()) - stream.tell()
-        if dtype.kind not in PLAIN or math.prod(shape) * dtype.itemsize != left:
-            raise ModelFileError(f"{name} is no plain array of shape {shape} and type {dtype}")
-        values = np.frombuffer(stream.getbuffer()[stream.tell() :], dtype).reshape(shape, order="F" if fortran else "C")
-        return values.copy()
+        """An array of plain values; it is unpacked once, however often it is referred to."""
+        if name not in self.arrays:
+            self.arrays[name] = self._unpacked_array(f"{name}.npy")
+        return self.arrays[name]
+
+    def _unpacked_array(self, name: str) -> npt.NDArray[Any]:
+        """An array that is as large as its header says; nothing is unpacked before that is checked."""
+        with self._open(name) as stream:
+            first = io.BytesIO(stream.read(HEADER))
+            header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            version = np.lib.format.read_magic(first)
+            if version not in header:
+                raise ModelFileError(f"{name} is an array of the unknown version {version}")
+            shape, fortran, dtype = header[version](first)
+            size, declared = math.prod(shape) * dtype.itemsize, self.members[name].file_size - first.tell()
+            if dtype.kind not in PLAIN or size != declared or min(shape, default=0) < 0:
+                raise ModelFileError(f"{name} is no plain array of shape {shape} and type {dtype}")
+            data = self._rest(stream, bytearray(first.read()), size)
+        values: npt.NDArray[Any] = np.ndarray(shape, dtype, data, order="F" if fortran else "C")
+        if dtype.kind == "b" and values.size and values.view(np.uint8).max() > 1:
+            raise ModelFileError(f"{name} holds truth values that are neither true nor false")
+        if dtype.kind == "U" and values.size and np.frombuffer(data, dtype.byteorder + "u4").max() > 0x10FFFF:
+            raise ModelFileError(f"{name} holds texts that are no texts")
+        return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[Any]:
+        """A member of the archive, to be read."""
+        member = self.members.get(name)
+        if member is None:
+            raise ModelFileError(f"it has no part {name!r}")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ModelFileError(f"its part {name!r} is packed in a way that model files are not")
+        with _readable(f"its part {name!r}"), self.archive.open(member) as stream:
+            yield stream
+
+    def _unpacked(self, name: str) -> bytearray:
+        """The bytes of a member."""
+        with self._open(name) as stream:
+            return self._rest(stream, bytearray(), self.members[name].file_size)
+
+    def _rest(self, stream: Any, data: bytearray, size: int) -> bytearray:
+        """The data up to this size, piece by piece: no more is held than there is."""
+        while len(data) < size:
+            piece = stream.read(min(PIECE, size - len(data)))
+            if not piece:
+                raise ModelFileError(f"a part of it ends after {len(data)} of {size} bytes")
+            data += piece
+        return data
 
 
 def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
     """Write a fitted model to a path or a binary stream; an old file is replaced once the new one is whole."""
     from plackett import __version__
 
-    writer = _Writer()
-    params = model.get_params(deep=False)
+    writer, sizes, known = _Writer(), Sizes(), MODELS[type(model).__name__]
+    params, found = model.get_params(deep=False), fitted_attributes(model)
     if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
         params["random_state"] = None
-    fitted = {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "plackett": __version__,
-        "model": type(model).__name__,
-        "params": writer.encode(params, "parameters"),
-        "fitted": writer.encode(fitted, "model"),
-    }
+    try:
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "plackett": __version__,
+            "model": known.cls.__name__,
+            "params": writer.encode_named(params, "", None),
+            "fitted": writer.encode_named(found, "", sizes),
+        }
+        known.check_fields(params, "", sizes)
+        known.check_fitted(found, "", sizes)
+        known.law(model, "", sizes)
+        sizes.finish()
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"the model is not as fit leaves it, and no file of it could be read: {error}") from error
     if isinstance(path, (str, os.PathLike)):
         with whole_file(path) as stream:
             _pack(stream, manifest, writer.arrays)
@@ -230,47 +349,21 @@ def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
 def _unpack(stream: BinaryIO, name: str) -> Any:
     size = stream.seek(0, os.SEEK_END)
     try:
-        with zipfile.ZipFile(stream) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-            if unpacked > max(SMALL, DENSEST * size):
-                raise ModelFileError(f"its {size} bytes would unpack to {unpacked}, more than any model does")
-            reader = _Reader(archive)
-            manifest = reader.manifest()
-            kind = MODELS[manifest.get("model", "PlackettLuceClassifier")]
-            model = reader.build(kind, manifest["params"], manifest["fitted"])
-            if isinstance(model, PlackettLuceChooser):
-                _check_chooser(model)
-            else:
-                nameless = kind is PlackettLuceRanker and model.posterior_.no_estimates is not None
-                _check(model, None if nameless else getattr(model, ESTIMATES[kind]))
-            return model
-    except Exception as error:  # whatever goes wrong in making sense of foreign bytes
-        raise ModelFileError(f"{name} is not a whole plackett model file: {error or type(error).__name__}") from error
+        with _readable("the zip archive"):
+            archive = zipfile.ZipFile(stream)
+        with archive:
+            reader = _Reader(archive, size)
+            return reader.model(reader.manifest())
+    except ValueError as error:
+        raise ModelFileError(f"{name} is not a whole plackett model file: {error}") from error
 
 
-def _check(model: Model, estimate: npt.NDArray[Any] | None) -> None:
-    """Refuse parts that do not fit together; directions over situations have no estimate to be read."""
-    of, labels = model._labels()
-    if estimate is None:
-        estimate = np.zeros(model.posterior_.shape_of_estimate)
-    right = (
-        labels.ndim == 1
-        and estimate.ndim == 2
-        and len(estimate) == len(labels) >= 2
-        and estimate.shape == model.posterior_.shape_of_estimate
-        and np.isfinite(estimate).all()
-    )
-    if not right:
-        raise ModelFileError(f"weights of shape {estimate.shape} do not fit labels of shape {labels.shape} ({of})")
-
-
-def _check_chooser(model: PlackettLuceChooser) -> None:
-    """Refuse parts that do not fit together."""
-    schema, design, groups = model.schema_, model.design_, model.group_labels_
-    columns = len(design.names_), (len(schema.alternatives), len(schema.attributes))
-    if (
-        model.posterior_.shape_of_estimate[0] != len(groups)
-        or (len(design.mean_), design.typical_.shape) != columns
-        or design.columns(EntryTable.of(schema)).shape != (0, columns[0])
-    ):
-        raise ModelFileError(f"weights of {len(groups)} and a design of {columns[0]} columns do not fit together")
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Say of what foreign bytes no sense can be made; zip, JSON and NumPy have any number of errors for that."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except Exception as error:
+        raise ModelFileError(f"{what} is damaged, or none at all") from error
