@@ -18,15 +18,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from model_kinds import KINDS, STORED, probabilities
 
+from model_kinds import KINDS, STORED, probabilities
 from plackett import load
 from plackett.output.modelfile import ModelFileError
 
 NOT_WORDS = re.compile(
     r"^\W*\w*\W*$|unhashable|object is not|NoneType|has no attribute|unexpected keyword|positional argument|"
-    r"not supported between|could not convert|unpack|out of bounds|out of range|must be real|invalid literal|Traceback|"
-    r"[a-z]Error\b|ufunc|broadcast|numpy|np\.|<class|required argument|dtype\("
+    r"not supported between|could not convert|to unpack \(|out of bounds|out of range|must be real|invalid literal|"
+    r"[a-z]Error\b|ufunc|broadcast|numpy\.|np\.|<class|required argument|dtype\("
 )
 VALUES = [None, True, False, -1, 0, 3, 1.5, 2.0, 1e308, -1e308, 1e-308, 10**30, np.nan, np.inf, -np.inf, "", "x", "exp"]
 VALUES += [[], {}, [1], {"list": []}, {"tuple": [1, 2, 3]}, {"dict": []}, {"labels": ["x", "y"]}, {"labels": [[]]}]
@@ -154,7 +154,13 @@ def changes(content):
                 except (ValueError, TypeError):  # texts are no numbers
                     each = (np.full(array.shape, value) for value in (np.nan, 0.0, -1, "x", True))
         others += [lying((10**9,)), lying((10**20,)), lying((-1, -1), held=bytes(8)), lying((2**31, 2**33)), held[:-1]]
-        others += [lying((2,), "|O", bytes(16)), lying(array.shape, held=bytes(array.size * 8)), b"", held[:20], held * 2]
+        others += [
+            lying((2,), "|O", bytes(16)),
+            lying(array.shape, held=bytes(array.size * 8)),
+            b"",
+            held[:20],
+            held * 2,
+        ]
         others += [lying((0, 10**18)), lying((1,), "<U1", b"\xff" * 4), npy(array, (2, 0)), npy(array, (3, 0))]
         others += [held[:6] + b"\2\0\xff\xff\xff\x7f" + held[10:]]
         for other in others:
@@ -199,17 +205,17 @@ def large(manifest, members):
 
 
 def references(manifest, members):
-    """Twenty thousand references to one array."""
-    name = next(iter(members))
-    many = [[f"x{i}_", {"array": name.removesuffix(".npy")}] for i in range(20_000)]
+    """Five thousand references to one array of a megabyte."""
+    many = [[f"x{i}_", {"array": "large"}] for i in range(5_000)]
     changed = copied(manifest, ("fitted", "dict"), lambda node, key: node[key].extend(many))
-    return packed(changed, members | {name: npy(np.zeros(10_000))}, zipfile.ZIP_DEFLATED)
+    return packed(changed, members | {"large.npy": npy(np.zeros(1 << 17))}, zipfile.ZIP_DEFLATED)
 
 
 def nested(manifest, members):
     """Lists in lists."""
     deep = '{"list": [' * 200 + "]}" * 200
-    return packed(json.dumps(manifest | {"params": "DEEP"}).replace('"DEEP"', deep), members, zipfile.ZIP_DEFLATED)
+    changed = copied(manifest, ("params", "dict", 0, 1), assign("DEEP"))
+    return packed(json.dumps(changed).replace('"DEEP"', deep), members, zipfile.ZIP_DEFLATED)
 
 
 def deeper(manifest, members):
@@ -286,13 +292,13 @@ def judged(content, expected):
     return ("valid", "") if valid else ("wrong probabilities", str(found))
 
 
-def fuzz(names=tuple(KINDS), number=None, seed=0, kinds=None, folder=STORED):
-    """Change files of these models, all changes or so many of each model, of all kinds alike."""
+def fuzz(names=tuple(KINDS), number=None, seed=0, without=("bomb",)):
+    """Change files of these models, all changes or so many of each model, of all kinds alike but for some."""
     report = Report()
     for name in names:
-        content = resaved(folder / f"v2-{name}.plk")
+        content = resaved(STORED / f"v2-{name}.plk")
         expected = probabilities(load(io.BytesIO(content)))
-        every = [(kind, make) for kind, make in changes(content) if kinds is None or kind in kinds]
+        every = [(kind, make) for kind, make in changes(content) if kind not in without]
         if number is not None:
             found = sorted({kind for kind, _ in every})
             rng = np.random.default_rng([seed, *name.encode()])
@@ -315,7 +321,7 @@ def resaved(path):
 
 
 if __name__ == "__main__":
-    found = fuzz(number=int(sys.argv[1]) if len(sys.argv) > 1 else None)
+    found = fuzz(number=int(sys.argv[1]) if len(sys.argv) > 1 else None, without=())
     print(found)
     for line in found.wrong[:200]:
         print(*line, sep=" | ")

@@ -1,6 +1,6 @@
 """A small model of every kind that a model file can hold, and probabilities that it predicts for rows of its own.
 
-``python tests/model_kinds.py FOLDER`` fits them and writes ``v2-NAME.plk`` and ``v2-probabilities.json``, as they lie in
+``python tests/model_kinds.py FOLDER`` fits them and writes ``v2-NAME.plk`` and ``v2-probabilities.json``, in
 ``tests/models``.
 """
 
@@ -50,7 +50,9 @@ def handed_on():
     rng = np.random.default_rng(0)
     knots = np.array([[[-1.0, 0.0, 2.0], [0.0, 1.0, np.inf]], [[-1.0, 0.0, 1.0], [-0.5, 0.5, 0.5]]])
     axes = np.linalg.qr(rng.normal(size=(2, 2)))[0]
-    gates = Gates(rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 3)), np.zeros(2), np.array([1.0, np.inf]), axes, knots)
+    gates = Gates(
+        rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 3)), np.zeros(2), np.array([1.0, np.inf]), axes, knots
+    )
     return classifier(inference="em", shape=1.0, features=gates)
 
 

@@ -1,7 +1,7 @@
 """A small language for what a stored value must be: numbers, texts, labels, arrays with named axes, objects of them.
 
 A `Check` tells whether a value fits and raises a ValueError that names the value, what was expected and what came. An
-axis has one size in the whole model: `Sizes` remembers it. Knows no class of the package; `output.stored` declares them.
+axis has one size in the whole model: `Sizes` remembers it. Knows no class of the package: see `output.stored`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,9 @@ class Range(NamedTuple):
 
     def holds(self, values: Any) -> bool:
         """Whether all values are in the range."""
-        return self.nan or not np.size(values) or bool(self.low <= np.min(values) and np.max(values) <= self.high)
+        if self.nan or not np.size(values):
+            return True
+        return self.low <= float(np.min(values)) and float(np.max(values)) <= self.high
 
 
 FINITE = Range(-MOST, MOST, "finite")
@@ -141,7 +144,7 @@ def whole(low: int = 0, high: int = 2**63 - 1, below: str | None = None) -> Chec
 
     words = f"a whole number of at least {low}" + ("" if high == 2**63 - 1 else f" and at most {high}")
     integer = (int, np.integer)
-    return Check(words, lambda v: isinstance(v, integer) and not isinstance(v, bool) and low <= v <= high, measure)
+    return Check(words, lambda v: isinstance(v, integer) and not isinstance(v, bool) and low <= int(v) <= high, measure)
 
 
 def size_of(axis: str) -> Check:
@@ -193,7 +196,11 @@ def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None 
             return values.holds(value)
         right = isinstance(value, np.ndarray) and value.dtype.str[1:] in KINDS[kind].split()
         right = right and value.ndim == len(names) and values.holds(value)
-        return right and all(value.shape[place] == n for place, n in sized.items()) and (value.size > 0 or "*" not in names)
+        return (
+            right
+            and all(value.shape[place] == n for place, n in sized.items())
+            and (value.size > 0 or "*" not in names)
+        )
 
     def measure(name: str, value: Any, sizes: Sizes) -> None:
         for axis, n in zip(names, np.shape(value), strict=True):
@@ -212,6 +219,9 @@ def labels(*axes: str, only: type = object) -> Check:
     def fits(value: Any) -> bool:
         if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biufUO"):
             return False
+        if value.dtype != object:
+            kind = value.dtype.kind == "U" or only is object
+            return kind and len(np.unique(value)) == len(value) and (value.dtype.kind != "f" or FINITE.holds(value))
         held = value.tolist()
         return all(is_scalar(label) and isinstance(label, only) for label in held) and len(set(held)) == len(held)
 
@@ -247,18 +257,15 @@ class Declaration:
 
     def check_fields(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
         """Refuse fields or parameters that are unknown, missing or wrong."""
-        record = hasattr(self.cls, "__dataclass_fields__")
-        needed = [f.name for f in fields(self.cls) if f.default is f.default_factory is MISSING] if record else []
-        check_all(self.fields, needed, held, name, sizes)
+        given = signature(self.cls).parameters.values()
+        check_all(self.fields, [each.name for each in given if each.default is each.empty], held, name, sizes)
 
     def check_fitted(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
         """Refuse fitted attributes that are unknown, missing or wrong."""
         check_all({**self.fitted, **self.more}, list(self.fitted), held, name, sizes)
 
 
-def check_all(
-    checks: Mapping[str, Check], needed: list[str], held: Mapping[str, Any], name: str, sizes: Sizes
-) -> None:
+def check_all(checks: Mapping[str, Check], needed: list[str], held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
     """Check every value by its name."""
     what = name or "the model"
     for key in held:
@@ -277,6 +284,8 @@ def insist(right: bool, words: str) -> None:
         raise ValueError(words)
 
 
-def sums_to_one(values: npt.NDArray[Any], name: str, what: str) -> None:
-    """Refuse shares whose sums are not 1 but for rounding."""
-    insist(bool(np.all(np.abs(values - 1) < 1e-6)), f"{name} must sum to 1 over {what}, got {shown(values)} instead.")
+def sums_to_one(values: npt.NDArray[Any], name: str) -> None:
+    """Refuse weights that do not sum to 1 over groups and features, the last two axes, but for rounding."""
+    sums = values.sum(axis=(-2, -1))
+    right = bool(np.all(np.abs(sums - 1) < 1e-6))
+    insist(right, f"{name} must sum to 1, got sums from {sums.min():g} to {sums.max():g} instead.")

@@ -34,7 +34,6 @@ from plackett.logit import classifier as logit
 from plackett.logit.posterior import LogitDraws
 from plackett.output.schema import (
     BOUNDED,
-    FINITE,
     LOG_SHARE,
     MEASURED,
     NONE,
@@ -77,12 +76,12 @@ LARGEST = 1e200  # of a coefficient times a covariate: sums of such do not overf
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
     """Weights are shares of their sum."""
-    sums_to_one(made.weights.sum(), f"{name}.weights", "all groups and features")
+    sums_to_one(made.weights, f"{name}.weights")
 
 
 def law_of_draws(made: Any, name: str, sizes: Sizes) -> None:
     """Weights of every draw are shares of their sum."""
-    sums_to_one(np.exp(made.log_weights).sum(axis=(-2, -1)), f"exp({name}.log_weights)", "all groups and features")
+    sums_to_one(np.exp(made.log_weights), f"exp({name}.log_weights)")
 
 
 def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
@@ -137,7 +136,7 @@ def law_of_columns(made: Columns, name: str, sizes: Sizes) -> None:
     law_of_knots(made.knots, f"{name}.knots")
 
 
-def law_of_exp(made: ExpFeatures, name: str, sizes: Sizes) -> None:
+def law_of_exp(made: Any, name: str, sizes: Sizes) -> None:
     """Once it is fitted: as many features as formulas."""
     if not hasattr(made, "mean_"):
         return
@@ -155,7 +154,9 @@ def law_of_design(made: ChoiceDesign, name: str, sizes: Sizes) -> None:
     sizes.agree("column", constants + made.typical_.shape[1] + hinges + traits + constants * traits, name)
     sizes.agree("axis", len(made.mean_), name)
     scored = made.bend == "scores" and bent > 0
-    insist(scored == (made.knots_ is not None), f"{name} must have knots_ if attributes are bent into scores, only then.")
+    insist(
+        scored == (made.knots_ is not None), f"{name} must have knots_ if attributes are bent into scores, only then."
+    )
     law_of_knots(made.knots_, f"{name}.knots_")
 
 
@@ -181,11 +182,12 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
     )
     if fixed:
         insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
-        sums_to_one(model.weights_.sum(), "weights_", "all groups and features")
+        sums_to_one(model.weights_, "weights_")
     point = isinstance(posterior, (Point, DirectionPoint, SituationPoint))
     by = EM if point else Variational if isinstance(posterior, Approximation) else Gibbs
     used = model._used_inference()
     insist(isinstance(used, by), f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
+    insist(getattr(used, "tune", 0) is not None, "inference_ must have its tune as a number, got None instead.")
     insist((model.trace_.ndim == 2) == (by is Gibbs), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
     insist(by is not Gibbs or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
 
@@ -197,7 +199,9 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
     law_of_race(model, model.posterior_, DirectionDraws, not learned)
     if learned:
         insist(isinstance(model.features_, Gates), "features_ must be of the kind Gates, with features='learned'.")
-        read = hasattr(model, "readable_draw_") and (hasattr(model, "gate_shares_") or hasattr(model, "mean_relevance_"))
+        read = hasattr(model, "readable_draw_") and (
+            hasattr(model, "gate_shares_") or hasattr(model, "mean_relevance_")
+        )
         insist(read, "the model has no 'readable_draw_', or no 'gate_shares_'.")
     law_of_names(model)
     if hasattr(model, "table_"):
@@ -208,8 +212,8 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
 
 def law_of_names(model: Any) -> None:
     """The map of covariates knows them by the names by which the model does, if by any."""
-    known, held = getattr(model, "feature_names_in_", None), getattr(model.features_, "feature_names_in_", None)
-    insist(held is None or np.array_equal(known, held), "features_.feature_names_in_ must be that of the model.")
+    known, held = (getattr(part, "feature_names_in_", np.empty(0)) for part in (model, model.features_))
+    insist(len(held) == 0 or np.array_equal(known, held), "features_.feature_names_in_ must be that of the model.")
 
 
 def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
@@ -242,7 +246,9 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
-    insist(learned == isinstance(model.features_, Columns), f"features_ does not belong to features={model.features!r}.")
+    insist(
+        learned == isinstance(model.features_, Columns), f"features_ does not belong to features={model.features!r}."
+    )
     law_of_names(model)
 
 
