@@ -264,9 +264,7 @@ def test_what_cannot_be_stored_is_refused_and_the_old_file_stays(iris, tmp_path)
 def test_a_model_that_no_file_could_hold_is_not_written(iris, tmp_path):
     clf = PlackettLuceClassifier("em", shape=1.0, features="exp").fit(*iris)
     clf.posterior_ = Point(clf.weights_[:, 1:] / clf.weights_[:, 1:].sum())
-    with pytest.raises(
-        ModelFileError, match=r"size 8 along the axis 'feature', expected 9.*joblib|size 9 .* expected 8"
-    ):
+    with pytest.raises(ModelFileError, match=r"size [89] along the axis 'feature', expected [89].*joblib"):
         clf.save(tmp_path / "m.plk")
     assert not list(tmp_path.iterdir())
 

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -147,14 +148,14 @@ def whole(low: int = 0, high: int = 2**63 - 1, below: str | None = None) -> Chec
     return Check(words, lambda v: isinstance(v, integer) and not isinstance(v, bool) and low <= int(v) <= high, measure)
 
 
-def size_of(axis: str) -> Check:
-    """The size of an axis; there are no covariates where it is 0."""
+def size_of(axis: str, low: int = 1) -> Check:
+    """The size of an axis; where it is 0, there is no such axis."""
 
     def measure(name: str, value: Any, sizes: Sizes) -> None:
         if value:
             sizes.agree(axis, int(value), name)
 
-    return Check("a whole number of at least 0", whole().fits, measure)
+    return Check(whole(low).words, whole(low).fits, measure)
 
 
 def is_a(*classes: type) -> Check:
@@ -255,10 +256,14 @@ class Declaration:
     more: Mapping[str, Check] = field(default_factory=dict)
     law: Callable[[Any, str, Sizes], None] = lambda made, name, sizes: None
 
+    @cached_property
+    def _needed(self) -> list[str]:
+        given = signature(self.cls).parameters.values()
+        return [each.name for each in given if each.default is each.empty]
+
     def check_fields(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
         """Refuse fields or parameters that are unknown, missing or wrong."""
-        given = signature(self.cls).parameters.values()
-        check_all(self.fields, [each.name for each in given if each.default is each.empty], held, name, sizes)
+        check_all(self.fields, self._needed, held, name, sizes)
 
     def check_fitted(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
         """Refuse fitted attributes that are unknown, missing or wrong."""

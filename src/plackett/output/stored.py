@@ -349,7 +349,7 @@ RECORDS = (
         Draws,
         {
             "log_weights": array("chain draw group feature", LOG_SHARE),
-            "shape": array("chain draw", POSITIVE),
+            "shape": array("chain draw"),  # that of a GIG may be negative
             "log_mass": array("chain draw", BOUNDED) | NONE,
         },
         law=law_of_draws,
@@ -574,7 +574,7 @@ MODELS = (
         {**RACE, "ties": one_of(*TIES)},
         {
             **FOUND,
-            **WIDTH,
+            "n_features_in_": size_of("column", low=0),  # 0: no covariates
             "items_": labels("group", "outcome"),
             "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint),
         },
