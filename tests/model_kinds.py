@@ -1,6 +1,6 @@
 """A small model of every kind that a model file can hold, and probabilities that it predicts for rows of its own.
 
-``python tests/model_kinds.py FOLDER`` fits them and writes ``v2-NAME.plk`` and ``v2-probabilities.json``, in
+``python tests/model_kinds.py FOLDER [NAMES]`` fits them and writes ``v2-NAME.plk`` and ``v2-probabilities.json``, in
 ``tests/models``.
 """
 
@@ -118,6 +118,7 @@ KINDS = {
     "encoded": encoded,
     "logit": logit,
     "ranker-em": lambda: ranker(inference="em", shape=2.0, ballots=True),
+    "ranker-race-em": lambda: ranker(inference="em", ties="race", shape=2.0),
     "ranker-variational": lambda: ranker(**SOME),
     "ranker-gibbs": lambda: ranker(inference=SHORT),
     "ranker-race": lambda: ranker(inference=SHORT, ties="race", shape=1.0),
@@ -172,18 +173,19 @@ def probabilities(model, n=4):
     return found
 
 
-def write(folder):
-    """Fit all and write them."""
-    found = {}
-    for name, make in KINDS.items():
+def write(folder, names=()):
+    """Fit some and write them, beside those that are there."""
+    path = folder / "v2-probabilities.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for name, make in ((name, KINDS[name]) for name in names or KINDS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = make()
         model.save(folder / f"v2-{name}.plk")
         found[name] = probabilities(model).tolist()
         print(name, (folder / f"v2-{name}.plk").stat().st_size, flush=True)
-    (folder / "v2-probabilities.json").write_text(json.dumps(found, indent=0))
+    path.write_text(json.dumps(found, indent=0))
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), sys.argv[2:])

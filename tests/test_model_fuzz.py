@@ -15,7 +15,7 @@ MEGABYTE, SECONDS = 1 << 20, 5.0  # CPU seconds
 
 @pytest.mark.parametrize("name", KINDS)
 def test_changed_files_are_refused_or_predict(name):
-    report = fuzz([name], number=100)
+    report = fuzz([name], number=120)
     assert not report.wrong, f"{report}\n{report.wrong}"
     assert report.counts["refused"] > 60 and report.counts["same"] > 0
     assert report.memory[0] < 10 * MEGABYTE and report.seconds[0] < SECONDS, report

@@ -188,13 +188,11 @@ def mapping(key: Check, value: Check) -> Check:
 
 
 def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None = None) -> Check:
-    """An array of numbers with these axes, by name or by size, * for any; without axes a number will do."""
+    """An array of numbers with these axes, by name or by size, * for any."""
     names = axes.split()
     sized = {place: int(name) for place, name in enumerate(names) if name.isdigit()}
 
     def fits(value: Any) -> bool:
-        if isinstance(value, float) and not names:
-            return values.holds(value)
         right = isinstance(value, np.ndarray) and value.dtype.str[1:] in KINDS[kind].split()
         right = right and value.ndim == len(names) and values.holds(value)
         return (

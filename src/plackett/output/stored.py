@@ -291,11 +291,12 @@ NUMBERS = each(number(POSITIVE)) | array("*", POSITIVE)
 FOLDS = COUNT | each(each(each(whole()) | array("row", kind="i"), 2)) | NONE
 COLUMNS = each(is_a(Number, Category))
 KNOTS = array("2 column *", SCALE._replace(low=-np.inf, words="values and their scores")) | NONE
-MEASURE = array("", MEASURED) | array("*", MEASURED) | array("* *", MEASURED)
+ONE_MEASURE = number(MEASURED) | array("", MEASURED)
+MEASURE = ONE_MEASURE | array("*", MEASURED) | array("* *", MEASURED)
 DIAGNOSED = {
     **{"weights": array("group feature", MEASURED), "probability": array("* *", MEASURED)},
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
-    **dict.fromkeys(("shape", "mass", "penalty"), array("", MEASURED)),
+    **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
 }
 EARLY_DIAGNOSTICS = {  # fields of version 1
     **{f"{of}{name}": MEASURE for of in ("", "shape_", "probability_") for name in ("rhat", "ess_bulk", "ess_tail")},
