@@ -20,8 +20,6 @@ from plackett.output.files import whole_file
 from plackett.output.schema import Declaration, Sizes, check_all, is_scalar, shown
 from plackett.posterior.diagnostics import Diagnostics, early_diagnostics
 
-__all__ = ["ModelFileError", "load", "save"]
-
 FORMAT = "plackett-model"
 VERSION = 2
 MODELS, SETTINGS, RECORDS = (
