@@ -9,6 +9,7 @@ from fuzz_models import BOMBS, Report, changes, fuzz, packed, parts_of, resaved
 from model_kinds import KINDS, STORED, probabilities
 from plackett import load
 from plackett.output import archive
+from plackett.output.modelfile import ModelFileError
 
 MEGABYTE, SECONDS = 1 << 20, 5.0  # CPU seconds
 
@@ -53,6 +54,15 @@ def test_an_array_is_unpacked_once(monkeypatch):
     model = load(io.BytesIO(packed(manifest, {name: members[name] for name in members.keys() - unused})))
     assert model.weights_ is model.posterior_.weights and len(unpacked) == len(set(unpacked)) == len(members) - 1
     np.testing.assert_array_equal(probabilities(model), probabilities(load(io.BytesIO(content))))
+
+
+def test_an_empty_list_is_no_empty_array():
+    manifest, members = parts_of(resaved(STORED / "v2-chooser-persons.plk"))
+    fields = dict(manifest["fitted"]["dict"])["schema_"]["fields"]["dict"]
+    place = [name for name, _ in fields].index("situations")
+    fields[place][1] = {"list": []}
+    with pytest.raises(ModelFileError, match=r"schema_\.situations must be an empty array, got a list of 0 instead"):
+        load(io.BytesIO(packed(manifest, members)))
 
 
 def _names(node):

@@ -212,24 +212,26 @@ def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None 
     return Check(f"an array ({', '.join(names)}) of {numbers}, {values.words}", fits, measure)
 
 
-def labels(*axes: str, only: type = object) -> Check:
-    """A one-dimensional array of different texts, numbers or truth values."""
+def labels(*axes: str, only: type = object, repeat: bool = False) -> Check:
+    """A one-dimensional array of texts, numbers or truth values, different unless they may repeat."""
 
     def fits(value: Any) -> bool:
         if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biufUO"):
             return False
         if value.dtype != object:
             kind = value.dtype.kind == "U" or only is object
-            return kind and len(np.unique(value)) == len(value) and (value.dtype.kind != "f" or FINITE.holds(value))
+            finite = value.dtype.kind != "f" or FINITE.holds(value)
+            return kind and finite and (repeat or len(np.unique(value)) == len(value))
         held = value.tolist()
-        return all(is_scalar(label) and isinstance(label, only) for label in held) and len(set(held)) == len(held)
+        right = all(is_scalar(label) and isinstance(label, only) for label in held)
+        return right and (repeat or len(set(held)) == len(held))
 
     def measure(name: str, value: Any, sizes: Sizes) -> None:
         for axis in axes:
             sizes.agree(axis, len(value), name)
 
     kind = "texts" if only is str else "labels"
-    return Check(f"an array ({axes[0]}) of different {kind}", fits, measure)
+    return Check(f"an array ({axes[0]}) of {'' if repeat else 'different '}{kind}", fits, measure)
 
 
 @dataclass(frozen=True)

@@ -432,7 +432,7 @@ RECORDS = (
         ChoiceSets,
         {
             "alternatives": labels("alternative"),
-            "situations": Check("an empty array", lambda value: np.shape(value) == (0,)),
+            "situations": Check("an empty array", lambda v: isinstance(v, np.ndarray) and v.shape == (0,)),
             "start": array("1", kind="i"),
             "alternative": array("0", kind="i"),
             "values": array("0 attribute"),
@@ -522,7 +522,7 @@ SETTINGS = (
             "base_": whole(-1, below="alternative"),
             "with_constant_": array("constant", NOT_NEGATIVE, "i", below="alternative"),
             "names_": labels("column", only=str),
-            "source_": Check("an array of texts", lambda v: isinstance(v, np.ndarray) and v.dtype.kind in "OU"),
+            "source_": labels("column", only=str, repeat=True),
             "mean_": array("column"),
             "scale_": array("column", SCALE),
             "unit_": array("column", SCALE),
