@@ -8,7 +8,7 @@ import pytest
 from arviz_stats.base import array_stats
 
 from plackett import Gibbs
-from plackett.posterior.diagnostics import Diagnostics, Measures, advice, agreement, diagnose, stored_diagnostics
+from plackett.posterior.diagnostics import Diagnostics, Measures, advice, agreement, diagnose, early_diagnostics
 from plackett.posterior.measures import measures
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
@@ -80,7 +80,7 @@ def test_weights_that_mix_slowly_are_no_fault_of_a_fit():
     logit = Diagnostics({"coef": slow}, 0.001, 0.02, 1.02)
     assert "SparseLogitClassifier(target_ess=400)" in agreement(logit, "SparseLogitClassifier")[1]
     assert agreement(logit)[0] is False and "single coefficients" in agreement(logit)[1]
-    assert agreement(stored_diagnostics(coef=slow, intercept=slow, penalty=slow))[0] is None
+    assert agreement(Diagnostics({"coef": slow, "intercept": slow, "penalty": slow}))[0] is None
     assert agreement(None)[0] is False
 
 
@@ -122,15 +122,15 @@ def test_records_of_the_first_files_are_understood():
     one = Measures(*np.array([1.1, 20.0, 30.0]))
     by_name = {"rhat": one.rhat, "ess_bulk": one.ess_bulk, "ess_tail": one.ess_tail}
     of = {group: {f"{group}_{name}": value for name, value in by_name.items()} for group in ("shape", "probability")}
-    assert stored_diagnostics(**by_name, **of["shape"], **of["probability"]).groups == dict.fromkeys(
-        ("weights", "shape", "probability"), one
-    )
-    directions = stored_diagnostics(**of["probability"], monte_carlo_error=0.2)
+    found = Diagnostics(**early_diagnostics(by_name | of["shape"] | of["probability"]))
+    assert found.groups == dict.fromkeys(("weights", "shape", "probability"), one)
+    directions = Diagnostics(**early_diagnostics(of["probability"] | {"monte_carlo_error": 0.2}))
     assert directions == Diagnostics({"probability": one}, 0.2, 0.2, 1.1) and directions.predictive
-    assert stored_diagnostics(coef=one, intercept=one, penalty=one).penalty == one
-    named = stored_diagnostics(groups={"coef": one}, monte_carlo_error=0.0)
-    assert named.groups == {"coef": one} and named.monte_carlo_error == 0.0
+    named = Diagnostics(**early_diagnostics({"coef": one, "intercept": one, "penalty": one}))
+    assert named.penalty == one and list(named.groups) == ["coef", "intercept", "penalty"]
     assert np.isnan([named.largest_error, named.prediction_rhat]).all()  # two NaN are not equal
+    with pytest.raises(ValueError, match="effective sample sizes of weights, got 1"):
+        early_diagnostics({"rhat": one.rhat})
 
 
 def test_what_the_draws_hardly_move_is_right_in_any_case():

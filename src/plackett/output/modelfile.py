@@ -1,69 +1,38 @@
-"""Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs."""
+"""Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs.
+
+What is written and what is read must fit the schema in `output.stored`; `output.archive` has the bytes.
+"""
 
 from __future__ import annotations
 
-import io
-import json
-import math
 import os
-import zipfile
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from plackett.chooser import PlackettLuceChooser
-from plackett.classifier import PlackettLuceClassifier
-from plackett.data.ballots import Ballots
-from plackett.data.choices import ChoiceSets
-from plackett.data.columns import Category, Number
-from plackett.data.long_table import LongTable
-from plackett.data.table import Table
-from plackett.directions import Gates, LearnedDirections
-from plackett.directions.summary import ReadableDraw
 from plackett.estimator import Model
-from plackett.features import ExpFeatures
-from plackett.features.choices import ChoiceDesign, EntryTable
-from plackett.features.columns import Columns
-from plackett.inference import EM, Gibbs, Variational
-from plackett.logit import SparseLogitClassifier
-from plackett.logit.posterior import LogitDraws
+from plackett.output import stored
+from plackett.output.archive import Archive, ModelFileError, pack
 from plackett.output.files import whole_file
-from plackett.posterior.choosers import FixedChoices, LearnedChoices
-from plackett.posterior.diagnostics import Diagnostics, Measures, stored_diagnostics
-from plackett.posterior.directions import DirectionDraws, DirectionPoint
-from plackett.posterior.situations import SituationDraws, SituationPoint
-from plackett.posterior.weights import Draws, Gammas, GIGs, Point
-from plackett.priors import GIG, Gamma, LogUniform
-from plackett.ranker import PlackettLuceRanker
+from plackett.output.schema import Declaration, Sizes, check_all, is_scalar, shown
+from plackett.posterior.diagnostics import Diagnostics, early_diagnostics
 
 FORMAT = "plackett-model"
 VERSION = 2
-ESTIMATES = {PlackettLuceClassifier: "weights_", SparseLogitClassifier: "coef_", PlackettLuceRanker: "weights_"}
-MODELS: dict[str, Any] = {cls.__name__: cls for cls in (*ESTIMATES, PlackettLuceChooser)}
-SETTINGS = {cls.__name__: cls for cls in (EM, Variational, Gibbs, ExpFeatures, LearnedDirections, Gates, ChoiceDesign)}
-RECORDS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        *(Point, Gammas, GIGs, Draws, Diagnostics, Measures, LogUniform, Gamma, GIG),
-        *(DirectionDraws, DirectionPoint, SituationDraws, SituationPoint, ReadableDraw, LogitDraws),
-        *(FixedChoices, LearnedChoices, ChoiceSets),
-        *(Table, LongTable, Ballots, Number, Category, Columns),
-    )
-}
-STORED = RECORDS | dict.fromkeys(("Diagnostics", "DirectionDiagnostics", "LogitDiagnostics"), stored_diagnostics)
+MODELS, SETTINGS, RECORDS = (
+    {each.cls.__name__: each for each in part} for part in (stored.MODELS, stored.SETTINGS, stored.RECORDS)
+)
 RENAMED = {  # since version 1
     "Portrait": "ReadableDraw",
     "portrait_": "readable_draw_",
     "relevance_": "mean_relevance_",
+    "DirectionDiagnostics": "Diagnostics",
+    "LogitDiagnostics": "Diagnostics",
 }
-PLAIN = "biufcUSMm"  # kinds of arrays that hold nothing but values
-SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
-
-
-class ModelFileError(ValueError):
-    """A model cannot be written, or a file is not a whole model file."""
+DEPTH = 30  # of values in values, at the most
 
 
 class _Writer:
@@ -87,14 +56,14 @@ class _Writer:
             pairs = [[self.encode(k, where), self.encode(v, where)] for k, v in value.items()]
             return {"dict": pairs}
         kind = type(value).__name__
-        if SETTINGS.get(kind) is type(value):
-            fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and not k.startswith("_")}
+        if kind in SETTINGS and SETTINGS[kind].cls is type(value):
+            params, fitted = value.get_params(deep=False), _fitted(value)
             return {
                 "settings": kind,
-                "params": self.encode(value.get_params(deep=False), f"{where}.{kind}"),
+                "params": self.encode(params, f"{where}.{kind}"),
                 "fitted": self.encode(fitted, f"{where}.{kind}"),
             }
-        if RECORDS.get(kind) is type(value):
+        if kind in RECORDS and RECORDS[kind].cls is type(value):
             held = {each.name: getattr(value, each.name) for each in fields(value)}
             return {"record": kind, "fields": self.encode(held, f"{where}.{kind}")}
         raise ModelFileError(
@@ -103,63 +72,108 @@ class _Writer:
         )
 
 
+def _fitted(estimator: Any) -> dict[str, Any]:
+    """What fitting gave an estimator."""
+    return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
+
+
 class _Reader:
-    def __init__(self, archive: zipfile.ZipFile):
-        self.archive = archive
+    """Builds what a manifest describes, checked by the schema; arrays are asked for by name."""
 
-    def manifest(self) -> dict[str, Any]:
-        """The JSON part, of a version that is known."""
-        manifest = json.loads(self.archive.read("manifest.json"))
-        if manifest["format"] != FORMAT:
-            raise ModelFileError(f"its format is {manifest['format']!r}")
-        if not 1 <= manifest["version"] <= VERSION:
+    def __init__(self, array: Callable[[str], npt.NDArray[Any]]):
+        self.array = array
+
+    def model(self, manifest: Any) -> Any:
+        """The model of a manifest; its parameters have axes of their own."""
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ModelFileError(f"its manifest must say that the format is {FORMAT!r}, and does not")
+        version, kind = manifest.get("version"), manifest.get("model", "PlackettLuceClassifier")
+        if type(version) is not int or not 1 <= version <= VERSION:
             raise ModelFileError(
-                f"it has format version {manifest['version']}, this plackett reads 1 to {VERSION}: upgrade plackett"
+                f"its version must be a whole number from 1 to {VERSION}, got {shown(version)} instead; where it is "
+                "larger, upgrade plackett"
             )
-        return dict(manifest)
-
-    def decode(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        match value:
-            case {"array": str(name)}:
-                return self._array(name)
-            case {"labels": list(items)}:
-                out = np.empty(len(items), dtype=object)
-                out[:] = [self.decode(v) for v in items]
-                return out
-            case {"list": list(items)}:
-                return [self.decode(v) for v in items]
-            case {"tuple": list(items)}:
-                return tuple(self.decode(v) for v in items)
-            case {"dict": list(pairs)}:
-                return {self.decode(k): self.decode(v) for k, v in pairs}
-            case {"settings": str(kind), "params": params, "fitted": fitted} if kind in SETTINGS:
-                return self.build(SETTINGS[kind], params, fitted)
-            case {"record": str(kind), "fields": held} if RENAMED.get(kind, kind) in STORED:
-                return STORED[RENAMED.get(kind, kind)](**self.decode(held))
-        raise ModelFileError(f"it holds {str(value)[:60]}, which this plackett does not know")
-
-    def build(self, kind: Any, params: Any, fitted: Any) -> Any:
-        """An estimator of a known class and what fitting gave it."""
-        made = kind(**self.decode(params))
-        attributes = {RENAMED.get(name, name): value for name, value in self.decode(fitted).items()}
-        for name in attributes:
-            if name.startswith("_") or not name.endswith("_"):
-                raise ModelFileError(f"{name!r} is not a fitted attribute")
-        vars(made).update(attributes)
+        if not isinstance(kind, str) or kind not in MODELS:
+            raise ModelFileError(f"its model must be one of {', '.join(MODELS)}, got {shown(kind)} instead")
+        sizes = Sizes()
+        params = self.named(manifest.get("params"), "", None, 0)
+        made = self.build(MODELS[kind], params, self.named(manifest.get("fitted"), "", sizes, 0), "", sizes)
+        sizes.finish()
         return made
 
-    def _array(self, name: str) -> npt.NDArray[Any]:
-        """An array of plain values, as large as its header says; nothing is allocated before that is checked."""
-        stream = io.BytesIO(self.archive.read(f"{name}.npy"))
-        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = header[np.lib.format.read_magic(stream)](stream)
-        left = len(stream.getbuffer()) - stream.tell()
-        if dtype.kind not in PLAIN or math.prod(shape) * dtype.itemsize != left:
-            raise ModelFileError(f"{name} is no plain array of shape {shape} and type {dtype}")
-        values = np.frombuffer(stream.getbuffer()[stream.tell() :], dtype).reshape(shape, order="F" if fortran else "C")
-        return values.copy()
+    def build(self, known: Declaration, params: dict[str, Any], fitted: dict[str, Any], name: str, sizes: Sizes) -> Any:
+        """An estimator of a known class and what fitting gave it."""
+        known.check_fields(params, name, sizes)
+        made = known.cls(**params)
+        if fitted or known in stored.MODELS:
+            known.check_fitted(fitted, name, sizes)
+            vars(made).update(fitted)
+        known.law(made, name, sizes)
+        return made
+
+    def decode(self, value: Any, name: str, sizes: Sizes | None, depth: int) -> Any:
+        """A value of the manifest; sizes of axes are those of the model, and None among its parameters."""
+        if depth > DEPTH:
+            raise ModelFileError(f"{name} is nested deeper than {DEPTH} levels")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ModelFileError(f"{name} is a whole number beyond 64 bits")
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        own = Sizes() if sizes is None else sizes
+        match value:
+            case {"array": str(held), **rest} if not rest:
+                return self.array(held)
+            case {"labels": list(items), **rest} if not rest:
+                out = np.empty(len(items), dtype=object)
+                for i, each in enumerate(items):
+                    out[i] = self.decode(each, name, sizes, depth + 1)
+                return out
+            case {"list": list(items), **rest} if not rest:
+                return [self.decode(each, name, sizes, depth + 1) for each in items]
+            case {"tuple": list(items), **rest} if not rest:
+                return tuple(self.decode(each, name, sizes, depth + 1) for each in items)
+            case {"dict": list(pairs), **rest} if not rest:
+                return self._dict(pairs, name, sizes, depth)
+            case {"settings": str(kind), "params": params, "fitted": fitted, **rest} if kind in SETTINGS and not rest:
+                held = self.named(params, name, own, depth)
+                return self.build(SETTINGS[kind], held, self.named(fitted, name, own, depth), name, own)
+            case {"record": str(kind), "fields": held, **rest} if RENAMED.get(kind, kind) in RECORDS and not rest:
+                return self.record(RECORDS[RENAMED.get(kind, kind)], self.named(held, name, own, depth), name, own)
+        raise ModelFileError(f"{name} holds {str(value)[:60]}, which this plackett does not know")
+
+    def record(self, known: Declaration, held: dict[str, Any], name: str, sizes: Sizes) -> Any:
+        """A dataclass of a known kind."""
+        if known.cls is Diagnostics and "groups" not in held:
+            check_all(stored.EARLY_DIAGNOSTICS, [], held, name, sizes)
+            held = early_diagnostics(held)
+        known.check_fields(held, name, sizes)
+        made = known.cls(**held)
+        known.law(made, name, sizes)
+        return made
+
+    def named(self, value: Any, name: str, sizes: Sizes | None, depth: int) -> dict[str, Any]:
+        """Values by name."""
+        match value:
+            case {"dict": list(pairs), **rest} if not rest:
+                held = self._dict(pairs, name, sizes, depth)
+                if all(isinstance(key, str) for key in held):
+                    return {RENAMED.get(key, key): each for key, each in held.items()}
+        raise ModelFileError(f"{name or 'the model'} must have its parts by name, got {shown(value)} instead")
+
+    def _dict(self, pairs: list[Any], name: str, sizes: Sizes | None, depth: int) -> dict[Any, Any]:
+        """Pairs of keys and values; each key comes once."""
+        out: dict[Any, Any] = {}
+        what = name or "the model"
+        for pair in pairs:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise ModelFileError(f"{what} holds {shown(pair)}, expected a key and its value")
+            key = self.decode(pair[0], name, sizes, depth + 1)
+            if not (is_scalar(key) or (isinstance(key, tuple) and all(map(is_scalar, key)))):
+                raise ModelFileError(f"{what} has the key {shown(key)}, expected a text or a number")
+            if key in out:
+                raise ModelFileError(f"{what} has {shown(key)} twice")
+            out[key] = self.decode(pair[1], f"{name}.{key}" if name else str(key), sizes, depth + 1)
+        return out
 
 
 def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
@@ -170,29 +184,26 @@ def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
     params = model.get_params(deep=False)
     if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
         params["random_state"] = None
-    fitted = {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "plackett": __version__,
         "model": type(model).__name__,
         "params": writer.encode(params, "parameters"),
-        "fitted": writer.encode(fitted, "model"),
+        "fitted": writer.encode(_fitted(model), "model"),
     }
+    try:
+        _Reader(writer.arrays.__getitem__).model(manifest)
+    except ValueError as error:
+        raise ModelFileError(
+            f"{str(error).rstrip('.')}. The model is not as fit leaves it, so that no file of it could be read. Use "
+            "joblib.dump for such a model."
+        ) from error
     if isinstance(path, (str, os.PathLike)):
         with whole_file(path) as stream:
-            _pack(stream, manifest, writer.arrays)
+            pack(stream, manifest, writer.arrays)
     else:
-        _pack(path, manifest, writer.arrays)
-
-
-def _pack(stream: BinaryIO, manifest: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", json.dumps(manifest))
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.asarray(array, order="C"), allow_pickle=False)
-            archive.writestr(f"{name}.npy", buffer.getvalue())
+        pack(path, manifest, writer.arrays)
 
 
 def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
@@ -228,49 +239,11 @@ def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
 
 
 def _unpack(stream: BinaryIO, name: str) -> Any:
-    size = stream.seek(0, os.SEEK_END)
     try:
-        with zipfile.ZipFile(stream) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-            if unpacked > max(SMALL, DENSEST * size):
-                raise ModelFileError(f"its {size} bytes would unpack to {unpacked}, more than any model does")
-            reader = _Reader(archive)
-            manifest = reader.manifest()
-            kind = MODELS[manifest.get("model", "PlackettLuceClassifier")]
-            model = reader.build(kind, manifest["params"], manifest["fitted"])
-            if isinstance(model, PlackettLuceChooser):
-                _check_chooser(model)
-            else:
-                nameless = kind is PlackettLuceRanker and model.posterior_.no_estimates is not None
-                _check(model, None if nameless else getattr(model, ESTIMATES[kind]))
+        with Archive(stream) as archive:
+            model = _Reader(archive.array).model(archive.manifest())
+            archive.check_used()
             return model
-    except Exception as error:  # whatever goes wrong in making sense of foreign bytes
-        raise ModelFileError(f"{name} is not a whole plackett model file: {error or type(error).__name__}") from error
-
-
-def _check(model: Model, estimate: npt.NDArray[Any] | None) -> None:
-    """Refuse parts that do not fit together; directions over situations have no estimate to be read."""
-    of, labels = model._labels()
-    if estimate is None:
-        estimate = np.zeros(model.posterior_.shape_of_estimate)
-    right = (
-        labels.ndim == 1
-        and estimate.ndim == 2
-        and len(estimate) == len(labels) >= 2
-        and estimate.shape == model.posterior_.shape_of_estimate
-        and np.isfinite(estimate).all()
-    )
-    if not right:
-        raise ModelFileError(f"weights of shape {estimate.shape} do not fit labels of shape {labels.shape} ({of})")
-
-
-def _check_chooser(model: PlackettLuceChooser) -> None:
-    """Refuse parts that do not fit together."""
-    schema, design, groups = model.schema_, model.design_, model.group_labels_
-    columns = len(design.names_), (len(schema.alternatives), len(schema.attributes))
-    if (
-        model.posterior_.shape_of_estimate[0] != len(groups)
-        or (len(design.mean_), design.typical_.shape) != columns
-        or design.columns(EntryTable.of(schema)).shape != (0, columns[0])
-    ):
-        raise ModelFileError(f"weights of {len(groups)} and a design of {columns[0]} columns do not fit together")
+    except ValueError as error:
+        words = str(error).rstrip(".")
+        raise ModelFileError(f"{name} is not a whole plackett model file: {words}.") from error

@@ -117,20 +117,19 @@ def _summary(rhat: float, ess: float) -> str:
     return f"worst R-hat {rhat:.2f}, smallest effective sample size {ess:,.0f}"
 
 
-def stored_diagnostics(**fields: Any) -> Diagnostics:
-    """Diagnostics from what a model file holds; the first files had other records for each kind of model."""
-    if "groups" in fields:
-        return Diagnostics(**fields)
-    if "coef" in fields:
-        return Diagnostics(fields)
-    error = fields.pop("monte_carlo_error", np.nan)
-    groups: dict[str, dict[str, Any]] = {}
-    for name, value in fields.items():
-        group = next((group for group in ("shape", "probability") if name.startswith(f"{group}_")), "weights")
-        groups.setdefault(group, {})[name.removeprefix(f"{group}_")] = value
-    made = {group: Measures(**found) for group, found in groups.items()}
-    rhat = made["probability"].worst_rhat if "probability" in made else np.nan
-    return Diagnostics(made, error, error, rhat)
+def early_diagnostics(held: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `Diagnostics` from those in model files of version 1, which had no groups."""
+    if "coef" in held:
+        return {"groups": held}
+    error, groups = held.get("monte_carlo_error", np.nan), {}
+    for group, prefix in (("weights", ""), ("shape", "shape_"), ("probability", "probability_")):
+        found = [held[f"{prefix}{name}"] for name in ("rhat", "ess_bulk", "ess_tail") if f"{prefix}{name}" in held]
+        if 0 < len(found) < 3:
+            raise ValueError(f"there must be R-hat, bulk and tail effective sample sizes of {group}, got {len(found)}.")
+        if found:
+            groups[group] = Measures(*found)
+    rhat = groups["probability"].worst_rhat if "probability" in groups else np.nan
+    return {"groups": groups, "monte_carlo_error": error, "largest_error": error, "prediction_rhat": rhat}
 
 
 def diagnose(report: Report | None = None, **quantities: Array | None) -> Diagnostics | None:

@@ -1,0 +1,296 @@
+"""A small language for what a stored value must be: numbers, texts, labels, arrays with named axes, objects of them.
+
+A `Check` tells whether a value fits and raises a ValueError that names the value, what was expected and what came. An
+axis has one size in the whole model: `Sizes` remembers it. Knows no class of the package: see `output.stored`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+MOST = sys.float_info.max
+KINDS = {"f": "f4 f8", "i": "i1 i2 i4 i8 u1 u2 u4 u8"}  # floating point and whole numbers, any byte order
+EMPTY = {"attribute", "trait", "bent", "constant", "row", "worth"}  # axes that may have size 0
+
+
+class Range(NamedTuple):
+    """Numbers from `low` to `high`, in words; NaN is among them only if it says so."""
+
+    low: float
+    high: float
+    words: str
+    nan: bool = False
+
+    def holds(self, values: Any) -> bool:
+        """Whether all values are in the range."""
+        if self.nan or not np.size(values):
+            return True
+        return self.low <= float(np.min(values)) and float(np.max(values)) <= self.high
+
+
+FINITE = Range(-MOST, MOST, "finite")
+BOUNDED = Range(-1e50, 1e50, "no larger than 1e50")  # times a covariate of 1e100 deviations, it does not overflow
+POSITIVE = Range(math.ulp(0.0), MOST, "positive and finite")
+NOT_NEGATIVE = Range(0.0, MOST, "finite and not negative")
+SHARE = Range(0.0, 1.0, "between 0 and 1")
+LOG_SHARE = Range(-MOST, 1e-6, "finite and not above 0")
+SCALE = Range(math.ulp(0.0), np.inf, "positive")
+MEASURED = Range(-np.inf, np.inf, "of any size, or NaN", nan=True)
+
+
+class Sizes:
+    """The size of every named axis, and codes that must be below one."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[int, str]] = {}
+        self.codes: list[tuple[str, int, str]] = []
+
+    def agree(self, axis: str, size: int, name: str) -> None:
+        """Refuse another size than the one that is known."""
+        known, where = self.known.setdefault(axis, (size, name))
+        if known != size:
+            raise ValueError(f"{name} has size {size} along the axis {axis!r}, expected {known} as in {where}.")
+        if size == 0 and axis not in EMPTY:
+            raise ValueError(f"{name} is empty along the axis {axis!r}, expected 1 or more.")
+
+    def below(self, axis: str, code: int, name: str) -> None:
+        """Remember a code that must be below the size of an axis."""
+        self.codes.append((axis, code, name))
+
+    def finish(self) -> None:
+        """Refuse codes that are too large."""
+        for axis, code, name in self.codes:
+            size, where = self.known.get(axis, (0, "this model"))
+            if code >= size:
+                raise ValueError(f"{name} must be below {size}, the size of {axis!r} in {where}, got {code} instead.")
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a value must be, in words, whether it is so, and what its axes tell."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    measure: Callable[[str, Any, Sizes], None] = lambda name, value, sizes: None
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Raise a ValueError unless the value fits."""
+        if not self.fits(value):
+            raise ValueError(f"{name} must be {self.words}, got {shown(value)} instead.")
+        self.measure(name, value, sizes)
+
+    def __or__(self, other: Check) -> Check:
+        def measure(name: str, value: Any, sizes: Sizes) -> None:
+            (self if self.fits(value) else other).measure(name, value, sizes)
+
+        return Check(f"{self.words}, or {other.words}", lambda value: self.fits(value) or other.fits(value), measure)
+
+
+def shown(value: Any) -> str:
+    """A value in a few words."""
+    if isinstance(value, np.ndarray):
+        span = ""
+        if value.dtype.kind in "fiu" and value.size:
+            span = f" with values from {value.min():g} to {value.max():g}"
+        return f"an array of type {value.dtype} and shape {value.shape}{span}"
+    if isinstance(value, (list, tuple, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        told = repr(value)
+        return told if len(told) <= 60 else f"{told[:60]}…"
+    return f"a {type(value).__name__}"
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number and no truth value."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether it can be a label."""
+    return isinstance(value, (bool, int, str)) or (isinstance(value, float) and value == value)
+
+
+NONE = Check("None", lambda value: value is None)
+TEXT = Check("a text", lambda value: isinstance(value, str))
+TRUTH = Check("True or False", lambda value: isinstance(value, (bool, int, np.bool_)) and value in (0, 1))
+SCALAR = Check("a text or a number", is_scalar)
+
+
+def one_of(*choices: str) -> Check:
+    """One of some texts."""
+    return Check(f"one of {list(choices)}", lambda value: isinstance(value, str) and value in choices)
+
+
+def number(values: Range = FINITE) -> Check:
+    """A number in a range."""
+    return Check(f"a number, {values.words}", lambda value: is_number(value) and values.holds(value))
+
+
+def whole(low: int = 0, high: int = 2**63 - 1, below: str | None = None) -> Check:
+    """A whole number in a range, and below the size of an axis."""
+
+    def measure(name: str, value: Any, sizes: Sizes) -> None:
+        if below is not None:
+            sizes.below(below, int(value), name)
+
+    words = f"a whole number of at least {low}" + ("" if high == 2**63 - 1 else f" and at most {high}")
+    integer = (int, np.integer)
+    return Check(words, lambda v: isinstance(v, integer) and not isinstance(v, bool) and low <= int(v) <= high, measure)
+
+
+def size_of(axis: str, low: int = 1) -> Check:
+    """The size of an axis; where it is 0, there is no such axis."""
+
+    def measure(name: str, value: Any, sizes: Sizes) -> None:
+        if value:
+            sizes.agree(axis, int(value), name)
+
+    return Check(whole(low).words, whole(low).fits, measure)
+
+
+def is_a(*classes: type) -> Check:
+    """An object of one of these classes, which is checked by itself."""
+    names = " or ".join(cls.__name__ for cls in classes)
+    return Check(f"of the kind {names}", lambda value: type(value) in classes)
+
+
+def fitted(*classes: type) -> Check:
+    """The same, which has learned something."""
+    known = is_a(*classes)
+    return Check(f"{known.words}, and fitted", lambda v: known.fits(v) and any(n.endswith("_") for n in vars(v)))
+
+
+def each(check: Check, size: int | None = None) -> Check:
+    """A list or tuple of such values; of so many."""
+    count = "" if size is None else f"{size} "
+    return Check(
+        f"a list or tuple of {count}values, each {check.words}",
+        lambda value: isinstance(value, (list, tuple)) and size in (None, len(value)) and all(map(check.fits, value)),
+    )
+
+
+def mapping(key: Check, value: Check) -> Check:
+    """A dictionary."""
+    return Check(
+        f"a dictionary, each key {key.words}, each value {value.words}",
+        lambda d: isinstance(d, dict) and all(map(key.fits, d)) and all(map(value.fits, d.values())),
+    )
+
+
+def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None = None) -> Check:
+    """An array of numbers with these axes, by name or by size, * for any."""
+    names = axes.split()
+    sized = {place: int(name) for place, name in enumerate(names) if name.isdigit()}
+
+    def fits(value: Any) -> bool:
+        right = isinstance(value, np.ndarray) and value.dtype.str[1:] in KINDS[kind].split()
+        right = right and value.ndim == len(names) and values.holds(value)
+        return (
+            right
+            and all(value.shape[place] == n for place, n in sized.items())
+            and (value.size > 0 or "*" not in names)
+        )
+
+    def measure(name: str, value: Any, sizes: Sizes) -> None:
+        for axis, n in zip(names, np.shape(value), strict=True):
+            if axis != "*" and not axis.isdigit():
+                sizes.agree(axis, n, name)
+        if below is not None and value.size:
+            sizes.below(below, int(value.max()), name)
+
+    numbers = "numbers" if kind == "f" else "whole numbers"
+    return Check(f"an array ({', '.join(names)}) of {numbers}, {values.words}", fits, measure)
+
+
+def labels(*axes: str, only: type = object, repeat: bool = False) -> Check:
+    """A one-dimensional array of texts, numbers or truth values, different unless they may repeat."""
+
+    def fits(value: Any) -> bool:
+        if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biufUO"):
+            return False
+        if value.dtype != object:
+            kind = value.dtype.kind == "U" or only is object
+            finite = value.dtype.kind != "f" or FINITE.holds(value)
+            return kind and finite and (repeat or len(np.unique(value)) == len(value))
+        held = value.tolist()
+        right = all(is_scalar(label) and isinstance(label, only) for label in held)
+        return right and (repeat or len(set(held)) == len(held))
+
+    def measure(name: str, value: Any, sizes: Sizes) -> None:
+        for axis in axes:
+            sizes.agree(axis, len(value), name)
+
+    kind = "texts" if only is str else "labels"
+    return Check(f"an array ({axes[0]}) of {'' if repeat else 'different '}{kind}", fits, measure)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a stored class holds.
+
+    Attributes
+    ----------
+    cls : class
+        A dataclass or an estimator.
+    fields : dict of Check
+        Fields of the dataclass or parameters of the estimator. Those with a default may be missing.
+    fitted, more : dict of Check
+        Attributes that fitting gives an estimator, and those that not every fit gives.
+    law : function
+        What else must be so of the object as a whole; given the object, its name and the sizes.
+    """
+
+    cls: Any
+    fields: Mapping[str, Check]
+    fitted: Mapping[str, Check] = field(default_factory=dict)
+    more: Mapping[str, Check] = field(default_factory=dict)
+    law: Callable[[Any, str, Sizes], None] = lambda made, name, sizes: None
+
+    @cached_property
+    def _needed(self) -> list[str]:
+        given = signature(self.cls).parameters.values()
+        return [each.name for each in given if each.default is each.empty]
+
+    def check_fields(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
+        """Refuse fields or parameters that are unknown, missing or wrong."""
+        check_all(self.fields, self._needed, held, name, sizes)
+
+    def check_fitted(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
+        """Refuse fitted attributes that are unknown, missing or wrong."""
+        check_all({**self.fitted, **self.more}, list(self.fitted), held, name, sizes)
+
+
+def check_all(checks: Mapping[str, Check], needed: list[str], held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
+    """Check every value by its name."""
+    what = name or "the model"
+    for key in held:
+        if key not in checks:
+            raise ValueError(f"{what} has {shown(key)}, which is no attribute that this plackett knows.")
+    for key in needed:
+        if key not in held:
+            raise ValueError(f"{what} has no {key!r}.")
+    for key, value in held.items():
+        checks[key](f"{name}.{key}" if name else key, value, sizes)
+
+
+def insist(right: bool, words: str) -> None:
+    """Raise a ValueError with these words unless it is right."""
+    if not right:
+        raise ValueError(words)
+
+
+def sums_to_one(values: npt.NDArray[Any], name: str) -> None:
+    """Refuse weights that do not sum to 1 over groups and features, the last two axes, but for rounding."""
+    sums = values.sum(axis=(-2, -1))
+    right = bool(np.all(np.abs(sums - 1) < 1e-6))
+    insist(right, f"{name} must sum to 1, got sums from {sums.min():g} to {sums.max():g} instead.")
