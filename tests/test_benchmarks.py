@@ -45,7 +45,7 @@ def run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=ROOT)
 
 
-@pytest.mark.brief(5)
+@pytest.mark.brief("acceleration")
 @pytest.mark.parametrize(
     "part", [pytest.param(part, marks=[pytest.mark.long] if part in DEAR else []) for part in (*PARTS, *LONG)]
 )

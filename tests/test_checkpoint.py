@@ -63,7 +63,7 @@ def ends(data):
     return places
 
 
-@pytest.mark.brief(1)
+@pytest.mark.brief("holmes-held")
 @pytest.mark.parametrize(
     ("kills", "settings"),
     [
@@ -115,6 +115,7 @@ def test_every_cut_leaves_the_whole_records(tmp_path):
         assert end == (cut if cut < len(MAGIC) else places[whole])
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("settings", [{}, {"moves": "none"}, {"draws": 3, "target_ess": 1e9, "max_draws": 17}])
 def test_a_cut_file_is_continued(tmp_path, small, short_rounds, settings):
     path = tmp_path / "fit"

@@ -55,6 +55,7 @@ def kill_one(client):
     os.kill(next(iter(pids.values())), signal.SIGKILL)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(
     ("inference", "moments"), [(QUICK, [12]), (Gibbs(**SHORT), [6, 20])], ids=["variational", "gibbs, twice"]
 )

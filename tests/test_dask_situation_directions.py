@@ -177,6 +177,7 @@ def test_modes_are_those_of_the_compiled_engine(client, what):
     np.testing.assert_allclose(there.predict_proba(here), near.predict_proba(here), atol=1e-5)
 
 
+@pytest.mark.long
 def test_workers_change_no_bit_not_even_lost_ones(client, monkeypatch):
     calm = {what: fitted(*MODELS[what], engine="dask") for what in ("rankings", "choices")}
     assert 0 < calm["rankings"].posterior_.mode_weight < 1

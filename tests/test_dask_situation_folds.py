@@ -178,6 +178,7 @@ def test_what_is_held_out_is_not_trained_on(client):
     assert far.cv_log_loss_[1.5] == pytest.approx(-value / N, rel=1e-5)  # a path is climbed to 1e-6
 
 
+@pytest.mark.long
 def test_other_workers_and_workers_that_are_lost(client, monkeypatch):
     """Nothing changes, to the last bit."""
 

@@ -104,6 +104,7 @@ def test_a_quick_part_from_end_to_end(tmp_path, monkeypatch):
     assert reproduce(["table1", "table2"], **where).read_text() == html
 
 
+@pytest.mark.long
 def test_figures_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(Plan, "settings", SMALL)
     path = reproduce(["figure4"], quick=True, out=tmp_path, jobs=1, progress=False)

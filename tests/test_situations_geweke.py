@@ -137,6 +137,7 @@ def test_every_response_keeps_the_joint_distribution(kind, name):
     assert np.abs(z_scores(kind, name, n=20_000)).max() < 4.5
 
 
+@pytest.mark.long
 def test_a_wrong_prior_and_a_wrong_likelihood_are_found_out():
     prior = setting(ITEMS)[3]
     assert np.abs(z_scores(ITEMS, "ranking", prior._replace(scale_centre=prior.scale_centre + 0.5))).max() > 6

@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import cgutils, event
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.np.random.generator_core import next_uint64
-
-__all__ = ["AbstractTemplate", "Dispatcher", "cgutils", "event", "global_compiler_lock", "infer_global"]
-__all__ += ["lower_builtin", "next_uint64", "signature"]
+from numba.core import cgutils as cgutils
+from numba.core import event as event
+from numba.core.compiler_lock import global_compiler_lock as global_compiler_lock
+from numba.core.dispatcher import Dispatcher as Dispatcher
+from numba.core.imputils import lower_builtin as lower_builtin
+from numba.core.typing.templates import AbstractTemplate as AbstractTemplate
+from numba.core.typing.templates import infer_global as infer_global
+from numba.core.typing.templates import signature as signature
+from numba.np.random.generator_core import next_uint64 as next_uint64
 
 RELIED_ON = (
     ("numba.core.typing.templates", "AbstractTemplate", "type operators of vectors, and calls of kernels by address"),
