@@ -9,15 +9,12 @@ import pytest
 from benchmarks.parts import LONG, OTHERS, PACKAGES, PARTS, load_part
 
 ROOT = Path(__file__).parents[1]
-DEAR = (
-    *("large", "directions", "dask", "table3", "coverage", "mixing_figures", "dask_files", "choices", "prediction"),
-)  # 5 to 20 CPU seconds each
 WORDS = {
     "sweep": "plain NumPy sweep",
     "sparse": "sampled pass, two threads",
     "large": "memory of a fit",
     "acceleration": "a = 2  lenses",
-    "start": "plackett on top",
+    "start": "paper's EM",
     "mixing": "lenses  exchange, mean of the seeds",
     "directions": "200 rows × 8",
     "rankings": "NUTS ballot by ballot",
@@ -46,9 +43,7 @@ def run(*arguments):
 
 
 @pytest.mark.brief("acceleration")
-@pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=[pytest.mark.long] if part in DEAR else []) for part in (*PARTS, *LONG)]
-)
+@pytest.mark.parametrize("part", (*PARTS, *LONG))
 def test_runs_at_its_smallest_size(part):
     done = run("--smallest", part)
     assert done.returncode == 0, done.stderr
