@@ -69,9 +69,7 @@ def main():
         for first, second in (("sklearn.linear_model", "plackett"), ("sys", "sklearn.linear_model"))
     )
     print(f"  scikit-learn {base:.2f} s, plackett on top {over:.2f} s (target ≤ 0.30)")
-    print(
-        "\nFirst fit, importing included: seconds (CPU seconds), functions compiled; the same with kernels in the cache"
-    )
+    print("\nFirst fit, import included: seconds (CPU seconds), functions compiled; the same with kernels in the cache")
     for name in SHOWN:
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = (first_fit(*FITS[name], cache) for _ in range(2))
