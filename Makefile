@@ -11,21 +11,21 @@ demo: $(USABLE)  # classes, comparisons and choices of real data, and a report i
 	$(BIN)/python -m plackett.cli.demo
 
 test: browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: test  # and what takes longer
-	$(BIN)/python -m pytest -n 2 -m 'long and not slow and not data and not gpu'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'long and not slow and not data and not gpu'
 
 test-slow: $(READY)  # statistical checks of many minutes, for releases
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-test-elsewhere: $(READY)  # the numerical tests as another processor would run them; AS=nehalem for an older one
-	$(BIN)/python tests/elsewhere.py $(if $(AS),--as $(AS)) -n 2
+test-elsewhere: $(READY)  # the numerical tests as another processor would run them; PROCESSOR=nehalem for an older one
+	$(BIN)/python tests/elsewhere.py $(if $(PROCESSOR),--as $(PROCESSOR)) -n 2
 
 test-data: $(READY)  # of the sets that do not come with the package: make test-data PLACKETT_DATA=folder
 	@test -d "$(PLACKETT_DATA)" || { echo "make test-data needs the folder that holds the data sets:" \
 	  "make test-data PLACKETT_DATA=folder, got '$(PLACKETT_DATA)' instead." >&2; exit 1; }
-	$(BIN)/python -m pytest -n 2 -m data
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m data
 
 test-base:  # with the base dependencies alone: everything works, or says what to install
 	$(PYTHON) -m venv --clear .venv-base

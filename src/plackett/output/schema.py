@@ -121,6 +121,7 @@ def is_scalar(value: Any) -> bool:
 
 
 NONE = Check("None", lambda value: value is None)
+NAN = Check("NaN", lambda value: isinstance(value, float) and math.isnan(value))
 TEXT = Check("a text", lambda value: isinstance(value, str))
 TRUTH = Check("True or False", lambda value: isinstance(value, (bool, int, np.bool_)) and value in (0, 1))
 SCALAR = Check("a text or a number", is_scalar)

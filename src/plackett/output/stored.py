@@ -36,6 +36,7 @@ from plackett.output.schema import (
     BOUNDED,
     LOG_SHARE,
     MEASURED,
+    NAN,
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
@@ -389,7 +390,7 @@ RECORDS = (
     Declaration(
         Columns, {"mean": array("column"), "scale": array("column", SCALE), "knots": KNOTS}, law=law_of_columns
     ),
-    Declaration(Number, {"name": TEXT, "median": number(), "indicator": TRUTH}),
+    Declaration(Number, {"name": TEXT, "median": number() | NAN, "indicator": TRUTH}),
     Declaration(
         Category,
         {"name": TEXT, "levels": each(TEXT), "shares": each(number(SHARE)), "indicator": TRUTH},
