@@ -78,8 +78,9 @@ def classes():
         yield f"classes, sparse, {name}", fit({"inference": inference, "features": "passthrough"}, X)
     for name, inference in inferences(("auto",)).items():
         if "variational" not in name or True:
-            yield f"classes, exp, {name}, class weights", fit(
-                {"inference": inference, "features": "exp", "class_weight": "balanced"}
+            yield (
+                f"classes, exp, {name}, class weights",
+                fit({"inference": inference, "features": "exp", "class_weight": "balanced"}),
             )
     for name in ("em", "variational"):
         yield f"classes, exp, {name}, fractions", fit({"inference": name, "features": "exp"}, sample_weight=FRACTIONS)
@@ -161,7 +162,9 @@ def choices():
 
         return run
 
-    for weights, (name, inference) in product(("shared", "alternative", "person"), inferences(("none", "auto")).items()):
+    for weights, (name, inference) in product(
+        ("shared", "alternative", "person"), inferences(("none", "auto")).items()
+    ):
         settings = {"inference": inference, "features": "exp", "weights": weights}
         yield f"choices, exp, {weights}, {name}", fit(settings)
     for weights, (name, inference) in product(

@@ -250,6 +250,7 @@ def test_a_fitted_model_holds_no_rows(fitted):
     assert not [name for name in vars(clf) if name.startswith("_")]
 
 
+@pytest.mark.long
 def test_nothing_is_said_on_the_first_day_where_warnings_are_errors(fitted, tmp_path):
     """ArviZ 0.23 announces its refactoring once a day, by a stamp in the home folder."""
     fitted[0].save(tmp_path / "m.plk")

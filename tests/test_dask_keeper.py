@@ -70,6 +70,7 @@ def held(request):
         yield made(client, "numbers", Numbers, ((number,) for number in range(3)), 3)
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize("size", [3, LARGE // 8 - 100, LARGE])
 def test_arrays_of_any_size_go_there_and_back(held, size):
     array = np.arange(float(size))

@@ -26,6 +26,7 @@ def fitted(inference, X, y, sample_weight=None, **settings):
     return quiet(clf, X, y, sample_weight=sample_weight)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("inference", [EM(), Variational(), SHORT])
 def test_a_frame_in_partitions_gives_the_answer_of_the_frame(client, inference):
     shape = {"shape": 0.5} if isinstance(inference, EM) else {}

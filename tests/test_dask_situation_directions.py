@@ -100,6 +100,7 @@ def assert_equal(a, b):
     np.testing.assert_array_equal(a.trace_, b.trace_)
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("what", ["ranking", "unknown-order", "race", "choices"])
 def test_the_gradient_is_that_of_the_compiled_engine(client, monkeypatch, what):
     near, there = task(what, "numba"), task(what, "dask")
@@ -223,6 +224,7 @@ def in_partitions():
             "choices": (trips, {"groups": WHO, "sample_weight": WEIGHT})}  # fmt: skip
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("engine", ["auto", "dask"])
 @pytest.mark.parametrize("what", ["rankings", "choices"])
 def test_partitions_come_to_the_client(client, monkeypatch, what, engine):

@@ -283,6 +283,7 @@ def test_log_density_that_is_not_a_number():
         PlackettLuceClassifier(Gibbs(shape_prior=lambda a: np.nan), features="exp").fit(X, y)
 
 
+@pytest.mark.brief(8)
 @pytest.mark.parametrize(
     "model",
     [

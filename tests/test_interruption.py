@@ -31,6 +31,7 @@ def run(folder, moment, *arguments, table="table.csv", **environment):
     )  # fmt: skip
 
 
+@pytest.mark.brief(4)
 @pytest.mark.parametrize(
     "moment, arguments",
     [

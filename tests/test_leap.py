@@ -134,6 +134,7 @@ def test_gewekes_test_notices_a_wrong_leap(name):
     assert geweke_move(2, shape, move, as_step(double(leap, log_importance=wrong)), n=8_000)[0].max() > 6
 
 
+@pytest.mark.long
 def test_gewekes_test_notices_proposals_that_do_not_follow_the_laws():
     """The scale of a part is drawn given the others; here it is theirs."""
     wrong = double(propose, ("math.log(rest) - log_gamma_draw(rng, others)", "math.log(rest)"))

@@ -80,6 +80,7 @@ def little_room(monkeypatch):
         monkeypatch.setattr(store, name, getattr(store, name) // 16)
 
 
+@pytest.mark.brief(4)
 @pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size)")
 @pytest.mark.usefixtures("little_room")
 @pytest.mark.parametrize("case", CASES)

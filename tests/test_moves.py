@@ -46,7 +46,7 @@ LENGTHS = [8_000, pytest.param(60_000, marks=pytest.mark.slow)]
 STRONG = {"n": 8_000, "repeats": 40, "plain_every": 20}  # settings under which an error of a move is not washed out
 
 
-@pytest.mark.brief(18)
+@pytest.mark.brief(9)
 @pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize(("K", "shape"), MODELS)
 @pytest.mark.parametrize("n", LENGTHS)
@@ -63,6 +63,7 @@ def test_the_whole_iteration_passes_gewekes_test(K, shape, n):
     assert geweke_iterations(K, shape, np.array([0.7, 3.3, 1.2, 1.2, 1.2, 1.2, 1.6, 1.7, 1.3]), n=n).max() < 4.5
 
 
+@pytest.mark.brief(4)
 @pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_each_move_alone_passes_gewekes_test_with_weights(move, n):

@@ -53,6 +53,7 @@ def test_splits_are_random_stratified_and_reproducible():
     assert np.unique(y[first[1]], return_counts=True)[1].tolist() == [10, 10, 10]
 
 
+@pytest.mark.brief(6)
 @pytest.mark.parametrize("method", [key for key, method in METHODS.items() if method.available()])
 def test_every_method_beats_guessing_on_lenses(method):
     """24 rows, 12 held out: any of them finds that a reduced tear rate means no lenses."""

@@ -29,6 +29,7 @@ def worst_difference(a, b):
     return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("data", "shape"),
     [("iris", 1.0), *[pytest.param(d, a, marks=slow) for d in ("wine", "heart") for a in (1.0, 0.3)],
@@ -46,6 +47,7 @@ def test_means_agree_with_nuts(quiet, data, shape):
     assert worst_difference(np.exp(draws), np.exp(nuts)) < 4
 
 
+@pytest.mark.long
 def test_weights_of_choices_agree_with_nuts(quiet):
     """Fixed features and a shape that is given; one alternative is not always there."""
     rng = np.random.default_rng(0)

@@ -231,6 +231,7 @@ def outcome(model, where=EXP):
     return np.concatenate([np.ravel(part).astype(float) for part in parts if part is not None])
 
 
+@pytest.mark.brief(200)
 @pytest.mark.parametrize(
     "where, inference, part, name, value, words", CASES, ids=lambda case: case if isinstance(case, str) else None
 )

@@ -236,7 +236,7 @@ def test_each_move_keeps_the_joint_distribution(move, prior):
     assert geweke("items", "ranking", prior, only(move)).max() < 4.5
 
 
-@pytest.mark.brief(4)
+@pytest.mark.brief(3)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -360,7 +360,7 @@ def run_of(W, mirrors, seen, name, seed=0, shape=None, **settings):
     return run.draws()
 
 
-@pytest.mark.brief("choice-learned")
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [0.5, None], ids=["fixed", "learned"])
 @pytest.mark.parametrize("name", ["choice", "ranking", "unknown-order"])
 def test_long_plain_chains_have_the_same_means(name, shape):

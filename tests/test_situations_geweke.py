@@ -144,6 +144,7 @@ def test_a_wrong_prior_and_a_wrong_likelihood_are_found_out():
     assert np.abs(z_scores(ITEMS, "ranking", reverse=True)).max() > 6
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(ITEMS, "ranking"), (ITEMS, "unknown-order"), (ITEMS, "race"), (ATTRIBUTES, "choice"), (ATTRIBUTES, "ranking")],
