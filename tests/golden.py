@@ -77,11 +77,8 @@ def classes():
         X = csr_array(np.where(COVARIATES > 0.5, np.round(np.abs(COVARIATES), 1), 0.0))
         yield f"classes, sparse, {name}", fit({"inference": inference, "features": "passthrough"}, X)
     for name, inference in inferences(("auto",)).items():
-        if "variational" not in name or True:
-            yield (
-                f"classes, exp, {name}, class weights",
-                fit({"inference": inference, "features": "exp", "class_weight": "balanced"}),
-            )
+        balanced = {"inference": inference, "features": "exp", "class_weight": "balanced"}
+        yield f"classes, exp, {name}, class weights", fit(balanced)
     for name in ("em", "variational"):
         yield f"classes, exp, {name}, fractions", fit({"inference": name, "features": "exp"}, sample_weight=FRACTIONS)
     for (name, inference), engine in product(inferences(("auto",), learned=True).items(), ("numba", "numpy", "dask")):
@@ -162,14 +159,11 @@ def choices():
 
         return run
 
-    for weights, (name, inference) in product(
-        ("shared", "alternative", "person"), inferences(("none", "auto")).items()
-    ):
+    whose = ("shared", "alternative", "person")
+    for weights, (name, inference) in product(whose, inferences().items()):
         settings = {"inference": inference, "features": "exp", "weights": weights}
         yield f"choices, exp, {weights}, {name}", fit(settings)
-    for weights, (name, inference) in product(
-        ("shared", "alternative", "person"), inferences(("auto",), learned=True).items()
-    ):
+    for weights, (name, inference) in product(whose, inferences(("auto",), learned=True).items()):
         settings = {"inference": inference, "features": few(), "weights": weights}
         yield f"choices, learned, {weights}, {name}", fit(settings)
         yield f"choices, learned, {weights}, {name}, rankings", fit(settings, R)
