@@ -20,7 +20,7 @@ test-slow: $(READY)  # statistical checks of many minutes, for releases
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-elsewhere: $(READY)  # the numerical tests as another processor would run them; PROCESSOR=nehalem for an older one
-	$(BIN)/python tests/elsewhere.py $(if $(PROCESSOR),--as $(PROCESSOR)) -n 2
+	$(BIN)/python tests/elsewhere.py $(if $(PROCESSOR),--as $(PROCESSOR)) -n 2 --dist loadfile
 
 test-data: $(READY)  # of the sets that do not come with the package: make test-data PLACKETT_DATA=folder
 	@test -d "$(PLACKETT_DATA)" || { echo "make test-data needs the folder that holds the data sets:" \
@@ -45,7 +45,7 @@ test-lowest:  # with the lowest versions that pyproject.toml allows
 	$(PYTHON) tests/lowest.py >.venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable '.[all,dask]' polars pytest pytest-xdist \
 	  --constraint .venv-lowest/lowest.txt
-	NUMBA_CACHE_DIR="$(CURDIR)/.venv-lowest/kernels" .venv-lowest/bin/python -m pytest -n 2 -p no:cacheprovider $(OLD) $(LOWEST)
+	NUMBA_CACHE_DIR="$(CURDIR)/.venv-lowest/kernels" .venv-lowest/bin/python -m pytest -n 2 --dist loadfile -p no:cacheprovider $(OLD) $(LOWEST)
 
 test-gpu: $(READY)  # on a machine with an NVIDIA GPU: pip install 'plackett[cuda]' brings CuPy for CUDA 12
 	$(BIN)/python -m pytest -n 0 -m gpu tests/gpu
