@@ -44,7 +44,7 @@ def fractions_of_rows(estimator):
 
 # EM in check_class_weight_classifiers: rows that count 1/10,000 barely bend a log-likelihood of rows that count 1,000.
 # Steps soon move no weight by 1e-8, but fall no further for thousands of iterations, and how many turns on rounding.
-@pytest.mark.brief("em", "LearnedDirections", "ExpFeatures", "numpy")
+@pytest.mark.brief("'em'", "LearnedDirections", "ExpFeatures", "engine='numpy'")
 @pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|draws a chain|L-BFGS|variational bound did not)")
 @pytest.mark.filterwarnings("ignore:The least populated class")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=fractions_of_rows)

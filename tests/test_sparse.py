@@ -150,7 +150,7 @@ def test_the_order_is_that_of_the_dense_twin(monkeypatch):
 
 
 def test_number_of_threads_changes_nothing():
-    W, codes, log_weights = sparse_problem(4000, 5000, 3, density=0.005)
+    W, codes, log_weights = sparse_problem(4000, 1000, 3, density=0.025)
     rows, weights = make_engine("numba").prepare(sparse.csr_array(W), codes, None, 3), Weights.point(log_weights)
     assert isinstance(rows, SparseRows) and len(rows.entries.block_class) > 10
     results = []
