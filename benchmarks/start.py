@@ -40,7 +40,7 @@ WORTHS = (
 )
 RANKINGS = (
     "rng = np.random.default_rng(0)\n"
-    "X, ranks = rng.normal(size=(60, 3)), rng.permuted(np.tile([1, 2, 3, 4], (60, 1)), 1)\n"
+    "X, ranks = rng.normal(size=(60, 3)), rng.permuted(np.tile([1, 2, 3, 4], (60, 1)), axis=1)\n"
     "data = X, Rankings.from_ranks(ranks, unranked='absent')"
 )
 CHOICES = "from plackett.datasets import load; modes = load('travelmode'); data = modes.choices, modes.y"
