@@ -18,6 +18,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 N, ITEMS = 60, ["ash", "elm", "fir", "oak"]
@@ -146,7 +147,9 @@ def choices():
     alternatives = ["bus", "car", "walk"]
     trips = {f"{x}_{by}": draw.normal(5, 2, N) for by in alternatives for x in ("cost", "time")}
     trips["age"] = draw.normal(40, 10, N)
-    X = ChoiceSets.from_wide(trips, alternatives=alternatives, attributes=["cost", "time"], person=["age"])
+    X = ChoiceSets.from_wide(
+        pd.DataFrame(trips), alternatives=alternatives, attributes=["cost", "time"], person=["age"]
+    )
     utility = np.column_stack([-trips[f"cost_{by}"] - 0.5 * trips[f"time_{by}"] for by in alternatives])
     utility += draw.gumbel(size=utility.shape)
     y = np.array(alternatives)[np.argmax(utility, axis=1)]
