@@ -1,5 +1,6 @@
 """Shared data and fixtures, which tests run when, and what is printed at the end of a run."""
 
+import ctypes
 import os
 import resource
 import shutil
@@ -94,6 +95,16 @@ def pytest_terminal_summary(terminalreporter, config):
         )
     peaks = config.stash[MEMORY] or [_peak_memory()]
     terminalreporter.write_line(f"Largest memory of each process: {', '.join(f'{peak:.2f} GB' for peak in peaks)}.")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def give_memory_back():
+    """Return what a module freed to the system; the C library otherwise keeps it, and compiling needs new pages."""
+    yield
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+        if trim:
+            trim(0)
 
 
 @pytest.fixture(scope="module")
