@@ -2,9 +2,13 @@
 
 `python tests/golden.py COMMIT [WORDS]` fits every combination (those whose names contain all WORDS) with the package at
 a commit and with the one here, and compares SHA-256 digests of traces, posteriors, predictions and intervals. Both run
-on this machine, so that the digests need not hold on any other.
+on this machine, so that the digests need not hold on any other. Checkpoints that the package at the commit wrote are
+continued by the one here. What the commit gave is kept beside the repository's objects and computed once.
+
+`python tests/golden.py --times COMMIT [WORDS]` times fits whose passes take most of the time, both versions by turns.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -215,53 +219,229 @@ def found_by(fit):
         return found
 
 
-def fits(words):
+def checkpointed():
+    """Fits by name that write a checkpoint to a path, or go on from it."""
+    from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier, PlackettLuceRanker, Rankings
+
+    orders = Rankings.from_orders([np.random.default_rng(i).permutation(ITEMS).tolist() for i in range(N)])
+    trips = pd.DataFrame({f"cost_{by}": np.random.default_rng(k).normal(5, 2, N) for k, by in enumerate("abc")})
+    sets = ChoiceSets.from_wide(trips, alternatives=list("abc"), attributes=["cost"])
+
+    def faces(inference):
+        shared = {"inference": inference, "random_state": 0}
+        exp, learned = {"features": "exp"}, {"features": few()}
+        yield "classes, exp", PlackettLuceClassifier(**shared, **exp), (COVARIATES, LABELS), (COVARIATES,)
+        yield "classes, learned", PlackettLuceClassifier(**shared, **learned), (COVARIATES, LABELS), (COVARIATES,)
+        yield "worths", PlackettLuceRanker(**shared), (None, orders), ()
+        yield "rankings, learned", PlackettLuceRanker(**shared, **learned), (COVARIATES, orders), (COVARIATES,)
+        yield "choices, exp", PlackettLuceChooser(**shared, **exp), (sets, LABELS), (sets,)
+        yield "choices, learned", PlackettLuceChooser(**shared, **learned), (sets, LABELS), (sets,)
+
+    for place, (name, *_) in enumerate(faces(Gibbs())):
+
+        def fit(path, place=place):
+            inference = Gibbs(draws=12, tune=12, chains=2, checkpoint=str(path))
+            _, model, data, asked = list(faces(inference))[place]
+            return model.fit(*data), asked
+
+        yield f"checkpoint, {name}", fit
+
+
+def cut(path):
+    """Leave the last record of a checkpoint out, as if the process had been killed before it."""
+    from plackett.inference.checkpoint import HEADER, MAGIC
+
+    data, places = path.read_bytes(), [len(MAGIC)]
+    while places[-1] < len(data):
+        places.append(places[-1] + HEADER.size + HEADER.unpack_from(data, places[-1])[0])
+    path.write_bytes(data[: places[-2]])
+
+
+def fits(words, folder):
+    """All fits by name; those with checkpoints write them into the folder, or go on from what is there."""
     for make in (classes, rankings, choices):
         for name, fit in make():
             if all(word in name for word in words):
                 yield name, fit
+    for name, fit in checkpointed():
+        if all(word in name for word in words):
+            path = folder / f"{name}.checkpoint"
+            before = path.exists()
+            yield name, lambda fit=fit, path=path: fit(path)
+            if not before:
+                cut(path)
 
 
-def compute(words):
+def timed():
+    """Fits by name in which passes over many rows take most of the time."""
+    from plackett import (
+        EM,
+        ChoiceSets,
+        Gibbs,
+        PlackettLuceChooser,
+        PlackettLuceClassifier,
+        PlackettLuceRanker,
+        Rankings,
+        SparseLogitClassifier,
+        Variational,
+    )
+    from plackett.directions import LearnedDirections
+
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(60_000, 10))
+    y = np.argmax(X[:, :4] + draw.gumbel(size=(60_000, 4)), axis=1)
+    orders = Rankings.from_orders(np.argsort(draw.gumbel(size=(20_000, 6)) + np.arange(6) / 3, axis=1).tolist())
+    trips = pd.DataFrame({f"{x}_{by}": draw.normal(5, 2, 20_000) for by in "abcd" for x in ("cost", "time")})
+    sets = ChoiceSets.from_wide(trips, alternatives=list("abcd"), attributes=["cost", "time"])
+    chosen = np.array(list("abcd"))[draw.integers(0, 4, 20_000)]
+    em, climb, short = EM(max_iter=20, tol=0.0), EM(cv=2, max_iter=15), {"draws": 20, "tune": 10, "chains": 2}
+    plain, moves = Gibbs(moves="none", **short), Gibbs(moves="exchange", **short)
+    two = LearnedDirections(components=2, leapfrogs=4)
+    fixed = {"em": em, "variational": Variational(max_iter=20, tol=0.0), "gibbs": plain, "moves": moves}
+    for name, inference in fixed.items():
+        exp = {"inference": inference, "features": "exp", "random_state": 0, "shape": 1.5 if name == "em" else "learn"}
+        yield f"classes, exp, {name}", lambda exp=exp: PlackettLuceClassifier(**exp).fit(X, y)
+        yield f"rankings, exp, {name}", lambda exp=exp: PlackettLuceRanker(**exp).fit(X[:5000], orders[:5000])
+        yield f"choices, exp, {name}", lambda exp=exp: PlackettLuceChooser(**exp).fit(sets, chosen)
+        if name != "moves":
+            worths = {name: value for name, value in exp.items() if name != "features"}
+            yield f"worths, {name}", lambda worths=worths: PlackettLuceRanker(**worths).fit(None, orders)
+    learned = {"em": climb, "gibbs": Gibbs(**short)}
+    for name, inference in learned.items():
+        how = {"inference": inference, "features": two, "random_state": 0}
+        yield f"classes, learned, {name}", lambda how=how: PlackettLuceClassifier(**how).fit(X[:8000], y[:8000])
+        yield f"rankings, learned, {name}", lambda how=how: PlackettLuceRanker(**how).fit(X[:2000], orders[:2000])
+        yield f"choices, learned, {name}", lambda how=how: PlackettLuceChooser(**how).fit(sets[:3000], chosen[:3000])
+    logit = {"draws": 20, "tune": 10, "chains": 2, "random_state": 0}
+    yield "logit", lambda: SparseLogitClassifier(**logit).fit(X[:3000], y[:3000])
+    model = PlackettLuceClassifier(Gibbs(**short), features=two, random_state=0)
+    fitted = []
+
+    def predict():
+        if not fitted:
+            fitted.append(model.fit(X[:2000], y[:2000]))
+        fitted[0].predict_proba(X)
+
+    yield "classes, learned, predictions", predict
+
+
+def compute(words, folder):
     """Digests of all combinations with the package that is imported, one JSON line each."""
-    for name, fit in fits(words):
-        started = time.process_time()
-        print(json.dumps([name, found_by(fit), round(time.process_time() - started, 3)]), flush=True)
+    for name, fit in fits(words, folder):
+        print(json.dumps([name, found_by(fit)]), flush=True)
 
 
-def at(source, words):
-    """The same in a process of its own, with the package of another folder."""
-    command = [sys.executable, __file__, "--compute", *words]
+def answer_times(words):
+    """Run the fit whose number comes on a line, once untimed at first, and answer with its seconds."""
+    made = [(name, fit) for name, fit in timed() if all(word in name for word in words)]
+    print(json.dumps([name for name, _ in made]), flush=True)
+    warm = set()
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        _, fit = made[int(line)]
+        if line not in warm:
+            fit()
+            warm.add(line)
+        started = time.perf_counter()
+        fit()
+        print(time.perf_counter() - started, flush=True)
+
+
+@contextlib.contextmanager
+def package_at(commit):
+    """The sources of a commit, in a folder for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--detach", "--quiet", folder, commit], check=True)
+        try:
+            yield Path(folder, "src")
+        finally:
+            subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", folder], check=True)
+
+
+def with_package(source, *arguments, **how):
+    """A process that runs this file with the package of that folder."""
     environment = {**os.environ, "PYTHONPATH": str(source)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    return subprocess.Popen([sys.executable, __file__, *arguments], text=True, env=environment, **how)
+
+
+def digests(source, words, folder):
+    with with_package(source, "--compute", str(folder), *words, stdout=subprocess.PIPE) as process:
         for line in process.stdout:
             yield json.loads(line)
     if process.returncode:
         sys.exit(f"golden: the package at {source} ended with {process.returncode}.")
 
 
+def git(*arguments):
+    return subprocess.run(["git", "-C", ROOT, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def digests_at(commit):
+    """Digests of all combinations at a commit, and the folder with its checkpoints; computed once."""
+    kept = Path(ROOT, git("rev-parse", "--git-common-dir"), "golden", git("rev-parse", commit))
+    kept.mkdir(parents=True, exist_ok=True)
+    file = kept / f"{hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]}.json"
+    if not file.exists():
+        with package_at(commit) as source:
+            found = dict(digests(source, (), kept))
+        file.write_text(json.dumps(found))
+    return json.loads(file.read_text()), kept
+
+
 def main(commit, *words):
     """Compare; ends with 1 where anything differs."""
+    before, kept = digests_at(commit)
+    before = {name: found for name, found in before.items() if all(word in name for word in words)}
+    different = refused = same = 0
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--detach", "--quiet", folder, commit], check=True)
-        try:
-            before = {name: found for name, found, _ in at(Path(folder, "src"), words)}
-        finally:
-            subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", folder], check=True)
-    different = refused = 0
-    for name, found, _ in at(ROOT / "src", words):
-        refused += "refused" in found
-        if found != before.get(name):
-            different += 1
-            print(f"DIFFERENT {name}: {before.get(name)} became {found}")
-    print(f"{len(before)} combinations, {refused} of them refused in words, {different} different from {commit}.")
+        for path in kept.glob("*.checkpoint"):
+            Path(folder, path.name).write_bytes(path.read_bytes())
+        for name, found in digests(ROOT / "src", words, folder):
+            refused += "refused" in found
+            then = before.pop(name, {})
+            changed = [part for part in {**then, **found} if then.get(part) != found.get(part)]
+            same += not changed
+            if changed:
+                different += 1
+                print(f"DIFFERENT {name}: {', '.join(changed)}", flush=True)
+    for name in before:
+        different += 1
+        print(f"MISSING {name}")
+    print(f"{same} combinations are the same as at {commit} ({refused} refused in words), {different} are not.")
     return 1 if different else 0
 
 
+def compare_times(commit, *words, rounds=5):
+    """Seconds of each fit with the package at a commit and here, by turns, and the ratio of the medians."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with (
+        package_at(commit) as source,
+        with_package(source, "--answer", *words, **pipes) as before,
+        with_package(ROOT / "src", "--answer", *words, **pipes) as after,
+    ):
+        names, _ = (json.loads(each.stdout.readline()) for each in (before, after))
+        for number, name in enumerate(names):
+            seconds = {before: [], after: []}
+            for _, each in product(range(rounds), (before, after)):
+                print(number, file=each.stdin, flush=True)
+                seconds[each].append(float(each.stdout.readline()))
+            then, now = (float(np.median(taken)) for taken in seconds.values())
+            spread = max(np.ptp(taken) / np.median(taken) for taken in seconds.values())
+            print(f"{name:32s} {then:7.3f} s {now:7.3f} s  ratio {now / then:5.2f}  (spread {spread:.2f})", flush=True)
+        for each in (before, after):
+            each.stdin.close()
+    return 0
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--compute"]:
-        compute(sys.argv[2:])
-    elif len(sys.argv) < 2:
-        sys.exit("usage: python tests/golden.py COMMIT [WORDS]")
+    option, *rest = sys.argv[1:] or [""]
+    if option == "--compute":
+        compute(rest[1:], Path(rest[0]))
+    elif option == "--answer":
+        answer_times(rest)
+    elif option == "--times" and rest:
+        sys.exit(compare_times(*rest))
+    elif option:
+        sys.exit(main(option, *rest))
     else:
-        sys.exit(main(*sys.argv[1:]))
+        sys.exit("usage: python tests/golden.py [--times] COMMIT [WORDS]")
