@@ -213,7 +213,10 @@ def found_by(fit):
             found["trace"] = digest(model.trace_)
         if data:
             found["probabilities"] = digest(model.predict_proba(*data))
-            found["intervals"] = [digest(bound) for bound in model.predict_interval(*data, prob=0.9)]
+            try:
+                found["intervals"] = [digest(bound) for bound in model.predict_interval(*data, prob=0.9)]
+            except ValueError as error:  # a mode has none
+                found["intervals"] = str(error)
         elif hasattr(model, "worth"):
             found["worth"] = digest(model.worth(prob=0.9).select_dtypes("number").to_numpy())
         return found
