@@ -1,6 +1,7 @@
 """Shared data and fixtures, which tests run when, and what is printed at the end of a run."""
 
 import ctypes
+import gc
 import os
 import resource
 import shutil
@@ -97,14 +98,27 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f"Largest memory of each process: {', '.join(f'{peak:.2f} GB' for peak in peaks)}.")
 
 
+def _memory():
+    """Resident memory of this process in bytes; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 @pytest.fixture(scope="module", autouse=True)
 def give_memory_back():
-    """Return what a module freed to the system; the C library otherwise keeps it, and compiling needs new pages."""
+    """Collect garbage after modules that leave much of it, and return freed memory to the system.
+
+    Compiling leaves cycles of objects, and the C library keeps freed pages for itself.
+    """
+    before = _memory()
     yield
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
-        if trim:
-            trim(0)
+    if _memory() - before > 50e6:
+        gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc's
+    if trim:
+        trim(0)
 
 
 @pytest.fixture(scope="module")
