@@ -10,7 +10,7 @@ import pytest
 
 from plackett.chooser import PlackettLuceChooser
 from plackett.data.columns import Number
-from plackett.features.choices import ChoiceDesign, EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.output.choices import Survey, diversion, effects, elasticities, willingness_to_pay
 from plackett.posterior.choice_reasons import explain_choice
 from plackett.posterior.choices import Outlook, log_rates_of_features

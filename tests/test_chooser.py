@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_score, train_te
 
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain, load
 from plackett.directions import LearnedDirections
-from plackett.features.choices import EntryTable
+from plackett.features.choice_design import EntryTable
 
 LABELS = ["bus", "car", "walk"]
 COEFFICIENTS = {"cost": -0.5, "time": -1.0}

@@ -15,7 +15,7 @@ from plackett.directions.learning import SHAPE
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, size
 from plackett.directions.situations import SituationTask
-from plackett.features.choices import ChoiceDesign, EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.posterior.choices import log_rates_of_features
 from plackett.posterior.situations import log_rates
 

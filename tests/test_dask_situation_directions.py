@@ -16,11 +16,11 @@ from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRan
 from plackett.cluster import situation_directions as far
 from plackett.cluster.held import Held
 from plackett.cluster.situation_directions import PackedSituations
-from plackett.data.chosen import chosen
+from plackett.data.choice_outcomes import chosen
 from plackett.directions import LearnedDirections
 from plackett.directions.situations import make_situation_task
 from plackett.engines.situations import Situations
-from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
+from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
 from plackett.responses import make_response
 
 rng = np.random.default_rng(5)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plackett.chooser import PlackettLuceChooser
     from plackett.classifier import PlackettLuceClassifier
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
     from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
     from plackett.explaining import explain, win_probabilities
@@ -38,7 +38,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
-    "ChoiceSets": "data.choices",
+    "ChoiceSets": "data.choice_sets",
     "EM": "inference",
     "Gibbs": "inference",
     "PlackettLuceChooser": "chooser",

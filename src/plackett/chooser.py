@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from plackett.choosing import ChoosingModel, choice_sets, in_partitions
 from plackett.cluster.client import cluster, cluster_for
 from plackett.compute.blas import one_blas_thread
-from plackett.data.chosen import Chosen, Codes, chosen, coded_persons, situation_weights
+from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.validation import check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import SituationTask, learn, make_situation_task
@@ -21,7 +21,7 @@ from plackett.engines import make_engine
 from plackett.engines.cupy_situations import engine_for
 from plackett.engines.situations import Situations, part_of, prepare_situations
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.choices import BENDS, ChoiceDesign, EntryTable
+from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of
@@ -35,7 +35,7 @@ from plackett.responses import make_response
 from plackett.settings import check_all_read_of_choices, check_all_read_of_parts, moves_between_modes
 
 if TYPE_CHECKING:
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
 LOWEST = -600.0  # ln W of an entry below the largest of its situation

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.data.chosen import Codes, chosen
+from plackett.data.choice_outcomes import Codes, chosen
 from plackett.data.validation import check_prob, plain
 from plackett.features import ExpFeatures
-from plackett.features.choices import ChoiceDesign, EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -22,7 +22,7 @@ from plackett.race_model import RaceModel
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
 
 
 class ChoosingModel(RaceModel):
@@ -321,7 +321,7 @@ def in_partitions(X: Any) -> bool:
 
 def choice_sets(X: Any) -> ChoiceSets:
     """The same, where they are choice sets."""
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
 
     if in_partitions(X):
         raise ValueError(

@@ -14,7 +14,7 @@ from plackett.cluster.client import cluster_for
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import check_dense, numbers, taken
+from plackett.data.model_input import check_dense, numbers, taken
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
     all_alike,

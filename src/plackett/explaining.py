@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.data.choices import ChoiceSets
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.optional import optional

@@ -26,8 +26,8 @@ from plackett.engines.cupy_situations import engine_for
 from plackett.engines.left_sets import ONE, prepare_plain
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.columns import designs
 from plackett.features.mapped import fit_features, transform
+from plackett.features.scaled_columns import designs
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of

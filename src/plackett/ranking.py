@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily, refuse_partitions
 from plackett.cluster.rankings import PartedRankings
-from plackett.data.entry import check_dense, numbers, taken
+from plackett.data.model_input import check_dense, numbers, taken
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
 from plackett.directions import LearnedDirections

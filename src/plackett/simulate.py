@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from plackett.data.choices import ChoiceSets
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
 from plackett.model.race import Array
 from plackett.model.weights import Gam

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plackett.cli import choices, classes, clusters, rankings
+from plackett.cli import choice_commands, class_commands, cluster_commands, ranking_commands
 from plackett.cli.console import Commands, check_output, echo
 from plackett.cli.options import (
     Chains,
@@ -174,7 +174,7 @@ def fit(
         given = others | options | {"test": test, "sep": sep, "decimal": decimal}
         _check_cluster(target, {name: value for name, value in given.items() if name != "class_weight"})
         settings["class_weight"] = class_weight
-        clusters.fit(settings, data, target or "", drop or [], scheduler, out)
+        cluster_commands.fit(settings, data, target or "", drop or [], scheduler, out)
         return
     if scheduler is not None or len(data) > 1:
         what = "--scheduler" if scheduler is not None else "more than one table"
@@ -182,11 +182,11 @@ def fit(
     settings["engine"] = engine.value
     frame = read_table(data[0], sep, decimal)
     if target is None:
-        choices.fit(settings | {"weights": (weights or Weights.shared).value}, frame, choosing, drop, test, out)
+        choice_commands.fit(settings | {"weights": (weights or Weights.shared).value}, frame, choosing, drop, test, out)
     else:
         settings["class_weight"] = class_weight
         columns = {"drop": drop or (), "categorical": categorical or (), "missing": missing or Missing.impute}
-        classes.fit(settings, frame, target, columns, test, out)
+        class_commands.fit(settings, frame, target, columns, test, out)
 
 
 def _check_cluster(target: str | None, given: dict[str, Any]) -> None:
@@ -209,7 +209,7 @@ def _check_one_kind(
         raise typer.BadParameter(f"{given[0]} is for choices and --target for classes: give one or the other.")
     if target is None and not given:
         raise typer.BadParameter("say what to predict: --target for classes, or --situation, --alternative, --choice.")
-    wrong = None if target is not None else choices.mistake(choosing | {"features": features}, others)
+    wrong = None if target is not None else choice_commands.mistake(choosing | {"features": features}, others)
     if wrong is not None:
         raise typer.BadParameter(wrong)
 
@@ -238,7 +238,7 @@ def predict(
     check_suffix(out)
     found = read_model_of(model, data)
     kind = _kind(found)
-    if kind is rankings:
+    if kind is ranking_commands:
         raise ValueError("worths are the same for everyone, so that there is nothing to predict: see plackett show.")
     frame = read_table(data, sep, decimal)
     for name in keep or ():
@@ -263,7 +263,7 @@ def report(
     check_output(out, force)
     found = read_model_of(model, data)
     kind = _kind(found)
-    read = found.table_.read if kind is rankings else read_table
+    read = found.table_.read if kind is ranking_commands else read_table
     kind.report(found, read(data, sep, decimal), out, title)
 
 
@@ -297,9 +297,9 @@ def show(
 def _kind(model: Any) -> ModuleType:
     """The file that knows what to do with such a model."""
     if hasattr(model, "items_"):
-        return rankings
-    return choices if hasattr(model, "alternatives_") else classes
+        return ranking_commands
+    return choice_commands if hasattr(model, "alternatives_") else class_commands
 
 
-app.command()(rankings.rank)
+app.command()(ranking_commands.rank)
 register_reproduce(app)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.partitions import looked
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, names_of, situations_of
-from plackett.data.choices import ChoiceSets
 from plackett.data.columns import MANY, Category, Number, TableError, check_column
 from plackett.data.labels import Labels, distinct
 from plackett.data.validation import plain

@@ -22,15 +22,15 @@ from plackett.cluster.held import address_here, made, threads_here
 from plackett.cluster.partitions import Moments, looked, moments_of
 from plackett.cluster.rankings import PartedRankings
 from plackett.cluster.situations import together
-from plackett.data.choices import ChoiceSets
-from plackett.data.chosen import chosen, situation_weights
+from plackett.data.choice_outcomes import chosen, situation_weights
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Features
 from plackett.engines.dask_situations import ClusterSituations
 from plackett.engines.left_sets import ONE
 from plackett.engines.placed_situations import PlacedSituations, place_situations
 from plackett.features import ExpFeatures
-from plackett.features.choices import ChoiceDesign, EntryTable, Totals
+from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
 from plackett.features.exp import Columns
 from plackett.inference import Gibbs
 from plackett.model.race import Array

@@ -14,7 +14,7 @@ from plackett.cluster.choices import PartedChoices, joined_sets
 from plackett.cluster.client import in_use
 from plackett.cluster.partitions import looked
 from plackett.cluster.rankings import PartedRankings, joined
-from plackett.data.choices import ChoiceSets
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
 
 MOST = 1 << 26  # numbers: half a gigabyte for each copy of them

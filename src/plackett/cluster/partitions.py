@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from plackett.cluster.dask_private import same_rows
 from plackett.cluster.held import made
-from plackett.data.entry import NUMBERS
+from plackett.data.model_input import NUMBERS
 from plackett.data.validation import RESOLUTION, SHOWN, check_range, class_labels, plain
 from plackett.model.race import Array
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.data.choices import ChoiceSets
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.columns import TableError, as_frame, check_column, listed
 from plackett.data.labels import Labels, codes_of, label_array
 from plackett.data.table import not_fitted

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
-from plackett.data.choices import ChoiceSets
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
 from plackett.optional import optional
 

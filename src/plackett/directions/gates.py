@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from plackett.compute.pieces import COLUMNS, over_rows
-from plackett.data.entry import numbers
+from plackett.data.model_input import numbers
 from plackett.features.standardise import average_row, standardise
 from plackett.model.race import Array
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.data.entry import numbers
+from plackett.data.model_input import numbers
 from plackett.data.validation import plain, sample_weights
 from plackett.features.checks import FLOOR
 from plackett.features.standardise import mean_and_scale, standardise

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from plackett.compute.blas import one_blas_thread
-from plackett.data.entry import numbers, taken
+from plackett.data.model_input import numbers, taken
 from plackett.data.validation import (
     all_alike,
     check_whole,

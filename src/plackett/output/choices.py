@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.covariates import Covariate, of_columns
-from plackett.features.choices import EntryTable
+from plackett.features.choice_design import EntryTable
 from plackett.model.race import Array
 from plackett.posterior.choices import Codes, Entries, Mask, Outlook, objects, significant
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.data.chosen import Chosen, chosen
+from plackett.data.choice_outcomes import Chosen, chosen
 from plackett.engines.left_sets import prepare_plain
 from plackett.model.race import Array, Weights
 from plackett.output.scores import SMALLEST
 from plackett.responses import Outcomes, Response, make_response
 
 if TYPE_CHECKING:
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
 
 EXTRA = 0.01  # wins that each label is given, so that a maximum exists
 PASSES, MOVED = 5000, 1e-9  # at most so many, until a log-worth moves by less

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from plackett.data.columns import as_frame, is_text, texts
 from plackett.data.covariates import Covariate, covariates_of
-from plackett.data.entry import taken
+from plackett.data.model_input import taken
 from plackett.directions import Gates
 from plackett.features import ExpFeatures
 from plackett.model.race import Array

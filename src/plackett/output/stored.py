@@ -15,7 +15,7 @@ import numpy as np
 from plackett.chooser import WEIGHTS, PlackettLuceChooser
 from plackett.classifier import PlackettLuceClassifier
 from plackett.data.ballots import TABLES, Ballots
-from plackett.data.choices import ChoiceSets
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.columns import Category, Number
 from plackett.data.long_table import LongTable
 from plackett.data.table import MISSING, Table
@@ -24,8 +24,8 @@ from plackett.directions.summary import ReadableDraw
 from plackett.engines.base import ENGINES
 from plackett.features import ExpFeatures
 from plackett.features.checks import FLOOR
-from plackett.features.choices import BENDS, ChoiceDesign
-from plackett.features.columns import Columns
+from plackett.features.choice_design import BENDS, ChoiceDesign
+from plackett.features.scaled_columns import Columns
 from plackett.features.standardise import FARTHEST
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.gibbs import MOVES

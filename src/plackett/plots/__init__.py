@@ -8,8 +8,8 @@ or features the most telling ones are drawn, and the picture says how many.
 from plackett.plots.chains import rank, trace
 from plackett.plots.effect import effect
 from plackett.plots.estimates import path, relevance, weights
+from plackett.plots.items import prob_better, rank_distribution, worth
 from plackett.plots.prediction import calibration, decision_boundary, roc
-from plackett.plots.rankings import prob_better, rank_distribution, worth
 from plackett.plots.row import contributions, probabilities, race
 
 __all__ = [

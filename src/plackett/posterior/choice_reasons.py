@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plackett.data.covariates import of_columns
-from plackett.features.choices import EntryTable
+from plackett.features.choice_design import EntryTable
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Table
 from plackett.posterior.choices import Codes, objects

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.data.chosen import Chosen
+from plackett.data.choice_outcomes import Chosen
 from plackett.model.race import Array
 from plackett.posterior.base import Posterior, refuse
 from plackett.posterior.situations import outcome_values

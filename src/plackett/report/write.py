@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.columns import as_frame
-from plackett.data.entry import taken
+from plackett.data.model_input import taken
 from plackett.optional import optional
 from plackett.output.files import check_folder, whole_file
-from plackett.report import choices, rankings, sections, words
-from plackett.report.effects import effects
+from plackett.report import choice_sections, ranking_sections, sections, words
+from plackett.report.effect_section import effects
 from plackett.report.markup import Section, page, paragraph
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ def write_report(
     if groups is not None and not hasattr(classifier, "alternatives_"):
         raise ValueError("groups would be ignored: they are who chooses, and this is no model of choices.")
     if hasattr(classifier, "items_"):
-        name, lead, parts = rankings.pages(classifier, X, y, test, all_new)
+        name, lead, parts = ranking_sections.pages(classifier, X, y, test, all_new)
     elif hasattr(classifier, "alternatives_"):
-        fit = choices.Situations.of(classifier, X, y, groups)
-        tested = fit if all_new else None if test is None else choices.Situations.of(classifier, *test)
-        name, lead, parts = choices.pages(classifier, fit, tested)
+        fit = choice_sections.Situations.of(classifier, X, y, groups)
+        tested = fit if all_new else None if test is None else choice_sections.Situations.of(classifier, *test)
+        name, lead, parts = choice_sections.pages(classifier, fit, tested)
     else:
         name, lead, parts = _classes(classifier, X, y, test, all_new)
     with whole_file(out_path) as stream:

@@ -11,7 +11,7 @@ from plackett.data.columns import as_frame
 from plackett.data.rows import take_rows
 from plackett.output.constants import quality_of_rankings, quality_of_worths, worths
 from plackett.output.html import text
-from plackett.plots.rankings import MOST
+from plackett.plots.items import MOST
 from plackett.ranking import rankings_of
 from plackett.report import sections, words
 from plackett.report.figures import figure

@@ -12,7 +12,7 @@ from plackett.cli.options import Columns, columns_of, fitted, refuse_twice, save
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
     from plackett.data.long_table import LongTable
 
 
@@ -21,7 +21,7 @@ def fit(
 ) -> None:
     """Fit a chooser to a long table, `named` telling its columns, and write it to a file."""
     from plackett.chooser import PlackettLuceChooser
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
     from plackett.data.columns import check_column
     from plackett.data.long_table import LongTable, persons_of, random_situations, situation_marks
     from plackett.output.constants import choice_constants

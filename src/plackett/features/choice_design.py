@@ -25,7 +25,7 @@ from plackett.model.race import Array
 from plackett.responses.base import in_order
 
 if TYPE_CHECKING:
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
 
 BENDS = ("none", "hinges", "scores")
 FEW = 5  # values of an attribute below which it has no bend

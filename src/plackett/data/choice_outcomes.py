@@ -15,7 +15,7 @@ from plackett.model.race import Array
 from plackett.responses.base import Outcomes
 
 if TYPE_CHECKING:
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
     from plackett.data.rankings import Rankings
 
 Codes = npt.NDArray[np.intp]

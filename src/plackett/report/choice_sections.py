@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plackett import plots
 from plackett.choosing import choice_sets
-from plackett.data.chosen import chosen
+from plackett.data.choice_outcomes import chosen
 from plackett.explaining import explain
 from plackett.model.race import Array
 from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants
@@ -22,7 +22,7 @@ from plackett.report.markup import Column, Section, facts, paragraph, table
 
 if TYPE_CHECKING:
     from plackett.chooser import PlackettLuceChooser
-    from plackett.data.choices import ChoiceSets
+    from plackett.data.choice_sets import ChoiceSets
 
 PROB = 0.9  # of intervals
 FEW = 12  # alternatives up to which effects of one on all others are listed

@@ -13,7 +13,7 @@ def fit(
 ) -> None:
     """Fit a classifier to Parquet files that workers read, and write it to a file."""
     from plackett.classifier import PlackettLuceClassifier
-    from plackett.cli.classes import origin
+    from plackett.cli.class_commands import origin
     from plackett.cluster.client import cluster, distributed
     from plackett.cluster.dask_private import empty_frame
     from plackett.data.columns import Number, check_column
