@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from plackett import EM, Gibbs, PlackettLuceClassifier
 from plackett.directions import LearnedDirections, flights
 from plackett.engines.device import gpu
-from plackett.posterior.diagnostics import diagnose, probed
+from plackett.model.diagnostics import diagnose, probed
 
 ROWS, WARM, NEW, AGREEING = 1_000_000, 60_000, 100_000, 5_000
 SMALLEST = {"ROWS": 30_000, "WARM": 25_000, "NEW": 1000, "AGREEING": 500, "BOTH": (2000,), "BOTH_EM": (2000,)}

@@ -13,7 +13,7 @@ from plackett.features import ExpFeatures
 from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.store import empty
-from plackett.posterior.measures import measures
+from plackett.model.measures import measures
 
 GOALS = {"lenses": 20, "iris": 20, "wine": 15, "heart": 10, "pima": 5, "german": 2}
 SECONDS = {"german": 60}  # of one core in which target_ess=400 should be reached; 10 for the others

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.data import sets
 from benchmarks.nuts_logit import nuts_logit
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier
-from plackett.posterior.measures import plain_ess
+from plackett.model.measures import plain_ess
 
 BURN_IN, KEPT = 5000, 5000
 SMALLEST = {"BURN_IN": 20, "KEPT": 20, "sets": partial(sets, ("lenses",))}

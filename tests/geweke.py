@@ -23,7 +23,7 @@ from plackett.inference.moves.memory import Laws, counted_sweeps, remember
 from plackett.inference.moves.rows import Columns, lay_out
 from plackett.inference.moves.schedule import iterations, run_move
 from plackett.inference.sweeps import SHAPE, Room, Target
-from plackett.posterior.weights import normalised
+from plackett.model.mixture import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.simulate import prior_weights
 

@@ -11,12 +11,12 @@ import pytest
 from plackett.chooser import PlackettLuceChooser
 from plackett.data.columns import Number
 from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.model.mixture import log_rates
 from plackett.output.choices import Survey, diversion, effects, elasticities, willingness_to_pay
 from plackett.posterior.choice_reasons import explain_choice
 from plackett.posterior.choices import Outlook, log_rates_of_features
 from plackett.posterior.choosers import LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
-from plackett.posterior.situations import log_rates
 
 A, T = 4, 60
 TIGHT = {"rtol": 2e-3, "atol": 1e-9}  # of numbers that were rounded to four digits

@@ -16,8 +16,8 @@ from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, size
 from plackett.directions.situations import SituationTask
 from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.model.mixture import log_rates
 from plackett.posterior.choices import log_rates_of_features
-from plackett.posterior.situations import log_rates
 
 LABELS, T = ["a", "b", "c"], 15  # too few to hold some out
 LEARNED = LearnedDirections(components=2, own_shape=0.5)

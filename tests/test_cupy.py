@@ -29,7 +29,6 @@ from plackett.directions.centred import centred, log_spread, parts_of, uncentred
 from plackett.directions.climbs import climb_together
 from plackett.directions.density import density_of
 from plackett.directions.flights import POOR, _walk, renew
-from plackett.directions.gates_on_gpu import GatesOnGpu, mixed
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import size as prior_size
 from plackett.directions.situations import make_situation_task
@@ -42,10 +41,12 @@ from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradie
 from plackett.engines.cupy_situations import CupySituations, by_place
 from plackett.engines.situations import Situations
 from plackett.features import ExpFeatures
+from plackett.features.gates_on_gpu import GatesOnGpu, mixed
 from plackett.inference.driver import Chain
 from plackett.inference.hmc import DOUBTED, Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
-from plackett.posterior.directions import DirectionDraws, probabilities
+from plackett.model.mixture import probabilities
+from plackett.posterior.directions import DirectionDraws
 from plackett.priors import LogUniform, tabulate
 from plackett.responses import Outcomes, make_response
 from plackett.settings import check_all_read

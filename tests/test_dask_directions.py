@@ -27,8 +27,8 @@ from plackett.directions import LearnedDirections
 from plackett.directions.map import path
 from plackett.directions.task import make_task
 from plackett.engines.exponential import ExponentialRows
+from plackett.model.mixture import probabilities
 from plackett.output.scores import log_losses
-from plackett.posterior.directions import probabilities
 
 rng = np.random.default_rng(4)
 LABELS = np.array(["a", "b", "c"])

@@ -8,8 +8,8 @@ import pytest
 from arviz_stats.base import array_stats
 
 from plackett import Gibbs
-from plackett.posterior.diagnostics import Diagnostics, Measures, advice, agreement, diagnose, early_diagnostics
-from plackett.posterior.measures import measures
+from plackett.model.diagnostics import Diagnostics, Measures, advice, agreement, diagnose, early_diagnostics
+from plackett.model.measures import measures
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 

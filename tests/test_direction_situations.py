@@ -26,8 +26,9 @@ from plackett.directions.situations import learn, make_situation_task
 from plackett.directions.task import make_task
 from plackett.engines.situations import Situations, class_situations, part_of
 from plackett.inference import hmc
+from plackett.model.mixture import Entries, log_rates, outcome_values
 from plackett.output import modelfile
-from plackett.posterior.situations import Entries, SituationDraws, log_rates, outcome_values
+from plackett.posterior.situations import SituationDraws
 from plackett.responses import Outcomes, make_response
 
 SHORT = Gibbs(draws=20, tune=30, chains=2)

@@ -34,9 +34,8 @@ from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Chain, Run
 from plackett.inference.limits import Clock
-from plackett.posterior.directions import probabilities, shortest
-from plackett.posterior.stacked import SMALLEST, sharpened, varied
-from plackett.posterior.weights import normalised
+from plackett.model.mixture import SMALLEST, normalised, probabilities, sharpened, varied
+from plackett.posterior.directions import shortest
 
 SHORT = Gibbs(draws=40, tune=40, chains=2)
 

@@ -14,7 +14,7 @@ from plackett.directions.prior import inverse_weights, parts, size
 from plackett.directions.walk import walk_on
 from plackett.engines.exponential import pack
 from plackett.inference.hmc import MEAN_STEP, begin, windows
-from plackett.posterior.directions import probabilities
+from plackett.model.mixture import probabilities
 
 K, M, D, N = 3, 6, 2, 8
 X = np.random.default_rng(0).normal(size=(N, D))

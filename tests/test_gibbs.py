@@ -26,8 +26,8 @@ from plackett.inference.sweeps import (
     sweeps_of_any_engine,
     update,
 )
+from plackett.model.mixture import normalised
 from plackett.model.race import Weights
-from plackett.posterior.weights import normalised
 from plackett.priors import Gamma, LogUniform, as_prior, tabulate
 from plackett.simulate import prior_weights, race
 

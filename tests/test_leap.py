@@ -18,7 +18,7 @@ from plackett.inference.moves.memory import Sweeps, learn, log_laws, nothing, re
 from plackett.inference.moves.rows import lay_out
 from plackett.inference.moves.schedule import LEAP, PART
 from plackett.inference.sweeps import log_gamma
-from plackett.posterior.weights import normalised
+from plackett.model.mixture import normalised
 from plackett.simulate import prior_weights
 
 FIXED, LEARNED = 0.3, (0.1, 3.0)

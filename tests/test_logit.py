@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.nuts_logit import nuts_logit
 from plackett import SparseLogitClassifier, datasets, load
-from plackett.posterior.measures import plain_ess
+from plackett.model.measures import plain_ess
 
 SAMPLERS = ["holmes-held", "polya-gamma"]
 SHORT = {"draws": 40, "tune": 40, "chains": 2, "random_state": 0}

@@ -5,7 +5,7 @@ import pytest
 
 from plackett.logit.conditionals import LogitState, offset, update_coefficients
 from plackett.logit.samplers import SWEEPS, draw_latents, prepare, start
-from plackett.posterior.measures import plain_ess
+from plackett.model.measures import plain_ess
 
 SAMPLERS = sorted(SWEEPS)
 

@@ -20,10 +20,10 @@ from plackett.directions import LearnedDirections
 from plackett.inference import driver, store
 from plackett.inference.driver import Run
 from plackett.inference.store import room_for
+from plackett.model import measures
+from plackett.model.diagnostics import diagnose
+from plackett.model.mixture import normalised
 from plackett.output import arviz
-from plackett.posterior import measures
-from plackett.posterior.diagnostics import diagnose
-from plackett.posterior.weights import normalised
 
 LONG = {"draws": 2_000_000, "tune": 0, "chains": 2}
 N, LABELS = 40, ["bus", "car", "walk"]

@@ -14,9 +14,10 @@ from sklearn.preprocessing import SplineTransformer
 from model_kinds import KINDS, probabilities
 from plackett import EM, Gibbs, PlackettLuceClassifier, SparseLogitClassifier, load
 from plackett.features import ExpFeatures
+from plackett.model.diagnostics import diagnose_weights, probed_probabilities
+from plackett.model.mixture import normalised
 from plackett.output.modelfile import ModelFileError
-from plackett.posterior.diagnostics import diagnose_weights, probed_probabilities
-from plackett.posterior.weights import Draws, Point, normalised
+from plackett.posterior.weights import Draws, Point
 from plackett.priors import LogUniform
 
 OLD = Path(__file__).parent / "models"

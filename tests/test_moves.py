@@ -36,7 +36,7 @@ from plackett.inference.moves.shape import redraw_inactive
 from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
 from plackett.inference.store import Store, empty
 from plackett.inference.sweeps import State, Target
-from plackett.posterior.weights import normalised
+from plackett.model.mixture import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.simulate import prior_weights
 

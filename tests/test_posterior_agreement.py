@@ -15,7 +15,7 @@ from plackett.inference import chains
 from plackett.inference.base import Problem, SeenClasses
 from plackett.inference.store import empty
 from plackett.inference.sweeps import Target
-from plackett.posterior.weights import normalised
+from plackett.model.mixture import normalised
 from plackett.priors import Gamma, LogUniform, tabulate
 from plackett.simulate import choices, prior_weights, race
 

@@ -14,8 +14,8 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain
+from plackett.model.diagnostics import STANDARD, Diagnostics, Measures, diagnose
 from plackett.output.html import text
-from plackett.posterior.diagnostics import STANDARD, Diagnostics, Measures, diagnose
 from plackett.report import write, write_report
 from plackett.report.markup import number
 from plackett.report.words import contributions

@@ -13,8 +13,8 @@ from plackett.inference.em import Climb, TailedClimb
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, sweeps_of_any_engine
 from plackett.inference.variational import Bound
+from plackett.model.mixture import normalised
 from plackett.model.race import Weights
-from plackett.posterior.weights import normalised
 from plackett.priors import GIG, LogUniform, tabulate
 from plackett.responses import make_response
 from rankings import collected, race

@@ -45,8 +45,8 @@ from plackett.inference.situation_moves.leap import counted_sweeps, learn
 from plackett.inference.situation_moves.schedule import run_move, run_moves
 from plackett.inference.situation_moves.shape import after_pass, renew_mass
 from plackett.inference.sweeps import SHAPE, Target
+from plackett.model.measures import measures
 from plackett.model.race import Weights
-from plackett.posterior.measures import measures
 from plackett.priors import LogUniform, tabulate
 from plackett.responses import Outcomes, make_response
 

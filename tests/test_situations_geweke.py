@@ -15,7 +15,7 @@ from plackett.directions.scales import renew_scales
 from plackett.directions.situation_density import make_density, walk_on
 from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.hmc import MEAN_STEP, begin, windows
-from plackett.posterior.situations import log_rates, outcome_values, shares
+from plackett.model.mixture import log_rates, outcome_values, shares
 from plackett.responses import Outcomes, make_response
 
 A, D, N = 3, 2, 6  # entries of a situation, columns, situations

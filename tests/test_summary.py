@@ -13,9 +13,9 @@ import sklearn
 from sklearn.base import clone
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
+from plackett.model.diagnostics import diagnose_weights, probed_probabilities
 from plackett.output.progress import _times, progress_bar
 from plackett.output.summary import verdict
-from plackett.posterior.diagnostics import diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws
 
 COLUMNS = ["class", "feature", "median", "5%", "95%", "active", "ess", "rhat"]

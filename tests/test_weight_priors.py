@@ -20,9 +20,9 @@ from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.em import TailedClimb
 from plackett.inference.sweeps import LOG_MASS, State, Target, make_room, sweeps, sweeps_of_any_engine, update
+from plackett.model.mixture import normalised
 from plackett.model.race import Weights
 from plackett.model.weights import GIG, Gam, log_mode
-from plackett.posterior.weights import normalised
 from plackett.priors import LogUniform, tabulate
 from plackett.report.words import model as model_in_words
 from plackett.simulate import race

@@ -26,10 +26,10 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenSituations
 from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
+from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
-from plackett.posterior.diagnostics import probed
 from plackett.priors import GIG
 from plackett.responses import make_response
 from plackett.settings import check_all_read_of_choices, check_all_read_of_parts, moves_between_modes

@@ -28,15 +28,15 @@ from plackett.data.validation import (
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.gates_on_gpu import GatesOnGpu
 from plackett.directions.learning import SHAPE
-from plackett.directions.summary import relevances
 from plackett.directions.task import make_task
 from plackett.engines import make_engine
 from plackett.engines.cupy import CupyEngine
 from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, present, takes_gpu
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
+from plackett.features.gate_summary import relevances
+from plackett.features.gates_on_gpu import GatesOnGpu
 from plackett.features.mapped import fit_features, in_order, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem, SeenClasses

@@ -20,10 +20,10 @@ from plackett.directions import LearnedDirections
 from plackett.engines.left_sets import ONE
 from plackett.features import ExpFeatures
 from plackett.inference.base import check_count
+from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Table, refuse
-from plackett.posterior.situations import Entries
 from plackett.posterior.weight_rates import all_entries, runs
 from plackett.posterior.worths import (
     OF,

@@ -11,9 +11,9 @@ from sklearn.utils import Bunch
 
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
+from plackett.model.mixture import normalised
 from plackett.model.race import Array
 from plackett.model.weights import Gam
-from plackett.posterior.weights import normalised
 
 __all__ = ["choices", "prior_predictive", "prior_weights", "race", "rankings"]
 

@@ -33,8 +33,8 @@ from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
 from plackett.features.exp import Columns
 from plackett.inference import Gibbs
+from plackett.model.diagnostics import probed
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import probed
 from plackett.responses import make_response
 
 Part = tuple[Any, Any, Any, Any]  # rows of the table, chosen labels, persons and weights of the situations

@@ -75,7 +75,7 @@ class LearnedDirections(BaseEstimator):
         """Draws of directions and weights, or their mode, with the gates as feature map and what there is to read."""
         from plackett.directions.map import climb
         from plackett.directions.sampler import sample
-        from plackett.directions.summary import gate_shares, readable_draw
+        from plackett.features.gate_summary import gate_shares, readable_draw
 
         self.check()
         if isinstance(inference, Gibbs):

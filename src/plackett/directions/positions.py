@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from plackett.directions.prior import Prior, directions_of, log_weights_of, n_owners, parts, reflected
+from plackett.model.mixture import normalised
 from plackett.model.race import Array
 from plackett.posterior.directions import DirectionDraws
-from plackett.posterior.weights import normalised
 
 
 def unpacked(positions: Array, prior: Prior, d: int) -> DirectionDraws:

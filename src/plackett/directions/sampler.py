@@ -17,8 +17,8 @@ from plackett.inference.gibbs import Gibbs
 from plackett.inference.hmc import windows
 from plackett.inference.limits import Clock
 from plackett.inference.store import SURE, Portion
+from plackett.model.diagnostics import Diagnostics, Report, diagnose
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import Diagnostics, Report, diagnose
 
 
 class DirectionRun(Run):

@@ -21,17 +21,10 @@ from plackett.engines.base import DirectionRows
 from plackett.engines.situations import NumpySituations, Situations, canonical, part_of, prepare_situations
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
+from plackett.model.diagnostics import probed
+from plackett.model.mixture import Entries, log_rates, normalised, outcome_values, shares, table_of
 from plackett.model.race import Array, Weights
-from plackett.posterior.diagnostics import probed
-from plackett.posterior.situations import (
-    Entries,
-    SituationDraws,
-    log_rates,
-    outcome_values,
-    shares,
-    table_of,
-)
-from plackett.posterior.weights import normalised
+from plackett.posterior.situations import SituationDraws
 from plackett.responses import Choice
 from plackett.responses.base import Response, checked
 

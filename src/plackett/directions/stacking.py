@@ -30,11 +30,11 @@ from plackett.engines.device import gpu
 from plackett.inference.driver import Chain
 from plackett.inference.folds import Folds
 from plackett.inference.limits import Clock
+from plackett.model.mixture import SMALLEST, sharpened
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
 from plackett.posterior.directions import DirectionPoint
-from plackett.posterior.stacked import SMALLEST, sharpened
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors

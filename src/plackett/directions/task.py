@@ -21,9 +21,10 @@ from plackett.engines.exponential import ExponentialRows
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
+from plackett.model.diagnostics import probed
+from plackett.model.mixture import probabilities
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import probed
-from plackett.posterior.directions import DirectionDraws, probabilities
+from plackett.posterior.directions import DirectionDraws
 
 ENOUGH = 50_000  # rows that show where to start
 WIDE = 2500  # covariates beyond which, if rows are fewer, principal axes take their place

@@ -26,10 +26,11 @@ from scipy.special import logsumexp
 
 from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, SituationRows, check_counts, runs
 from plackett.engines.draws import mixed, share_out, stream_of
+from plackett.model.mixture import FAINT
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Outcomes, Response, Whole, checked, in_order, places_of
 
-FAINT, TINY = -600.0, 1e-280  # a positive rate stays positive, however far below the largest it is
+TINY = 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
 
 

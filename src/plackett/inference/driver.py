@@ -17,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
 from plackett.inference.limits import Clock, Interruption
 from plackett.inference.store import Portion, Shapes, Store, empty, part, room_for
+from plackett.model.diagnostics import READ_RHAT, Report, advice, diagnose
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
-from plackett.posterior.diagnostics import READ_RHAT, Report, advice, diagnose
 
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
 BEGINNINGS = 8  # of every chain in the first half of tuning

@@ -22,9 +22,10 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.engines import Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
+from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
 from plackett.model.weights import GIG
-from plackett.posterior.weights import Point, normalised
+from plackett.posterior.weights import Point
 
 Mask = npt.NDArray[np.bool_]
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)

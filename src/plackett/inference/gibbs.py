@@ -14,8 +14,8 @@ from plackett.inference.base import Fit, Problem, check_run, check_tolerance, op
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion, room_for
+from plackett.model.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 

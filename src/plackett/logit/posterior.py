@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from plackett.model.diagnostics import agreement
+from plackett.model.measures import measures
 from plackett.model.race import Array
 from plackett.posterior.base import Estimates, Explanation, Posterior, Quantities, Variables
 from plackett.posterior.contributions import Mixture, contributions
-from plackett.posterior.diagnostics import agreement
-from plackett.posterior.measures import measures
 from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK
 

@@ -12,8 +12,8 @@ from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
 from plackett.logit.posterior import LogitDraws
+from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed
 from plackett.model.race import Array
-from plackett.posterior.diagnostics import Diagnostics, Report, diagnose, probed
 
 if TYPE_CHECKING:
     from plackett.logit.classifier import SparseLogitClassifier

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.estimator import Model
+from plackett.model.diagnostics import Diagnostics, early_diagnostics
 from plackett.output import stored
 from plackett.output.archive import Archive, ModelFileError, pack
 from plackett.output.files import whole_file
 from plackett.output.schema import Declaration, Sizes, check_all, is_scalar, shown
-from plackett.posterior.diagnostics import Diagnostics, early_diagnostics
 
 FORMAT = "plackett-model"
 VERSION = 2

@@ -20,11 +20,11 @@ from plackett.data.columns import Category, Number
 from plackett.data.long_table import LongTable
 from plackett.data.table import MISSING, Table
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.summary import ReadableDraw
 from plackett.engines.base import ENGINES
 from plackett.features import ExpFeatures
 from plackett.features.checks import FLOOR
 from plackett.features.choice_design import BENDS, ChoiceDesign
+from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
 from plackett.features.standardise import FARTHEST
 from plackett.inference import EM, Gibbs, Variational
@@ -32,6 +32,8 @@ from plackett.inference.gibbs import MOVES
 from plackett.logit import SparseLogitClassifier
 from plackett.logit import classifier as logit
 from plackett.logit.posterior import LogitDraws
+from plackett.model.diagnostics import Diagnostics, Measures
+from plackett.model.mixture import POOLED
 from plackett.output.schema import (
     BOUNDED,
     LOG_SHARE,
@@ -63,10 +65,8 @@ from plackett.output.schema import (
     whole,
 )
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
-from plackett.posterior.diagnostics import Diagnostics, Measures
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.situations import SituationDraws, SituationPoint
-from plackett.posterior.stacked import POOLED
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
 from plackett.priors import GIG, Gamma, LogUniform
 from plackett.race_model import FEATURES, INFERENCES

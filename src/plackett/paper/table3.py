@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.model.measures import plain_ess
 from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs, sparse_logit
@@ -15,7 +16,6 @@ from plackett.paper.plan import NAMES, Plan
 from plackett.paper.runs import Job, Results
 from plackett.paper.values import REPLICATIONS, SETS, TABLE3, Spread
 from plackett.paper.verdicts import AGREES, BETTER, BOUND, WORSE, difference, spread
-from plackett.posterior.measures import plain_ess
 
 TITLE = "Table 3: efficiency"
 DATASETS = SETS

@@ -16,10 +16,9 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from plackett.data.choice_outcomes import Chosen
+from plackett.model.mixture import outcome_values, sharpened
 from plackett.model.race import Array
 from plackett.posterior.base import Posterior, refuse
-from plackett.posterior.situations import outcome_values
-from plackett.posterior.stacked import sharpened
 from plackett.responses import make_response
 
 STRANGERS = 5  # known persons that stand for a new one under each of them

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.model.mixture import POOLED, log_rates, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, Table, Variables
 from plackett.posterior.choice_reasons import explain_choice, explain_race
@@ -19,8 +20,6 @@ from plackett.posterior.choices import (
     significant,
     slopes_at,
 )
-from plackett.posterior.situations import log_rates
-from plackett.posterior.stacked import POOLED, sharpened, varied
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
-from plackett.directions.gates import Gates, softmax
-from plackett.directions.summary import components
+from plackett.features.gate_summary import components
+from plackett.features.gates import Gates, softmax
 from plackett.features.mapped import MappedRows
+from plackett.model.diagnostics import agreement
+from plackett.model.mixture import SMALLEST, Stacked, probabilities, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import (
     Explanation,
@@ -24,9 +26,8 @@ from plackett.posterior.base import (
     refuse,
 )
 from plackett.posterior.contributions import Mixture, contributions
-from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
-from plackett.posterior.stacked import NAMELESS, SMALLEST, ModeAlone, Stacked, sharpened, varied
+from plackett.posterior.stacked import NAMELESS, ModeAlone
 from plackett.posterior.weights import CHUNK
 
 if TYPE_CHECKING:
@@ -212,12 +213,3 @@ def shortest(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
 
 class DirectionPoint(ModeAlone, DirectionDraws):
     """The mode alone."""
-
-
-def probabilities(draws: DirectionDraws, Z: Array) -> Array:
-    """Class probabilities (chain, draw, row, K) of a few standardised rows under every draw."""
-    totals = logsumexp(draws.log_weights, axis=2)
-    gates = draws.directions @ Z.T + totals[..., None]  # (chain, draw, M, row)
-    gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
-    votes = np.exp(draws.log_weights - totals[:, :, None])
-    return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from plackett.engines.left_sets import sets_of
-from plackett.engines.situations import FAINT
+from plackett.model.mixture import FAINT
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
 

@@ -7,115 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.engines.situations import FAINT
+from plackett.model.diagnostics import agreement
+from plackett.model.mixture import (
+    Entries,
+    Stacked,
+    log_rates,
+    outcome_values,
+    part_of_outcomes,
+    shares,
+    sharpened,
+    table_of,
+)
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Posterior, Quantities, Variables
 from plackett.posterior.contributions import Mixture, contributions
-from plackett.posterior.diagnostics import agreement
 from plackett.posterior.reasons import reasons
-from plackett.posterior.stacked import NAMELESS, ModeAlone, Stacked, sharpened
-from plackett.responses.base import Outcomes, Response, Whole
+from plackett.posterior.stacked import NAMELESS, ModeAlone
+from plackett.responses.base import Outcomes, Response
 
 CHUNK = 1 << 21  # numbers exp(z·β) held at a time
-
-
-class Entries(NamedTuple):
-    """Situations without their outcomes.
-
-    Attributes
-    ----------
-    Z : (rows, d) array
-        Covariates, standardised as those of the fit were.
-    group : (entries,) array
-        g(e): whose weights an entry uses.
-    row : (entries,) array
-        Its row of Z.
-    start : (T + 1,) array
-        The first entry of each situation; the last number is that of all entries.
-    """
-
-    Z: Array
-    group: Whole
-    row: Whole
-    start: Whole
-
-    def part(self, first: int, last: int) -> Entries:
-        """Situations first ≤ t < last, with all rows."""
-        low, high = self.start[first], self.start[last]
-        return Entries(self.Z, self.group[low:high], self.row[low:high], self.start[first : last + 1] - low)
-
-    def parts(self, size: int) -> Iterator[tuple[int, int]]:
-        """Runs of situations of about so many entries."""
-        first, T = 0, len(self.start) - 1
-        while first < T:
-            last = max(first + 1, int(np.searchsorted(self.start, self.start[first] + size, side="right")) - 1)
-            yield first, min(last, T)
-            first = last
-
-
-def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row: Whole | None = None) -> Array:
-    """ln r_e = ln Σ_j exp(z_e·β_j) λ_gj of every entry, (S, entries), for β (S, M, d) and ln λ (S, K, M).
-
-    Groups are (entries,), or (S, entries) where they differ between the draws; each entry has a row of Z of its own
-    unless it is said which.
-    """
-    used, row = np.unique(np.arange(len(Z)) if row is None else row, return_inverse=True)
-    scores = directions @ Z[used].T  # (S, M, rows)
-    total = logsumexp(log_weights, axis=1)  # (S, M)
-    scores += total[..., None]
-    peak = scores.max(axis=1)  # (S, rows)
-    scores -= peak[:, None]
-    np.exp(np.maximum(scores, FAINT, out=scores), out=scores)
-    votes = np.exp(np.maximum(log_weights - total[:, None], FAINT))  # (S, K, M)
-    if len(used) < len(row) and group.ndim == 1:  # some entries share rows
-        rates = np.matmul(votes, scores)[:, group, row]
-    else:
-        rates = np.einsum("sem,sme->se", votes[np.arange(len(votes))[:, None], group], scores[:, :, row])
-    found: Array = np.log(rates) + peak[:, row]
-    return found
-
-
-def shares(log_rates: Array, start: Whole) -> Array:
-    """r_e/Σ r over the situation of each entry, for ln r (S, entries)."""
-    length = np.diff(start)
-    top = np.maximum.reduceat(log_rates, start[:-1], axis=1)
-    rates: Array = np.exp(log_rates - np.repeat(top, length, axis=1))
-    return rates / np.repeat(np.add.reduceat(rates, start[:-1], axis=1), length, axis=1)
-
-
-def outcome_values(log_rates: Array, outcomes: Outcomes, response: Response) -> Array:
-    """ln Pr(outcome) of each situation, (S, T), for ln r (S, entries)."""
-    length, T = np.diff(outcomes.start), len(outcomes.counts)
-    if not response.absolute:
-        top = np.maximum.reduceat(log_rates, outcomes.start[:-1], axis=1)
-        log_rates = log_rates - np.repeat(top, length, axis=1)
-    rates = np.exp(np.maximum(log_rates, FAINT))
-    found, (arrivals, at_risk) = np.empty((len(rates), T)), np.empty((2, rates.shape[1]))
-    for s in range(len(rates)):
-        response.expect_block(outcomes, 0, T, rates[s], arrivals, at_risk, found[s])
-    return found
-
-
-def part_of_outcomes(outcomes: Outcomes, first: int, last: int) -> Outcomes:
-    """Situations first ≤ t < last."""
-    start, bucket_start = outcomes.start[first : last + 1], outcomes.bucket_start[first : last + 1]
-    sizes = outcomes.sizes[bucket_start[0] : bucket_start[-1]]
-    return Outcomes(start - start[0], bucket_start - bucket_start[0], sizes, outcomes.counts[first:last])
-
-
-def table_of(shares: Array, start: Whole, width: int) -> Array:
-    """Numbers (S, entries) as (T, S, width), zero where a situation has fewer entries."""
-    length = np.diff(start)
-    found = np.zeros((len(length), len(shares), width))
-    place = np.arange(start[-1]) - np.repeat(start[:-1], length)
-    found[np.repeat(np.arange(len(length)), length), :, place] = shares.T
-    return found
 
 
 @dataclass(frozen=True)

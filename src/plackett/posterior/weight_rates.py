@@ -13,9 +13,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.compute.pieces import cores
+from plackett.model.mixture import Entries, outcome_values, part_of_outcomes
 from plackett.model.race import Array
 from plackett.posterior.ranking_values import ranking_values
-from plackett.posterior.situations import Entries, outcome_values, part_of_outcomes
 from plackett.responses.base import Outcomes, Response
 from plackett.responses.ranking import Ranking
 

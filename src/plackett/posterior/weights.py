@@ -13,6 +13,8 @@ from scipy.special import logsumexp
 
 from plackett.engines import Features
 from plackett.features.mapped import transform
+from plackett.model.diagnostics import agreement
+from plackett.model.mixture import normalised
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
 from plackett.posterior.base import (
@@ -26,7 +28,6 @@ from plackett.posterior.base import (
     Variables,
     averaged,
 )
-from plackett.posterior.diagnostics import agreement
 from plackett.posterior.weight_rates import WeightRates
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
@@ -255,12 +256,6 @@ class Draws(SampledWeights):
             return Quantities(scalars, *table)
         scalars |= found.scalars(model._predicted())
         return Quantities(scalars, *table, np.minimum(found.ess_bulk, found.ess_tail), found.shape_ess_bulk)
-
-
-def normalised(log_weights: Array) -> Array:
-    """Shift the last two axes so that logsumexp over them is 0."""
-    shifted: Array = log_weights - logsumexp(log_weights, axis=(-2, -1), keepdims=True)
-    return shifted
 
 
 def chunks(features: Features, weights: Array) -> Iterator[Array]:

@@ -13,10 +13,10 @@ from plackett import plots
 from plackett.data.columns import kind_of, listed
 from plackett.data.table import Table
 from plackett.explaining import explain
+from plackett.model.diagnostics import STANDARD
 from plackett.model.race import Array
 from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
-from plackett.posterior.diagnostics import STANDARD
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Column, Section, facts, number, paragraph, table

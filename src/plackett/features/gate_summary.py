@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.directions.gates import Gates
+from plackett.features.gates import Gates
 from plackett.model.race import Array
 
 if TYPE_CHECKING:

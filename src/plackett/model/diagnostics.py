@@ -1,6 +1,6 @@
 """What was measured of a run of chains, the standard that it is held to, and what to say of it.
 
-R-hat and effective sample sizes are those of `plackett.posterior.measures`.
+R-hat and effective sample sizes are those of `plackett.model.measures`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.engines import Features
+from plackett.model.measures import measures
 from plackett.model.race import Array
-from plackett.posterior.measures import measures
 
 if TYPE_CHECKING:
     from plackett.posterior.weights import Draws

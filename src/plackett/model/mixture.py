@@ -1,0 +1,209 @@
+"""Mixtures of exponential features: rates r_e = Σ_j exp(z_e·β_j) λ_gj as pure functions of β, ln λ and rows z.
+
+Directions and posteriors both build on this module; it knows neither how draws are made nor what is asked of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.special import logsumexp
+
+from plackett.model.race import Array
+from plackett.responses.base import Outcomes, Response, Whole
+
+FAINT = -600.0  # ln of a rate relative to the largest, at the least: a positive rate stays positive
+POOLED = 400  # draws that predictions are averaged over
+SHUT = -1e3  # ln λ of a component that is not there
+SMALLEST = 1e-12  # a probability that others are divided by, or that is raised to a power, is not taken for less
+
+
+class Entries(NamedTuple):
+    """Situations without their outcomes.
+
+    Attributes
+    ----------
+    Z : (rows, d) array
+        Covariates, standardised as those of the fit were.
+    group : (entries,) array
+        g(e): whose weights an entry uses.
+    row : (entries,) array
+        Its row of Z.
+    start : (T + 1,) array
+        The first entry of each situation; the last number is that of all entries.
+    """
+
+    Z: Array
+    group: Whole
+    row: Whole
+    start: Whole
+
+    def part(self, first: int, last: int) -> Entries:
+        """Situations first ≤ t < last, with all rows."""
+        low, high = self.start[first], self.start[last]
+        return Entries(self.Z, self.group[low:high], self.row[low:high], self.start[first : last + 1] - low)
+
+    def parts(self, size: int) -> Iterator[tuple[int, int]]:
+        """Runs of situations of about so many entries."""
+        first, T = 0, len(self.start) - 1
+        while first < T:
+            last = max(first + 1, int(np.searchsorted(self.start, self.start[first] + size, side="right")) - 1)
+            yield first, min(last, T)
+            first = last
+
+
+def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row: Whole | None = None) -> Array:
+    """ln r_e = ln Σ_j exp(z_e·β_j) λ_gj of every entry, (S, entries), for β (S, M, d) and ln λ (S, K, M).
+
+    Groups are (entries,), or (S, entries) where they differ between the draws; each entry has a row of Z of its own
+    unless it is said which.
+    """
+    used, row = np.unique(np.arange(len(Z)) if row is None else row, return_inverse=True)
+    scores = directions @ Z[used].T  # (S, M, rows)
+    total = logsumexp(log_weights, axis=1)  # (S, M)
+    scores += total[..., None]
+    peak = scores.max(axis=1)  # (S, rows)
+    scores -= peak[:, None]
+    np.exp(np.maximum(scores, FAINT, out=scores), out=scores)
+    votes = np.exp(np.maximum(log_weights - total[:, None], FAINT))  # (S, K, M)
+    if len(used) < len(row) and group.ndim == 1:  # some entries share rows
+        rates = np.matmul(votes, scores)[:, group, row]
+    else:
+        rates = np.einsum("sem,sme->se", votes[np.arange(len(votes))[:, None], group], scores[:, :, row])
+    found: Array = np.log(rates) + peak[:, row]
+    return found
+
+
+def shares(log_rates: Array, start: Whole) -> Array:
+    """r_e/Σ r over the situation of each entry, for ln r (S, entries)."""
+    length = np.diff(start)
+    top = np.maximum.reduceat(log_rates, start[:-1], axis=1)
+    rates: Array = np.exp(log_rates - np.repeat(top, length, axis=1))
+    return rates / np.repeat(np.add.reduceat(rates, start[:-1], axis=1), length, axis=1)
+
+
+def outcome_values(log_rates: Array, outcomes: Outcomes, response: Response) -> Array:
+    """ln Pr(outcome) of each situation, (S, T), for ln r (S, entries)."""
+    length, T = np.diff(outcomes.start), len(outcomes.counts)
+    if not response.absolute:
+        top = np.maximum.reduceat(log_rates, outcomes.start[:-1], axis=1)
+        log_rates = log_rates - np.repeat(top, length, axis=1)
+    rates = np.exp(np.maximum(log_rates, FAINT))
+    found, (arrivals, at_risk) = np.empty((len(rates), T)), np.empty((2, rates.shape[1]))
+    for s in range(len(rates)):
+        response.expect_block(outcomes, 0, T, rates[s], arrivals, at_risk, found[s])
+    return found
+
+
+def part_of_outcomes(outcomes: Outcomes, first: int, last: int) -> Outcomes:
+    """Situations first ≤ t < last."""
+    start, bucket_start = outcomes.start[first : last + 1], outcomes.bucket_start[first : last + 1]
+    sizes = outcomes.sizes[bucket_start[0] : bucket_start[-1]]
+    return Outcomes(start - start[0], bucket_start - bucket_start[0], sizes, outcomes.counts[first:last])
+
+
+def table_of(shares: Array, start: Whole, width: int) -> Array:
+    """Numbers (S, entries) as (T, S, width), zero where a situation has fewer entries."""
+    length = np.diff(start)
+    found = np.zeros((len(length), len(shares), width))
+    place = np.arange(start[-1]) - np.repeat(start[:-1], length)
+    found[np.repeat(np.arange(len(length)), length), :, place] = shares.T
+    return found
+
+
+def normalised(log_weights: Array) -> Array:
+    """Shift the last two axes so that logsumexp over them is 0."""
+    shifted: Array = log_weights - logsumexp(log_weights, axis=(-2, -1), keepdims=True)
+    return shifted
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Draws of a Markov chain, with a mode, its weight and the power κ.
+
+    Attributes
+    ----------
+    directions : (chain, draw, M, d) array
+        β, for the columns that the directions see.
+    log_weights : (chain, draw, K, M) array
+        ln λ, normalised so that logsumexp over all is 0 unless rates are absolute (race ties).
+    scales : (chain, draw, d) array
+        s_f: how much each column matters, a priori of the order 1.
+    mode_directions, mode_log_weights : (M, d), (K, M) arrays, optional
+        The mode that is stacked with the draws.
+    mode_weight : float
+        Its weight in predictions.
+    power : float
+        κ, to which probabilities are raised at last.
+    """
+
+    drawn: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "scales")
+    directions: Array = field(repr=False)
+    log_weights: Array = field(repr=False)
+    scales: Array = field(repr=False)
+    mode_directions: Array | None = field(default=None, repr=False)
+    mode_log_weights: Array | None = field(default=None, repr=False)
+    mode_weight: float = 0.0
+    power: float = 1.0
+
+    @property
+    def _has_mode(self) -> bool:
+        return self.mode_directions is not None
+
+    def with_mode(self, mode: Stacked, weight: float, power: float) -> Self:
+        """The same draws with a mode of that weight, and κ; components that the mode lacks are shut."""
+        (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
+        few = mode.directions.shape[2]
+        directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
+        directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
+        found: Self = replace(
+            self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight, power=power
+        )
+        return found
+
+    def _pooled(self) -> tuple[Array, Array, Array]:
+        """Directions (S, M, d), ln λ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
+        C, D = self.log_weights.shape[:2]
+        some = np.linspace(0, C * D - 1, min(POOLED, C * D)).round().astype(np.intp)
+        chain, draw = np.divmod(some, D)
+        directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
+        weights = np.full(len(some), (1 - self.mode_weight) / len(some))
+        if self.mode_directions is None or self.mode_log_weights is None:
+            return directions, log_weights, weights
+        return (
+            np.concatenate([directions, self.mode_directions[None]]),
+            np.concatenate([log_weights, self.mode_log_weights[None]]),
+            np.append(weights, self.mode_weight),
+        )
+
+
+def probabilities(draws: Stacked, Z: Array) -> Array:
+    """Class probabilities (chain, draw, row, K) of a few standardised rows under every draw."""
+    totals = logsumexp(draws.log_weights, axis=2)
+    gates = draws.directions @ Z.T + totals[..., None]  # (chain, draw, M, row)
+    gates = np.exp(gates - logsumexp(gates, axis=2, keepdims=True))
+    votes = np.exp(draws.log_weights - totals[:, :, None])
+    return np.swapaxes(gates, 2, 3) @ np.swapaxes(votes, 2, 3)
+
+
+def sharpened(probability: Array, power: float, smallest: float = 0.0) -> Array:
+    """p^κ/Σ p^κ over the last axis; p is not taken for less than `smallest`, and what is 0 stays 0."""
+    if power == 1.0 and smallest == 0.0:
+        return probability
+    p = np.maximum(probability, smallest)
+    raised = (p / p.max(axis=-1, keepdims=True)) ** power
+    found: Array = raised / raised.sum(axis=-1, keepdims=True)
+    return found
+
+
+def varied(mode: Array, draws: Array) -> Array:
+    """mode_s ∝ mode·draw_s/average, (rows, S, K), from a mode's probabilities (rows, K) and those of draws.
+
+    A mode has no draws of its own; so its log-odds are taken to vary as those of the draws do about their average.
+    """
+    average = np.maximum(draws.mean(axis=1, keepdims=True), SMALLEST)
+    found = mode[:, None] * np.maximum(draws, SMALLEST) / average
+    return found / found.sum(axis=-1, keepdims=True)
