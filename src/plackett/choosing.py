@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.choice_outcomes import Codes, chosen
+from plackett.data.partitioned import PartitionedChoices
 from plackett.data.validation import check_prob, plain
 from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable
@@ -314,9 +315,7 @@ class ChoosingModel(RaceModel):
 
 def in_partitions(X: Any) -> bool:
     """Whether these are situations that stay where their partitions are."""
-    from plackett.cluster.choices import PartedChoices
-
-    return isinstance(X, PartedChoices)
+    return isinstance(X, PartitionedChoices)
 
 
 def choice_sets(X: Any) -> ChoiceSets:

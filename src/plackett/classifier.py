@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from plackett.cluster.client import cluster_for
-from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.model_input import check_dense, numbers, taken
+from plackett.data.partitioned import is_dask
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
     all_alike,

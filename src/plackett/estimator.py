@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily
+from plackett.data.partitioned import is_dask
 from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
 from plackett.optional import optional

@@ -11,9 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from plackett.cluster.client import cluster, cluster_for
-from plackett.cluster.partitions import is_dask
-from plackett.cluster.rankings import PartedRankings
 from plackett.compute.blas import one_blas_thread
+from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import number_or_learn, plain, positive
@@ -144,7 +143,7 @@ class PlackettLuceRanker(RankingModel):
         self
         """
         with whole_or_not_at_all(self):
-            if isinstance(R, PartedRankings):
+            if isinstance(R, PartitionedRankings):
                 return self._fit_partitions(X, R, sample_weight, groups)
             return self._fit_here(X, R, sample_weight, groups)
 
@@ -178,7 +177,7 @@ class PlackettLuceRanker(RankingModel):
         if hasattr(fit.posterior, "weights"):
             self.weights_ = fit.posterior.weights
 
-    def _fit_partitions(self, X: Any, R: PartedRankings, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
+    def _fit_partitions(self, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in partitions, which stay where they are, but for learned directions."""
         from plackett.cluster.fit_rankings import prepare_rankings
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from plackett.cluster.partitions import is_dask
 from plackett.cluster.predicting import lazily, refuse_partitions
-from plackett.cluster.rankings import PartedRankings
 from plackett.data.model_input import check_dense, numbers, taken
+from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
 from plackett.directions import LearnedDirections
@@ -340,7 +339,7 @@ def _known(of: Any) -> str:
 
 def rankings_of(R: Any) -> Rankings:
     """R itself, if it is what it should be."""
-    if isinstance(R, PartedRankings):
+    if isinstance(R, PartitionedRankings):
         raise ValueError("these rankings are in partitions, which fit takes alone; here give some that are in memory.")
     if not isinstance(R, Rankings):
         raise ValueError(

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from plackett.cluster.partitions import column_of, is_dask, of_one_frame
+from plackett.cluster.partitions import column_of, of_one_frame
+from plackett.data.partitioned import is_dask
 
 BESIDE = "{}: {} {}, of plackett"  # columns of others beside those of the table that leads
 

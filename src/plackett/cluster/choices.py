@@ -7,7 +7,6 @@ situation must be in one partition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,51 +15,19 @@ import numpy.typing as npt
 from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.partitions import looked
 from plackett.data.choice_sets import ChoiceSets
-from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, names_of, situations_of
+from plackett.data.choice_tables import Columns, Spec, long_parts, situations_of
 from plackett.data.columns import MANY, Category, Number, TableError, check_column
 from plackett.data.labels import Labels, distinct
+from plackett.data.partitioned import PartitionedChoices, chosen_labels
 from plackett.data.validation import plain
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PartedChoices:
-    """Situations that stay where their partitions are, made by `ChoiceSets.from_long` and `ChoiceSets.read_choices`.
+def delayed_sets(X: PartitionedChoices) -> list[Any]:
+    """Choice sets of each partition as delayed values, without the choices; an empty partition gives an empty list."""
+    import dask
 
-    Attributes
-    ----------
-    table : Dask data frame
-        One row for each alternative of each situation.
-    spec : Spec
-        What its columns are.
-    """
-
-    table: Any
-    spec: Spec
-
-    @classmethod
-    def of(cls, table: Any, spec: Spec) -> PartedChoices:
-        """Named columns, which may be any sequences, are listed, so that they can be read again and again."""
-        named = None if spec.attributes is None else tuple(names_of(spec.attributes, "attributes"))
-        return cls(table, spec._replace(attributes=named, person=tuple(names_of(spec.person))))
-
-    def labels(self) -> Any:
-        """The chosen alternative of each situation, a Dask array that is cut as the table is."""
-        import dask
-        import dask.array as da
-
-        ask = dask.delayed(chosen_in, pure=False)
-        parts = [ask(part, self.spec) for part in self.table.to_delayed()]
-        return da.concatenate([da.from_delayed(part, shape=(np.nan,), dtype=object) for part in parts])
-
-    def delayed_sets(self) -> list[Any]:
-        """The situations of each partition, of an empty one no rows; they need not know what was chosen."""
-        import dask
-
-        ask = dask.delayed(sets_or_nothing, pure=False)
-        return [ask(part, self.spec._replace(choice=None)) for part in self.table.to_delayed()]
-
-    def __repr__(self) -> str:
-        return f"ChoiceSets({self.table.npartitions} partitions, situations: {self.spec.situation})"
+    ask = dask.delayed(sets_or_nothing, pure=False)
+    return [ask(part, X.spec._replace(choice=None)) for part in X.table.to_delayed()]
 
 
 class Look(NamedTuple):
@@ -86,14 +53,6 @@ def sets_or_nothing(part: Any, spec: Spec) -> Any:
     return sets_in(part, spec) if len(part) else []
 
 
-def chosen_in(part: Any, spec: Spec) -> Labels:
-    """What was chosen in the situations of a partition."""
-    if not len(part):
-        return np.empty(0, dtype=object)
-    assert spec.choice is not None
-    return long_choices(part, spec.situation, spec.alternative, spec.choice).astype(object)
-
-
 def look(part: Any, spec: Spec) -> Look:
     """What a partition holds, and what is wrong with it; nothing is raised, so that the first can be told."""
     import pandas as pd
@@ -106,7 +65,7 @@ def look(part: Any, spec: Spec) -> Look:
         marks = pd.util.hash_array(np.array([str(label) for label in labels.tolist()], dtype=object), categorize=False)
         X = sets_in(part, spec)
         if spec.choice is not None:
-            X.chosen(chosen_in(part, spec))
+            X.chosen(chosen_labels(part, spec))
     except (TypeError, ValueError) as error:
         return Look(len(marks), str(error), 0, none, (), (), marks)
     return Look(len(X), None, len(X.alternative), X.alternatives, X.attribute_columns, X.person_columns, marks)

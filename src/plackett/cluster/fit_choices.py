@@ -16,14 +16,14 @@ from sklearn.base import clone
 
 from plackett.cluster import fitting
 from plackett.cluster.alike import apart, parts_of, split
-from plackett.cluster.choices import PartedChoices, Spec, check_table, joined_sets, look_at, sets_in
+from plackett.cluster.choices import Spec, check_table, joined_sets, look_at, sets_in
 from plackett.cluster.client import Versions, check_versions, in_use, versions
 from plackett.cluster.held import address_here, made, threads_here
 from plackett.cluster.partitions import Moments, looked, moments_of
-from plackett.cluster.rankings import PartedRankings
 from plackett.cluster.situations import together
 from plackett.data.choice_outcomes import chosen, situation_weights
 from plackett.data.choice_sets import ChoiceSets
+from plackett.data.partitioned import PartitionedChoices, PartitionedRankings
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Features
 from plackett.engines.dask_situations import ClusterSituations
@@ -86,13 +86,13 @@ class Cut(NamedTuple):
         return reduce(Totals.__add__, [each.totals for each in self.found if each.totals is not None])
 
 
-def cut_alike(X: PartedChoices, y: Any, groups: Any, sample_weight: Any) -> Cut:
+def cut_alike(X: PartitionedChoices, y: Any, groups: Any, sample_weight: Any) -> Cut:
     """Look at all partitions of situations, and cut what belongs to them alike."""
     client = in_use()
     check_table(X.table, X.spec)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if isinstance(y, (Rankings, PartedRankings)):
+    if isinstance(y, (Rankings, PartitionedRankings)):
         raise ValueError(
             "of situations in partitions y must be the label of the chosen alternative, and not a ranking."
         )
@@ -113,7 +113,13 @@ def cut_alike(X: PartedChoices, y: Any, groups: Any, sample_weight: Any) -> Cut:
 
 
 def prepare_choices(
-    model: Any, inference: Any, X: PartedChoices, y: Any, groups: Any, sample_weight: Any, prepared: Callable[..., None]
+    model: Any,
+    inference: Any,
+    X: PartitionedChoices,
+    y: Any,
+    groups: Any,
+    sample_weight: Any,
+    prepared: Callable[..., None],
 ) -> Situated:
     """Look at all partitions, fit the map and make blocks; `prepared(schema, persons)` comes before the map is fitted.
 

@@ -18,7 +18,6 @@ from plackett.cluster.fitting import _fitted_map, _know_columns
 from plackett.cluster.held import address_here, made, threads_here
 from plackett.cluster.partitions import Looked, Partitions, look_at, looked
 from plackett.cluster.rankings import (
-    PartedRankings,
     Spec,
     distinct_rankings,
     edges_in,
@@ -31,6 +30,7 @@ from plackett.cluster.rankings import (
 )
 from plackett.cluster.situations import OneRowEach, together
 from plackett.data.labels import Labels
+from plackett.data.partitioned import PartitionedRankings
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Features, SituationRows
 from plackett.engines.left_sets import ONE, LeftSets, Together, left_sets
@@ -88,7 +88,7 @@ class Ranked:
     parts: list[Part]
 
 
-def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any = None) -> Cut:
+def cut_alike(model: Any, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any = None) -> Cut:
     """Look at all partitions of rankings, and cut what belongs to them alike."""
     client = in_use()
     far, near = apart(X=X, counts=R.counts, sample_weight=sample_weight, groups=groups)
@@ -107,7 +107,7 @@ def cut_alike(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups:
 
 
 def prepare_rankings(
-    model: Any, features: Any, inference: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any
+    model: Any, features: Any, inference: Any, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any
 ) -> Ranked:
     """Look at all partitions, fit the map and make blocks; within `cluster()`."""
     client, cut = in_use(), cut_alike(model, X, R, sample_weight, groups)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from plackett.cluster import fit_choices, fit_rankings
-from plackett.cluster.choices import PartedChoices, joined_sets
+from plackett.cluster.choices import joined_sets
 from plackett.cluster.client import in_use
 from plackett.cluster.partitions import looked
-from plackett.cluster.rankings import PartedRankings, joined
+from plackett.cluster.rankings import joined
 from plackett.data.choice_sets import ChoiceSets
+from plackett.data.partitioned import PartitionedChoices, PartitionedRankings
 from plackett.data.rankings import Rankings
 
 MOST = 1 << 26  # numbers: half a gigabyte for each copy of them
@@ -29,7 +30,7 @@ def check_few(numbers: int, what: str, told: str) -> None:
         )
 
 
-def gather_rankings(model: Any, X: Any, R: PartedRankings, sample_weight: Any, groups: Any) -> dict[str, Any]:
+def gather_rankings(model: Any, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any) -> dict[str, Any]:
     """What `PlackettLuceRanker.fit` takes, in memory."""
     client, cut = in_use(), fit_rankings.cut_alike(model, X, R, sample_weight, groups)
     assert cut.spec.items is not None
@@ -44,7 +45,7 @@ def gather_rankings(model: Any, X: Any, R: PartedRankings, sample_weight: Any, g
     return {"X": _rows(found[1]), "R": joined(rankings)} | _beside(*found[2:])
 
 
-def gather_choices(model: Any, X: PartedChoices, y: Any, groups: Any, sample_weight: Any) -> dict[str, Any]:
+def gather_choices(model: Any, X: PartitionedChoices, y: Any, groups: Any, sample_weight: Any) -> dict[str, Any]:
     """What `PlackettLuceChooser.fit` takes, in memory."""
     client, cut = in_use(), fit_choices.cut_alike(X, y, groups, sample_weight)
     entries, columns = cut.totals.n_entries, len(fit_choices.straight_design(model, cut).names_)

@@ -16,15 +16,11 @@ import numpy.typing as npt
 from plackett.cluster.dask_private import same_rows
 from plackett.cluster.held import made
 from plackett.data.model_input import NUMBERS
+from plackett.data.partitioned import is_dask
 from plackett.data.validation import RESOLUTION, SHOWN, check_range, class_labels, plain
 from plackett.model.race import Array
 
 LABEL, WEIGHT = "label, of plackett", "weight, of plackett"  # columns beside those of X
-
-
-def is_dask(X: Any) -> bool:
-    """Whether this is a Dask collection; Dask is not imported to know it."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 class Moments(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from plackett.cluster.partitions import is_dask
+from plackett.cluster.choices import delayed_sets
+from plackett.data.partitioned import is_dask
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
@@ -16,7 +17,7 @@ def lazily(model: Any, method: str, X: Any) -> Any:
 
     told = nothing(model, method)
     if hasattr(X, "spec"):  # choice situations, a partition of whose table becomes some
-        parts, sizes = X.delayed_sets(), [np.nan] * X.table.npartitions
+        parts, sizes = delayed_sets(X), [np.nan] * X.table.npartitions
     elif hasattr(X, "columns"):
         parts, sizes = X.to_delayed(), [np.nan] * X.npartitions
     else:

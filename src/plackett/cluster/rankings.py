@@ -5,8 +5,6 @@ What is wrong with a partition is told by its number and the row in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,45 +12,11 @@ import numpy.typing as npt
 
 from plackett.cluster.partitions import looked
 from plackett.data.components import above
-from plackett.data.labels import Labels, distinct, given, is_missing, listed_rows
+from plackett.data.labels import Labels, distinct, is_missing, listed_rows
 from plackett.data.rankings import Rankings
 from plackett.model.race import Array
 
 MAKE = {"ranks": Rankings.from_ranks, "orders": Rankings.from_orders}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PartedRankings:
-    """Rankings that stay where their partitions are, made by `Rankings.from_ranks` and `Rankings.from_orders`.
-
-    Attributes
-    ----------
-    table : Dask array or data frame
-        Ranks or orders, one row a ranking.
-    kind : {"ranks", "orders"}
-        What it holds.
-    unranked, items, counts
-        As in `Rankings.from_ranks`; counts may be a Dask array or series that is cut as the table is.
-    """
-
-    table: Any
-    kind: str
-    unranked: str | None
-    items: Labels | None
-    counts: Any
-
-    @classmethod
-    def of(
-        cls, table: Any, kind: str, unranked: str | None, items: Iterable[Any] | None, counts: Any
-    ) -> PartedRankings:
-        """From a Dask collection."""
-        if kind == "ranks" and items is None:
-            columns = table.columns if hasattr(table, "columns") else range(table.shape[1])
-            return cls(table, kind, unranked, given(columns, "the table", "an item"), counts)
-        return cls(table, kind, unranked, None if items is None else given(items, "items", "an item"), counts)
-
-    def __repr__(self) -> str:
-        return f"Rankings({self.table.npartitions} partitions of {self.kind}, unranked={self.unranked!r})"
 
 
 class Spec(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.partitions import is_dask
 from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, wide_parts
 from plackett.data.columns import Category, listed
 from plackett.data.labels import Codes, Labels, codes_of, is_missing, listed_rows, locked, row_numbers
+from plackett.data.partitioned import PartitionedChoices, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.validation import plain
 from plackett.model.race import Array
@@ -311,10 +311,8 @@ class ChoiceSets:
 
 
 def _in_partitions(frame: Any, spec: Spec) -> Any:
-    """Situations that stay where the partitions of their table are."""
-    from plackett.cluster.choices import PartedChoices
-
-    return PartedChoices.of(frame, spec)
+    """Choice situations whose table is a Dask data frame."""
+    return PartitionedChoices.of(frame, spec)
 
 
 def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:

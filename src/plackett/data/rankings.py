@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.partitions import is_dask
 from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
@@ -25,6 +24,7 @@ from plackett.data.labels import (
     numbers_of,
     row_numbers,
 )
+from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, checked, in_order, places_of
@@ -339,10 +339,8 @@ class Rankings:
 
 
 def _in_partitions(table: Any, kind: str, unranked: str | None, items: Any, counts: Any) -> Any:
-    """Rankings that stay where their partitions are."""
-    from plackett.cluster.rankings import PartedRankings
-
-    return PartedRankings.of(table, kind, unranked, items, counts)
+    """Rankings whose table is a Dask collection."""
+    return PartitionedRankings.of(table, kind, unranked, items, counts)
 
 
 def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:
