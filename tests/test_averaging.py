@@ -5,7 +5,7 @@ import pytest
 
 from plackett import PlackettLuceClassifier, Variational
 from plackett.compute.pieces import ROWS, over_rows
-from plackett.directions import gates as gates_module
+from plackett.features import gates as gates_module
 from plackett.features.gates import Gates
 from plackett.posterior.averaging import mean_shares
 from plackett.posterior.weights import averaged, chunks, mean_probabilities, without_answer

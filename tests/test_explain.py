@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain, win_probabilities
 from plackett.data.columns import TableWarning
 from plackett.data.table import Table
-from plackett.directions import Gates
+from plackett.features.gates import Gates
 from plackett.posterior.directions import DirectionPoint
 from plackett.posterior.weights import Point
 from plackett.simulate import race

@@ -18,7 +18,7 @@ def fit(
     from plackett.cluster.dask_private import empty_frame
     from plackett.data.columns import Number, check_column
     from plackett.data.table import Table
-    from plackett.directions import Gates
+    from plackett.features.gates import Gates
 
     with contextlib.ExitStack() as stack:
         if scheduler is not None:

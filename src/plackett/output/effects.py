@@ -13,8 +13,8 @@ from scipy import sparse
 from plackett.data.columns import as_frame, is_text, texts
 from plackett.data.covariates import Covariate, covariates_of
 from plackett.data.model_input import taken
-from plackett.directions import Gates
 from plackett.features import ExpFeatures
+from plackett.features.gates import Gates
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Setting
