@@ -14,7 +14,6 @@ import subprocess
 import sys
 import termios
 import time
-import types
 import warnings
 
 import numpy as np
@@ -717,9 +716,9 @@ def test_names_are_not_taken_for_markup(tmp_path):
 
 def test_report_is_given_what_was_seen_and_what_was_not(folder, tmp_path, monkeypatch):
     calls = []
-    fake = types.ModuleType("plackett.report")
-    fake.write_report = lambda *arguments, **options: calls.append((arguments, options))
-    monkeypatch.setitem(sys.modules, "plackett.report", fake)
+    monkeypatch.setattr(
+        "plackett.cli.class_commands.write_report", lambda *arguments, **options: calls.append((arguments, options))
+    )
     model = tmp_path / "t.plk"
     plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--test", "0.2", "--out", model)
     frame = pd.read_csv(folder / "people.csv")

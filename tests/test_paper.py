@@ -145,7 +145,7 @@ def test_unknown_parts_and_sets_are_refused_with_the_known_ones():
 def test_command_takes_several_datasets_after_one_option(monkeypatch, tmp_path):
     import typer
 
-    from plackett.paper import command
+    from plackett.cli import reproduce_command as command
 
     asked = {}
 
@@ -168,7 +168,7 @@ def test_command_takes_several_datasets_after_one_option(monkeypatch, tmp_path):
 def test_command_says_that_an_interrupted_run_can_go_on(monkeypatch, tmp_path):
     import typer
 
-    from plackett.paper import command
+    from plackett.cli import reproduce_command as command
 
     def interrupt(*args, **options):
         raise KeyboardInterrupt

@@ -53,7 +53,7 @@ _HOME = {
     "regularization_path": "inference.path",
     "win_probabilities": "explaining",
 }
-_MODULES = ("datasets", "directions", "features", "plots", "priors", "report", "simulate")
+_MODULES = ("datasets", "directions", "features", "paper", "plots", "priors", "report", "simulate")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,40 +1,46 @@
-"""Choices on the command line: what `fit --situation --alternative --choice`, and other commands, do with a chooser."""
+"""Commands for choices: fit a chooser to a long table, predict, score and report."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from plackett.chooser import PlackettLuceChooser
 from plackett.cli.console import note
-from plackett.cli.options import Columns, columns_of, fitted, refuse_twice, save_and_tell
+from plackett.cli.models import columns_of, fitted, refuse_twice, save_and_tell
+from plackett.cli.options import ChoiceColumns, Settings
+from plackett.data.choice_sets import ChoiceSets
+from plackett.data.columns import check_column, listed
+from plackett.data.labels import Labels
+from plackett.data.long_table import LongTable, persons_of, random_situations, situation_marks
+from plackett.output.constants import Quality, choice_constants, quality_of_choices, quality_of_constants
+from plackett.report import write_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plackett.data.choice_sets import ChoiceSets
-    from plackett.data.long_table import LongTable
-
 
 def fit(
-    settings: dict[str, Any], frame: pd.DataFrame, named: dict[str, Any], drop: Columns, test: float, out: str
+    settings: Settings,
+    weights: str,
+    frame: pd.DataFrame,
+    columns: ChoiceColumns,
+    drop: list[str],
+    test: float,
+    out: str,
 ) -> None:
-    """Fit a chooser to a long table, `named` telling its columns, and write it to a file."""
-    from plackett.chooser import PlackettLuceChooser
-    from plackett.data.choice_sets import ChoiceSets
-    from plackett.data.columns import check_column
-    from plackett.data.long_table import LongTable, persons_of, random_situations, situation_marks
-    from plackett.output.constants import choice_constants
-
-    for name in drop or ():
+    """Fit a chooser to a long table and save it."""
+    for name in drop:
         check_column(frame, name)
-    model, frame = PlackettLuceChooser(**settings), frame.drop(columns=drop or [])
-    names = {name: value for name, value in named.items() if name not in ("attributes", "person", "persons")}
-    attributes, person = (columns_of(named[name], frame) for name in ("attributes", "person"))
-    persons = named["persons"]
+    model, frame = PlackettLuceChooser(**settings, weights=weights), frame.drop(columns=drop)
+    names = {name: getattr(columns, name) for name in ("situation", "alternative", "choice", "available")}
+    attributes, person = columns_of(columns.attributes, frame), columns_of(columns.person, frame)
+    persons = columns.persons
     spared = frame.drop(columns=persons) if attributes is None and persons in frame else frame
     X, y = ChoiceSets.read_choices(spared, **names, attributes=attributes, person=person or ())
-    who = None if persons is None else persons_of(frame, named["situation"], persons)
+    who = None if persons is None else persons_of(frame, names["situation"], persons)
     held = random_situations(len(X), test, settings["random_state"], None if model.weights == "person" else who)
     X_fit, y_fit, who_fit = X[~held], y[~held], None if who is None else who[~held]
     words = fitted(lambda: model.fit(X_fit, y_fit, groups=who_fit))
@@ -54,10 +60,8 @@ def fit(
     save_and_tell(model, out, origin(model), words, more)
 
 
-def origin(model: Any) -> str:
-    """What a chooser was fitted to, in a line."""
-    from plackett.data.columns import listed
-
+def origin(model: PlackettLuceChooser) -> str:
+    """One line about the data that a chooser was fitted to."""
     table: LongTable = model.table_
     counts = listed(f"{label} {n}" for label, n in table.counts.items())
     held = f"; {table.test:.0%} held out" if table.test else ""
@@ -66,8 +70,10 @@ def origin(model: Any) -> str:
     return f"{situations} from {listed(table.attributes) or 'constants alone'}{person}"
 
 
-def predicted(model: Any, frame: pd.DataFrame, interval: float | None, keep: list[str]) -> dict[str, Any]:
-    """Situation, alternative and its probability, a row for each row of the table; 0 where it is not available."""
+def predicted(
+    model: PlackettLuceChooser, frame: pd.DataFrame, interval: float | None, keep: list[str]
+) -> dict[str, npt.ArrayLike]:
+    """Situation, alternative and probability (0 if unavailable) of each row, by name of the output column."""
     table: LongTable = model.table_
     named = [table.situation, table.alternative, *keep]
     made = ["probability", *(() if interval is None else ("lower", "upper"))]
@@ -77,14 +83,14 @@ def predicted(model: Any, frame: pd.DataFrame, interval: float | None, keep: lis
     if interval is not None:
         parts += model.predict_interval(X, prob=interval, groups=groups)
     rows = table.places(frame, model.alternatives_)
-    columns: dict[str, Any] = {name: frame[name] for name in named}
+    columns: dict[str, npt.ArrayLike] = {name: frame[name] for name in named}
     return columns | {
         name: np.char.mod("%.6g", part[rows]).astype(float) for name, part in zip(made, parts, strict=True)
     }
 
 
-def tell_scores(model: Any, frame: pd.DataFrame) -> None:
-    """Where a table of predictions has the choices too, how right the predictions were of situations that are new."""
+def tell_scores(model: PlackettLuceChooser, frame: pd.DataFrame) -> None:
+    """Print scores on the new situations of a table that also holds the choices."""
     table: LongTable = model.table_
     if table.choice not in frame or frame[table.choice].isna().any():
         return
@@ -96,10 +102,8 @@ def tell_scores(model: Any, frame: pd.DataFrame) -> None:
         note(f"the table has the column {table.choice!r}; {scores}")
 
 
-def report(model: Any, frame: pd.DataFrame, out: str, title: str | None) -> None:
-    """The report on a chooser; situations of the table that the fit had not seen are held out."""
-    from plackett.report import write_report
-
+def report(model: PlackettLuceChooser, frame: pd.DataFrame, out: str, title: str | None) -> None:
+    """Write the report on a chooser; situations that the fit did not see count as held out."""
     table: LongTable = model.table_
     X, y = table.choices(frame)
     X = X.with_schema(model.schema_)
@@ -107,7 +111,7 @@ def report(model: Any, frame: pd.DataFrame, out: str, title: str | None) -> None
     if not held.any():
         note("the model was fitted to all these situations, so it errs less on them than on others; see fit --test.")
 
-    def part(some: Any) -> tuple[Any, ...]:
+    def part(some: npt.NDArray[np.bool_]) -> tuple[ChoiceSets, Labels, Labels | None]:
         return X[some], y[some], None if groups is None else groups[some]
 
     test = part(held) if held.any() else None
@@ -115,8 +119,8 @@ def report(model: Any, frame: pd.DataFrame, out: str, title: str | None) -> None
     write_report(model, X, y, out, title=title, test=test, groups=groups)
 
 
-def _persons(model: Any, frame: pd.DataFrame) -> Any:
-    """Who chooses, where persons have weights of their own."""
+def _persons(model: PlackettLuceChooser, frame: pd.DataFrame) -> Labels | None:
+    """Person of each situation, or None unless persons have weights of their own."""
     table: LongTable = model.table_
     if model.weights != "person":
         return None
@@ -126,13 +130,12 @@ def _persons(model: Any, frame: pd.DataFrame) -> Any:
     return table.who(frame)
 
 
-def _known(model: Any, who: Any, some: Any) -> Any:
+def _known(model: PlackettLuceChooser, who: Labels | None, some: npt.NDArray[np.bool_]) -> Labels | None:
     return None if who is None or model.weights != "person" else who[some]
 
 
-def _scores(model: Any, X: ChoiceSets, y: Any, groups: Any) -> str:
-    """Log-likelihood a situation and the share predicted right, beside those of constants alone."""
-    from plackett.output.constants import Quality, quality_of_choices, quality_of_constants
+def _scores(model: PlackettLuceChooser, X: ChoiceSets, y: Labels, groups: Labels | None) -> str:
+    """Log-likelihood per situation and share predicted right, compared with those of constants alone."""
 
     def words(found: Quality) -> str:
         return f"log-likelihood {found.log_likelihood:.3f} a situation, {found.right:.1%} right"
@@ -140,36 +143,3 @@ def _scores(model: Any, X: ChoiceSets, y: Any, groups: Any) -> str:
     own = quality_of_choices(model, X, y, groups)
     alone = quality_of_constants(model.table_.constants, X.with_schema(model.schema_), y)
     return f"{len(X)} situations: {words(own)} (by constants alone: {words(alone)})"
-
-
-def mistake(given: dict[str, Any], others: dict[str, Any]) -> str | None:
-    """What is wrong with options for choices, if anything is; others are for classes."""
-    needed = ("situation", "alternative", "choice")
-    missing = [name for name in needed if given[name] is None]
-    if missing:
-        return f"choices need --situation, --alternative and --choice: {_options(missing)} missing."
-    wrong = [name for name, value in others.items() if value]
-    if wrong:
-        return f"{_options(wrong)} is for classes (--target), and these are choices."
-    if given["weights"] == "person" and given["persons"] is None:
-        return "--weights person needs --persons: the column that tells who chooses."
-    if given["persons"] is not None and given["weights"] != "person" and given["features"] != "learned":
-        return (
-            "--persons would be ignored: it is for --weights person, or keeps the situations of a person together "
-            "where --features learned holds some out."
-        )
-    twice = [
-        name
-        for name in ("situation", "alternative", "choice", "persons", "available")
-        if given[name] is not None
-        and [given[other] for other in (*needed, "persons", "available")].count(given[name]) > 1
-    ]
-    if twice:
-        return f"{_options(twice)} name the same column."
-    return None
-
-
-def _options(names: list[str]) -> str:
-    from plackett.data.columns import listed
-
-    return listed("--" + name.replace("_", "-") for name in names)

@@ -1,4 +1,4 @@
-"""Classes on the command line: what `fit --target`, and other commands, do with a classifier."""
+"""Commands for classes: fit a classifier to a table, predict, score and report."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from plackett.classifier import PlackettLuceClassifier
 from plackett.cli.console import note
-from plackett.cli.options import fitted, refuse_twice, save_and_tell
+from plackett.cli.models import fitted, refuse_twice, save_and_tell
+from plackett.cli.options import Encoding, Settings
+from plackett.data.columns import TableWarning, listed
+from plackett.data.table import Table, labelled, labels, row_marks, stratified
+from plackett.output.scores import Scores, scores, scores_of_shares
+from plackett.report import write_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plackett.data.table import Table
-
 
 def fit(
-    settings: dict[str, Any], frame: pd.DataFrame, target: str, columns: dict[str, Any], test: float, out: str
+    settings: Settings,
+    frame: pd.DataFrame,
+    target: str,
+    columns: Encoding,
+    class_weight: str | None,
+    test: float,
+    out: str,
 ) -> None:
-    """Fit a classifier to a table and write it to a file; `columns` tells which to take how."""
-    import numpy as np
-
-    from plackett.classifier import PlackettLuceClassifier
-    from plackett.data.table import Table, labelled, labels, row_marks, stratified
-
-    clf = PlackettLuceClassifier(**settings)
+    """Fit a classifier to a table and save it."""
+    clf = PlackettLuceClassifier(**settings, class_weight=class_weight)
     frame = labelled(frame, target, columns["missing"])
     y = labels(frame, target)
     held = stratified(y, test, settings["random_state"])
@@ -36,10 +44,8 @@ def fit(
     save_and_tell(clf, out, origin(clf), words, more)
 
 
-def origin(clf: Any) -> str:
-    """What a classifier was fitted to, in a line."""
-    from plackett.data.columns import listed
-
+def origin(clf: PlackettLuceClassifier) -> str:
+    """One line about the data that a classifier was fitted to."""
     table: Table = clf.table_
     counts = listed(f"{label} {n}" for label, n in table.counts.items())
     held = f"; {table.test:.0%} of each class held out" if table.test else ""
@@ -47,26 +53,24 @@ def origin(clf: Any) -> str:
     return f"{table.target} in {sum(table.counts.values())} rows ({counts}{held}) from {names}"
 
 
-def predicted(clf: Any, frame: pd.DataFrame, interval: float | None, keep: list[str]) -> dict[str, Any]:
-    """The class of each row and the probabilities of all."""
-    import numpy as np
-
+def predicted(
+    clf: PlackettLuceClassifier, frame: pd.DataFrame, interval: float | None, keep: list[str]
+) -> dict[str, npt.ArrayLike]:
+    """Predicted class and class probabilities of each row, by name of the output column."""
     ends = ("",) if interval is None else ("", "_lower", "_upper")
     made = ["predicted", *(f"p_{label}{end}" for label in clf.classes_ for end in ends)]
     refuse_twice([*keep, *made])
     X = clf.table_.covariates(frame)
     probability = clf.predict_proba(X)
     parts = [probability] if interval is None else [probability, *clf.predict_interval(X, prob=interval)]
-    columns: dict[str, Any] = {name: frame[name] for name in keep}
+    columns: dict[str, npt.ArrayLike] = {name: frame[name] for name in keep}
     columns["predicted"] = clf.classes_[np.argmax(probability, axis=1)]
     numbers = np.char.mod("%.6g", np.stack(parts, axis=2).reshape(len(frame), -1)).astype(float)
     return columns | dict(zip(made[1:], numbers.T, strict=True))
 
 
-def tell_scores(clf: Any, frame: pd.DataFrame) -> None:
-    """Where a table of predictions has the classes too, how right the predictions were of rows that are new."""
-    from plackett.data.table import labels
-
+def tell_scores(clf: PlackettLuceClassifier, frame: pd.DataFrame) -> None:
+    """Print scores on the new rows of a table that also holds the classes."""
     target = clf.table_.target
     if target in frame and frame[target].notna().all():
         X, y = clf.table_.covariates(frame), labels(frame, target)
@@ -75,13 +79,9 @@ def tell_scores(clf: Any, frame: pd.DataFrame) -> None:
             note(f"the table has the column {target!r}; {_scores(clf, X[held], y[held])}")
 
 
-def report(clf: Any, frame: pd.DataFrame, out: str, title: str | None) -> None:
-    """The report on a classifier; rows of the table that the fit had not seen are held out."""
+def report(clf: PlackettLuceClassifier, frame: pd.DataFrame, out: str, title: str | None) -> None:
+    """Write the report on a classifier; rows that the fit did not see count as held out."""
     import pandas as pd
-
-    from plackett.data.columns import TableWarning
-    from plackett.data.table import labelled, labels
-    from plackett.report import write_report
 
     table = clf.table_
     frame = labelled(frame, table.target, table.missing)
@@ -97,9 +97,8 @@ def report(clf: Any, frame: pd.DataFrame, out: str, title: str | None) -> None:
         write_report(clf, *seen, out, title=title, test=test)
 
 
-def _scores(clf: Any, X: pd.DataFrame, y: Any) -> str:
-    """Error, log-loss and Brier score, beside those of always giving the shares of the training rows."""
-    from plackett.output.scores import Scores, scores, scores_of_shares
+def _scores(clf: PlackettLuceClassifier, X: pd.DataFrame, y: npt.NDArray[Any]) -> str:
+    """Error, log-loss and Brier score, compared with those of the class shares of the training rows."""
 
     def words(found: Scores) -> str:
         return f"error {found.error:.3f}, log-loss {found.log_loss:.3f}, Brier {found.brier:.3f}"

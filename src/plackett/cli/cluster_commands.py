@@ -1,25 +1,34 @@
-"""Tables on a Dask cluster: what `fit --engine dask` does with Parquet files, whose rows are never read here."""
+"""Commands on a Dask cluster: fit a classifier to Parquet files that the workers read."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from plackett.cli.options import fitted, save_and_tell
+from plackett.classifier import PlackettLuceClassifier
+from plackett.cli.class_commands import origin
+from plackett.cli.models import fitted, save_and_tell
+from plackett.cli.options import Settings
+from plackett.cluster.client import cluster, distributed
+from plackett.cluster.dask_private import empty_frame
+from plackett.data.columns import Number, check_column
+from plackett.data.table import Table
+from plackett.features.gates import Gates
+
+if TYPE_CHECKING:
+    import dask.dataframe as dd
 
 
 def fit(
-    settings: dict[str, Any], paths: list[str], target: str, drop: list[str], scheduler: str | None, out: str
+    settings: Settings,
+    paths: list[str],
+    target: str,
+    drop: list[str],
+    class_weight: str | None,
+    scheduler: str | None,
+    out: str,
 ) -> None:
-    """Fit a classifier to Parquet files that workers read, and write it to a file."""
-    from plackett.classifier import PlackettLuceClassifier
-    from plackett.cli.class_commands import origin
-    from plackett.cluster.client import cluster, distributed
-    from plackett.cluster.dask_private import empty_frame
-    from plackett.data.columns import Number, check_column
-    from plackett.data.table import Table
-    from plackett.features.gates import Gates
-
+    """Fit a classifier to Parquet files and save it."""
     with contextlib.ExitStack() as stack:
         if scheduler is not None:
             stack.enter_context(distributed().Client(scheduler))
@@ -28,7 +37,7 @@ def fit(
         for name in (target, *drop):
             check_column(empty_frame(frame), name)
         X, y = frame.drop(columns=[target, *drop]), frame[target]
-        clf = PlackettLuceClassifier(**settings, engine="dask")
+        clf = PlackettLuceClassifier(**settings, class_weight=class_weight)
         words = fitted(lambda: clf.fit(X, y))
         counts = y.value_counts().compute()
     features = clf.features_
@@ -38,8 +47,8 @@ def fit(
     save_and_tell(clf, out, origin(clf), words)
 
 
-def _read(paths: list[str]) -> Any:
-    """A Dask data frame of the files; a folder is all Parquet files in it."""
+def _read(paths: list[str]) -> dd.DataFrame:
+    """Dask data frame of Parquet files; a folder stands for all Parquet files in it."""
     import dask.dataframe as dd
 
     for path in paths:

@@ -1,43 +1,48 @@
-"""The command line: fit, predict, report, show; rank and reproduce come from files of their own."""
+"""The command line: declares fit, predict, report and show, and adds rank and reproduce."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.models import OptionInfo
 
-from plackett.cli import choice_commands, class_commands, cluster_commands, ranking_commands
+from plackett import cli
 from plackett.cli.console import Commands, check_output, echo
 from plackett.cli.options import (
     Chains,
+    ChoiceColumns,
     Columns,
     Data,
     Decimal,
     Draws,
+    Encoding,
     Force,
     Inference,
     MaxDraws,
     MaxIter,
     MaxSeconds,
     Method,
-    Model,
+    ModelFile,
     Seed,
     Sep,
+    Settings,
     Shape,
     Spreadsheet,
     Tables,
     TargetESS,
     Tol,
-    inference_of,
-    print_table,
-    read_model,
-    read_model_of,
     shape_of,
 )
-from plackett.paper.command import register as register_reproduce
+from plackett.cli.rank_command import rank
+from plackett.cli.reproduce_command import register as register_reproduce
+
+if TYPE_CHECKING:
+    from plackett.estimator import Model
 
 app = typer.Typer(
     cls=Commands,
@@ -49,14 +54,14 @@ app = typer.Typer(
 
 
 class FeatureKind(StrEnum):
-    """What the weights belong to."""
+    """Kinds of features."""
 
     learned = "learned"
     exp = "exp"
 
 
 class Engine(StrEnum):
-    """Where passes run."""
+    """Engines."""
 
     auto = "auto"
     numba = "numba"
@@ -65,20 +70,20 @@ class Engine(StrEnum):
 
 
 class ClassWeight(StrEnum):
-    """What classes count."""
+    """Weights of classes."""
 
     balanced = "balanced"
 
 
 class Missing(StrEnum):
-    """What to do about missing values."""
+    """Treatment of missing values."""
 
     impute = "impute"
     error = "error"
 
 
 class Weights(StrEnum):
-    """Whose weights an alternative uses."""
+    """Owners of weights in a model of choices."""
 
     shared = "shared"
     alternative = "alternative"
@@ -90,8 +95,9 @@ def plackett() -> None:
     """Bayesian Plackett–Luce regression: classes, choices and rankings, with probabilities."""
 
 
-def _about_choices(help: str) -> Any:
-    return typer.Option(help=help, rich_help_panel="Choices: a long table, one row an alternative")
+def _about_choices(help: str) -> OptionInfo:
+    option: OptionInfo = typer.Option(help=help, rich_help_panel="Choices: a long table, one row an alternative")
+    return option
 
 
 @app.command()
@@ -148,75 +154,92 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
-    from plackett.data.tablefile import read_table
-
     check_output(out, force)
-    choosing: dict[str, Any] = {
-        "situation": situation,
-        "alternative": alternative,
-        "choice": choice,
-        "available": available,
-    }
-    choosing |= {"attributes": attributes, "person": person, "persons": persons}
-    options = choosing | {"weights": weights}
-    others = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
-    _check_one_kind(target, options, others, features)
-    limits = {"draws": draws, "tune": tune, "chains": chains, "target_ess": target_ess, "max_draws": max_draws}
-    limits |= {"max_seconds": max_seconds, "max_iter": max_iter, "tol": tol}
-    settings: dict[str, Any] = {
-        "inference": inference_of(inference, **limits),
-        "shape": shape_of(shape),
-        "features": features.value,
-        "random_state": seed,
-        "progress": sys.stderr.isatty(),
-    }
+    columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
+    for_choices = {**columns._asdict(), "weights": weights}
+    for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
+    wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
+    if wrong is not None:
+        raise typer.BadParameter(wrong)
+    limits: dict[str, float | None] = {"draws": draws, "tune": tune, "chains": chains, "target_ess": target_ess}
+    limits |= {"max_draws": max_draws, "max_seconds": max_seconds, "max_iter": max_iter, "tol": tol}
+    settings = Settings(
+        inference=cli.models.inference_of(inference, **limits),
+        shape=shape_of(shape),
+        features=features.value,
+        random_state=seed,
+        progress=sys.stderr.isatty(),
+        engine=engine.value,
+    )
     if engine is Engine.dask:
-        given = others | options | {"test": test, "sep": sep, "decimal": decimal}
-        _check_cluster(target, {name: value for name, value in given.items() if name != "class_weight"})
-        settings["class_weight"] = class_weight
-        cluster_commands.fit(settings, data, target or "", drop or [], scheduler, out)
+        given = for_classes | for_choices | {"test": test, "sep": sep, "decimal": decimal}
+        if target is None:
+            _check_cluster(given)
+            raise typer.BadParameter("--engine dask is for classes: give --target.")
+        _check_cluster({name: value for name, value in given.items() if name != "class_weight"})
+        cli.cluster_commands.fit(settings, data, target, drop or [], class_weight, scheduler, out)
         return
     if scheduler is not None or len(data) > 1:
         what = "--scheduler" if scheduler is not None else "more than one table"
         raise typer.BadParameter(f"{what} is for --engine dask.")
-    settings["engine"] = engine.value
-    frame = read_table(data[0], sep, decimal)
+    frame = cli.tablefile.read_table(data[0], sep, decimal)
     if target is None:
-        choice_commands.fit(settings | {"weights": (weights or Weights.shared).value}, frame, choosing, drop, test, out)
+        owner = (weights or Weights.shared).value
+        cli.choice_commands.fit(settings, owner, frame, columns, drop or [], test, out)
     else:
-        settings["class_weight"] = class_weight
-        columns = {"drop": drop or (), "categorical": categorical or (), "missing": missing or Missing.impute}
-        class_commands.fit(settings, frame, target, columns, test, out)
+        encoding = Encoding(drop=drop or [], categorical=categorical or [], missing=missing or Missing.impute)
+        cli.class_commands.fit(settings, frame, target, encoding, class_weight, test, out)
 
 
-def _check_cluster(target: str | None, given: dict[str, Any]) -> None:
-    """Refuse what is not to be had where workers read the table."""
+def _check_cluster(given: Mapping[str, object]) -> None:
+    """Raise if an option is given that does not apply where workers read the table."""
     for name, value in given.items():
         if value:
             raise typer.BadParameter(
                 f"--{name} cannot be had with --engine dask, which takes Parquet files of numbers and a --target."
             )
-    if target is None:
-        raise typer.BadParameter("--engine dask is for classes: give --target.")
 
 
-def _check_one_kind(
-    target: str | None, choosing: dict[str, Any], others: dict[str, Any], features: FeatureKind
-) -> None:
-    """Options for classes or for choices, and not both."""
-    given = [f"--{name}" for name, value in choosing.items() if value]
-    if target is not None and given:
-        raise typer.BadParameter(f"{given[0]} is for choices and --target for classes: give one or the other.")
-    if target is None and not given:
-        raise typer.BadParameter("say what to predict: --target for classes, or --situation, --alternative, --choice.")
-    wrong = None if target is not None else choice_commands.mistake(choosing | {"features": features}, others)
-    if wrong is not None:
-        raise typer.BadParameter(wrong)
+def _mistake(
+    target: str | None,
+    columns: ChoiceColumns,
+    weights: Weights | None,
+    features: FeatureKind,
+    for_choices: Mapping[str, object],
+    for_classes: Mapping[str, object],
+) -> str | None:
+    """Error in the options for classes or for choices, or None."""
+    given = [name for name, value in for_choices.items() if value]
+    if target is not None:
+        return f"--{given[0]} is for choices and --target for classes: give one or the other." if given else None
+    if not given:
+        return "say what to predict: --target for classes, or --situation, --alternative, --choice."
+    missing = [name for name in ("situation", "alternative", "choice") if for_choices[name] is None]
+    if missing:
+        return f"choices need --situation, --alternative and --choice: {_options(missing)} missing."
+    wrong = [name for name, value in for_classes.items() if value]
+    if wrong:
+        return f"{_options(wrong)} is for classes (--target), and these are choices."
+    if weights is Weights.person and columns.persons is None:
+        return "--weights person needs --persons: the column that tells who chooses."
+    if columns.persons is not None and weights is not Weights.person and features is not FeatureKind.learned:
+        return (
+            "--persons would be ignored: it is for --weights person, or keeps the situations of a person together "
+            "where --features learned holds some out."
+        )
+    single = {name: for_choices[name] for name in ("situation", "alternative", "choice", "persons", "available")}
+    named = list(single.values())
+    twice = [name for name, column in single.items() if column is not None and named.count(column) > 1]
+    return f"{_options(twice)} name the same column." if twice else None
+
+
+def _options(names: list[str]) -> str:
+    return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
 @app.command()
 def predict(
-    model: Model,
+    model: ModelFile,
     data: Data,
     out: Annotated[str, typer.Option(help="Table to write: .csv, .tsv or .parquet; - for standard output.")] = "-",
     interval: Annotated[
@@ -231,25 +254,22 @@ def predict(
     """Predict the class of each row of a table, or the choices of a long table, with probabilities."""
     import pandas as pd
 
-    from plackett.data.columns import check_column
-    from plackett.data.tablefile import check_suffix, read_table, write_table
-
     check_output(out, force)
-    check_suffix(out)
-    found = read_model_of(model, data)
+    cli.tablefile.check_suffix(out)
+    found = cli.models.read_model_of(model, data)
     kind = _kind(found)
-    if kind is ranking_commands:
+    if kind is cli.ranking_commands:
         raise ValueError("worths are the same for everyone, so that there is nothing to predict: see plackett show.")
-    frame = read_table(data, sep, decimal)
+    frame = cli.tablefile.read_table(data, sep, decimal)
     for name in keep or ():
-        check_column(frame, name)
-    write_table(pd.DataFrame(kind.predicted(found, frame, interval, keep or [])), out, spreadsheet)
+        cli.columns.check_column(frame, name)
+    cli.tablefile.write_table(pd.DataFrame(kind.predicted(found, frame, interval, keep or [])), out, spreadsheet)
     kind.tell_scores(found, frame)
 
 
 @app.command()
 def report(
-    model: Model,
+    model: ModelFile,
     data: Data,
     out: Annotated[str, typer.Option(help="HTML file to write.", show_default=False)],
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
@@ -258,18 +278,16 @@ def report(
     force: Force = False,
 ) -> None:
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
-    from plackett.data.tablefile import read_table
-
     check_output(out, force)
-    found = read_model_of(model, data)
+    found = cli.models.read_model_of(model, data)
     kind = _kind(found)
-    read = found.table_.read if kind is ranking_commands else read_table
+    read = found.table_.read if kind is cli.ranking_commands else cli.tablefile.read_table
     kind.report(found, read(data, sep, decimal), out, title)
 
 
 @app.command()
 def show(
-    model: Model,
+    model: ModelFile,
     weights: Annotated[int, typer.Option(min=0, help="How many of the largest weights to print.")] = 10,
     out: Annotated[
         str | None, typer.Option(help="Write all weights to this table instead; - for standard output.")
@@ -278,28 +296,26 @@ def show(
     force: Force = False,
 ) -> None:
     """Show what a model file holds: settings, diagnostics and the largest weights."""
-    from plackett.data.tablefile import check_suffix, write_table
-
     if out is not None:
         check_output(out, force)
-        check_suffix(out)
-    found = read_model(model)
+        cli.tablefile.check_suffix(out)
+    found = cli.models.read_model(model)
     if out is not None:
-        write_table(found.summary(), out, spreadsheet)
+        cli.tablefile.write_table(found.summary(), out, spreadsheet)
         return
     echo(*repr(found).split("\n"))
     if hasattr(found, "table_"):
         echo(f"  {_kind(found).origin(found)}")
     title, table = found._largest(weights)
-    print_table(f"The {len(next(iter(table.values())))} {title}", table)
+    cli.models.print_table(f"The {len(next(iter(table.values())))} {title}", table)
 
 
-def _kind(model: Any) -> ModuleType:
-    """The file that knows what to do with such a model."""
+def _kind(model: Model) -> ModuleType:
+    """Module with the commands for this kind of model."""
     if hasattr(model, "items_"):
-        return ranking_commands
-    return choice_commands if hasattr(model, "alternatives_") else class_commands
+        return cli.ranking_commands
+    return cli.choice_commands if hasattr(model, "alternatives_") else cli.class_commands
 
 
-app.command()(ranking_commands.rank)
+app.command()(rank)
 register_reproduce(app)

@@ -11,6 +11,7 @@ import numpy as np
 from plackett.data.columns import check_column
 from plackett.data.preflib import KINDS
 from plackett.data.rankings import Rankings
+from plackett.data.tablefile import read_table
 
 TABLES = ("ranks", "orders")
 
@@ -42,8 +43,6 @@ class Ballots:
 
     def read(self, path: str, sep: str | None = None, decimal: str | None = None) -> Rankings:
         """The rankings of a file."""
-        from plackett.data.tablefile import read_table
-
         preflib = Path(path).suffix.removeprefix(".").lower() in KINDS
         if self.table is None:
             if not preflib:

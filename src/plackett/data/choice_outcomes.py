@@ -5,18 +5,16 @@ And what comes with them: how much each situation counts, and who chose.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.choice_sets import ChoiceSets
+from plackett.data.rankings import Rankings
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes
-
-if TYPE_CHECKING:
-    from plackett.data.choice_sets import ChoiceSets
-    from plackett.data.rankings import Rankings
 
 Codes = npt.NDArray[np.intp]
 
@@ -36,8 +34,6 @@ class Chosen(NamedTuple):
 
 def chosen(X: ChoiceSets, y: Any, weight: Array | None = None) -> Chosen:
     """Outcomes of one label a situation, or of `Rankings` of alternatives; weights multiply counts."""
-    from plackett.data.rankings import Rankings
-
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if isinstance(y, Rankings):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data import preflib
 from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
@@ -227,9 +228,7 @@ class Rankings:
         unranked : {"absent", "last"}
             What an item is that an order does not name; may be left out only for soc and toc, which name all.
         """
-        from plackett.data.preflib import read
-
-        found = read(path)
+        found = preflib.read(path)
         return _ranked(found.items, found.code, found.sizes, found.length, found.counts, unranked)
 
     @property

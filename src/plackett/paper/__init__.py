@@ -1,6 +1,6 @@
-"""Section 4 of the paper, run again: one module for each table and figure, and a page that compares.
+"""Reproduction of section 4 of the paper: one module per table and figure, and a page that compares the numbers.
 
-`reproduce` asks each part for its tasks, runs those that have no file yet, and writes what the parts say.
+`reproduce` collects the tasks of the parts, runs those that have no result file yet, and writes their sections.
 """
 
 from __future__ import annotations
@@ -8,24 +8,55 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from plackett.optional import optional
-
-PARTS = (
-    "table1",
-    "table2",
-    "readings",
-    "figure2",
-    "table3",
-    "figure3",
-    "figure4",
-    "colon",
-    "sushi",
-    "limit",
+from plackett.paper import (
+    colon,
+    figure2,
+    figure3,
+    figure4,
+    limit,
+    page,
+    readings,
+    sushi,
+    table1,
+    table2,
+    table3,
 )
+from plackett.paper.document import PaperSection, listed
+from plackett.paper.held_out import SEED, evaluate, table
+from plackett.paper.plan import Plan
+from plackett.paper.runs import Job, Record, Results, run
+
+
+class PaperPart(Protocol):
+    """A module of this package: one table, figure or data set of the paper."""
+
+    @property
+    def DATASETS(self) -> Sequence[str]:
+        """Data sets that the part uses."""
+
+    def tasks(self, plan: Plan) -> list[Job]:
+        """Runs that the part needs."""
+
+    def section(self, plan: Plan, results: Results) -> PaperSection:
+        """Section of the page, from the results of the runs."""
+
+
+PARTS: dict[str, PaperPart] = {
+    "table1": table1,
+    "table2": table2,
+    "readings": readings,
+    "figure2": figure2,
+    "table3": table3,
+    "figure3": figure3,
+    "figure4": figure4,
+    "colon": colon,
+    "sushi": sushi,
+    "limit": limit,
+}
 TITLE = "Plackett–Luce regression, reproduced"
 
 
@@ -67,14 +98,10 @@ def reproduce(
     Path
         The page, ``out/index.html``.
     """
-    from plackett.paper import page
-    from plackett.paper.plan import Plan
-    from plackett.paper.runs import run
-
     for library in ("pandas", "matplotlib"):
         optional(library, "the reproduction")
     named = _checked("part", parts, PARTS)
-    modules: dict[str, Any] = {name: import_module(f"plackett.paper.{name}") for name in named}
+    modules = {name: PARTS[name] for name in named}
     usable = list(dict.fromkeys(name for module in modules.values() for name in module.DATASETS))
     wanted = _checked("data set", datasets, usable)
     plan = Plan(quick, tuple(wanted), missing=_not_at_hand(wanted))
@@ -92,7 +119,7 @@ def reproduce(
     return page.write(folder, TITLE, _introduction(plan, named), sections, _facts(plan, records))
 
 
-def _checked(what: str, names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+def _checked(what: str, names: Sequence[str] | None, known: Iterable[str]) -> list[str]:
     """The names asked for, in the order in which they are known; all if none is given."""
     if not names:
         return list(known)
@@ -104,8 +131,6 @@ def _checked(what: str, names: Sequence[str] | None, known: Sequence[str]) -> li
 
 def _not_at_hand(names: Iterable[str]) -> dict[str, str]:
     """Data sets that cannot be had here, and why."""
-    from plackett.paper.held_out import table
-
     missing = {}
     for name in names:
         try:
@@ -115,17 +140,14 @@ def _not_at_hand(names: Iterable[str]) -> dict[str, str]:
     return missing
 
 
-def _compilation() -> list[Any]:
+def _compilation() -> list[Job]:
     """Tasks that compile all kernels, side by side, before anything is timed."""
-    from plackett.paper.held_out import evaluate
-    from plackett.paper.runs import Job
-
     size = {"draws": 5, "tune": 5, "chains": 1}
     common = {"dataset": "iris", "train": 0.5, "replication": 0, "settings": size, "seed": 0}
     return [Job(method, evaluate, {**common, "method": method}) for method in ("gibbs", "logit", "plain")]
 
 
-def _introduction(plan: Any, parts: Sequence[str]) -> list[str]:
+def _introduction(plan: Plan, parts: Sequence[str]) -> list[str]:
     found = [
         "Section 4 of C. Archambeau and F. Caron, “Plackett–Luce regression: A new Bayesian model for polychotomous "
         "data” (UAI 2012), run again with the package plackett: the paper's numbers beside ours, the difference in "
@@ -143,11 +165,8 @@ def _introduction(plan: Any, parts: Sequence[str]) -> list[str]:
     return found
 
 
-def _facts(plan: Any, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """When, with what and on what the runs were made."""
-    from plackett.paper.document import listed
-    from plackett.paper.held_out import SEED
-
+def _facts(plan: Plan, records: Sequence[Record]) -> dict[str, str]:
+    """Dates, versions, machines and seeds of the runs."""
     made = [record["made"] for record in records]
     days = sorted({entry["when"][:10] for entry in made})
     versions = {", ".join(f"{name} {number}" for name, number in entry["versions"].items()): None for entry in made}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from plackett.paper import held_out
-from plackett.paper.document import PaperColumn, PaperSection, PaperTable, written
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, Row, written
 from plackett.paper.held_out import MEASURES, Tasks, measured
 from plackett.paper.methods import chosen
 from plackett.paper.plan import Plan, chains
@@ -41,12 +39,12 @@ def section(plan: Plan, results: Results) -> PaperSection:
     """The paper's two numbers, and what others do."""
     group = work(plan)
     largest = measured(group, results, "largest", "error").mean()
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for method in chosen(*COLUMNS):
         errors = measured(group, results, method.key, "error")
         if not len(errors):
             continue
-        row: dict[str, Any] = {"method": method.label, "ours": spread(errors)}
+        row: Row = {"method": method.label, "ours": spread(errors)}
         if method.key in PAPERS:
             paper = COLON[PAPERS[method.key]]
             found = compare(errors, paper, REPLICATIONS, float(largest))

@@ -1,15 +1,20 @@
-"""What a part of the reproduction says: tables, figures and paragraphs, before they become HTML, Markdown and JSON."""
+"""Content of the reproduction: tables, figures and paragraphs, before they become HTML, Markdown and JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plackett.paper.values import Spread
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
 MISSING = "–"
+Row = dict[str, Any]  # values of a table's row by key: numbers, texts, spreads or None
+Value = str | int | float | Spread | None
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class PaperTable:
     name: str
     caption: str
     columns: Sequence[PaperColumn]
-    rows: Sequence[dict[str, Any]]
+    rows: Sequence[Row]
 
     def texts(self) -> list[list[str]]:
         """The rows as a reader sees them."""
@@ -41,17 +46,17 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A matplotlib figure; `name` is the name of its files, `alt` says in words what it shows."""
+    """A matplotlib figure; `name` is the name of its files, `alt` describes it in words."""
 
     name: str
     caption: str
     alt: str
-    drawn: Any
+    drawn: Drawn
 
 
 @dataclass(frozen=True)
 class PaperSection:
-    """A part: its name, title, what came out in a sentence or two, and paragraphs, tables and figures in order."""
+    """One part: name, title, outcome in a sentence or two, and paragraphs, tables and figures in order."""
 
     name: str
     title: str
@@ -59,7 +64,7 @@ class PaperSection:
     blocks: Sequence[str | PaperTable | Figure] = field(default_factory=tuple)
 
 
-def written(value: Any, spec: str = ".3f") -> str:
+def written(value: Value, spec: str = ".3f") -> str:
     """A value as a reader sees it; a Spread as mean (deviation).
 
     Examples

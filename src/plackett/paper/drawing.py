@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 LIGHT = ("#a6cfe8", "#f6c9a4", "#a8dfcb", "#ecc9dc")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 STYLE = {
     "font.size": 9,
@@ -22,14 +27,16 @@ STYLE = {
 
 
 @contextmanager
-def panels(rows: int, columns: int, width: float, height: float, **settings: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """A figure without window and its axes in reading order, in our style; settings go to `Figure.subplots`."""
+def panels(
+    rows: int, columns: int, width: float, height: float, sharex: bool = False, sharey: bool = False
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure without window and its axes in reading order, in our style."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure, list(figure.subplots(rows, columns, squeeze=False, **settings).flat)
+        yield figure, list(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey).flat)
 
 
 def apart(places: Sequence[float], least: float) -> list[float]:

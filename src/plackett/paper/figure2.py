@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plackett import datasets
 from plackett.classifier import PlackettLuceClassifier
 from plackett.inference import Gibbs
 from plackett.inference.path import regularization_path
+from plackett.model.race import Array
 from plackett.paper import drawing
-from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable
+from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable, Row
 from plackett.paper.held_out import SEED
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Job, Results
+from plackett.paper.runs import Job, Result, Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
 
 TITLE = "Figure 2: regularisation paths"
 DATASETS = ("iris",)
@@ -30,10 +36,8 @@ GRID = (5, 3.5, 2.5, 1.7, 1.3, 1.15, 1, 0.7, 0.5, 0.3, 0.2, 0.14, 0.1, 0.07, 0.0
 SHOWN = (1, 0.5, 0.2, 0.1, 0.05, 0.02)  # shapes of the table
 
 
-def sampled(shape: float, draws: int, tune: int, chains: int, seed: int) -> dict[str, Any]:
+def sampled(shape: float, draws: int, tune: int, chains: int, seed: int) -> Result:
     """Posterior mean and median of every normalised weight at one shape."""
-    from plackett import datasets
-
     iris = datasets.load("iris")
     clf = PlackettLuceClassifier(
         Gibbs(draws=draws, tune=tune, chains=chains), shape=shape, features="exp", random_state=seed
@@ -47,10 +51,8 @@ def sampled(shape: float, draws: int, tune: int, chains: int, seed: int) -> dict
     return {"gibbs-mean": clf.weights_.tolist(), "gibbs-median": median.tolist(), "cpu_seconds": seconds}
 
 
-def ascended(inference: str, shapes: list[float]) -> dict[str, Any]:
+def ascended(inference: str, shapes: list[float]) -> Result:
     """The whole path by EM or the variational approximation."""
-    from plackett import datasets
-
     iris = datasets.load("iris")
     regularization_path(iris.X, iris.y, shapes=shapes[:1], inference=inference)  # loads the kernels
     started = time.process_time()
@@ -132,7 +134,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
 CLAIMS = (PaperColumn("claim", "The paper"), PaperColumn("seen", "Seen here"), PaperColumn("verdict", "Verdict"))
 
 
-def judged(rows: list[dict[str, Any]], paths: dict[str, Any], seconds: dict[str, float]) -> list[dict[str, str]]:
+def judged(rows: list[Row], paths: dict[str, Array], seconds: dict[str, float]) -> list[dict[str, str]]:
     """The statements of section 4.1 with our numbers."""
     last = rows[-1]
     a = f"at a = {last['shape']:g}"
@@ -169,7 +171,7 @@ def judged(rows: list[dict[str, Any]], paths: dict[str, Any], seconds: dict[str,
     ]
 
 
-def draw(grid: Any, paths: dict[str, Any], classes: list[str], features: list[str]) -> Any:
+def draw(grid: Array, paths: dict[str, Array], classes: list[str], features: list[str]) -> Drawn:
     """Four panels with common axes; the largest weights are named at the right."""
     with drawing.panels(2, 2, 9.5, 6.8, sharex=True, sharey=True) as (figure, axes):
         top = max(float(path.max()) for path in paths.values())

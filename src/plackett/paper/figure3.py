@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plackett.model.race import Array
 from plackett.paper import drawing, held_out
-from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable, written
+from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable, Row, written
 from plackett.paper.held_out import Tasks
 from plackett.paper.methods import METHODS, chosen
 from plackett.paper.plan import NAMES, Plan
-from plackett.paper.runs import Job, Results
+from plackett.paper.runs import Job, Result, Results
+from plackett.paper.values import Spread
 from plackett.paper.verdicts import BOUND, paired, spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
 
 TITLE = "Figure 3: ROC curves"
 DATASETS = ("heart", "pima")
@@ -34,7 +40,7 @@ def tasks(plan: Plan) -> list[Job]:
     return [task for group in work(plan).values() for task in group.values()]
 
 
-def curve(result: dict[str, Any]) -> tuple[Any, float]:
+def curve(result: Result) -> tuple[Array, float]:
     """True positive rates at `GRID` and the area under the curve, of one run."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
@@ -45,7 +51,7 @@ def curve(result: dict[str, Any]) -> tuple[Any, float]:
 
 def section(plan: Plan, results: Results) -> PaperSection:
     """One panel a data set: the mean curve of each method, its AUC in the legend."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     curves, gains = {}, []
     for name, group in work(plan).items():
         found = {
@@ -102,7 +108,7 @@ def verdict(z: float) -> str:
     return "not clearly different" if abs(z) <= BOUND else "better" if z > 0 else "worse"
 
 
-def draw(curves: dict[str, Any]) -> Any:
+def draw(curves: dict[str, dict[str, tuple[Array, Spread]]]) -> Drawn:
     """The panels."""
     with drawing.panels(1, len(curves), 4.7 * len(curves), 4.6) as (figure, axes):
         for ax, (name, methods) in zip(axes, curves.items(), strict=True):

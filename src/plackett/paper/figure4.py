@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plackett import datasets
 from plackett.paper import drawing
 from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable
 from plackett.paper.held_out import SEED
 from plackett.paper.methods import METHODS, chosen
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Job, Results
+from plackett.paper.runs import Job, Result, Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
 
 TITLE = "Figure 4: decision boundaries"
 DATASETS = ("iris",)
@@ -26,11 +31,9 @@ COLUMNS = ("petal_length", "petal_width")
 RESOLUTION = 160
 
 
-def regions(method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+def regions(method: str, settings: dict[str, int], seed: int) -> Result:
     """The class at every point of a grid, as one digit each, and how many rows are misclassified, old and held out."""
     from sklearn.model_selection import cross_val_predict
-
-    from plackett import datasets
 
     iris = datasets.load("iris")
     X, y = iris.X[list(COLUMNS)].to_numpy(dtype=float), np.asarray(iris.y)
@@ -112,7 +115,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
     return PaperSection("figure4", TITLE, outcome, blocks)
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Result]) -> Drawn:
     """The panels, in the paper's order."""
     letters = "abcd"
     with drawing.panels(1, len(found), 3.5 * len(found), 4.1, sharex=True, sharey=True) as (figure, axes):

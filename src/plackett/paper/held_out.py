@@ -6,13 +6,15 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from plackett import datasets
+from plackett.data.labels import Codes, Labels
+from plackett.model.race import Array
 from plackett.output.scores import scores
 from plackett.paper.methods import METHODS, Method
-from plackett.paper.runs import Job, Results
+from plackett.paper.runs import Job, Result, Results
 
 SEED = 2012
 MEASURES = {"error": "Error", "log_loss": "Log-loss", "brier": "Brier score"}
@@ -20,18 +22,16 @@ NOMINAL = {"sushi": ("pref15", "region15", "pref_now", "region_now")}
 
 
 @lru_cache(maxsize=4)
-def table(name: str) -> tuple[Any, Any]:
+def table(name: str) -> tuple[Array, Labels]:
     """Covariates as numbers, and labels; colon's intensities as logarithms, sushi's nominal columns one-hot."""
     import pandas as pd
-
-    from plackett import datasets
 
     bunch = datasets.load(name)
     X = pd.get_dummies(bunch.X, columns=list(NOMINAL.get(name, ())), dtype=float).to_numpy(dtype=np.float64)
     return (np.log(X) if name == "colon" else X), np.asarray(bunch.y)
 
 
-def split(y: Any, train: float | int, replication: int) -> tuple[Any, Any]:
+def split(y: Labels, train: float | int, replication: int) -> tuple[Codes, Codes]:
     """Rows for training (a share or a number of them) and the others, the classes in proportion in both."""
     from sklearn.model_selection import train_test_split
 
@@ -40,8 +40,8 @@ def split(y: Any, train: float | int, replication: int) -> tuple[Any, Any]:
 
 
 def evaluate(
-    dataset: str, train: float | int, replication: int, method: str, settings: Mapping[str, Any], seed: int
-) -> dict[str, Any]:
+    dataset: str, train: float | int, replication: int, method: str, settings: Mapping[str, int], seed: int
+) -> Result:
     """One fit on a training part and its scores on the rest.
 
     For two classes the held-out probabilities of the second are kept too, with the truth: a ROC curve needs them. For
@@ -56,7 +56,7 @@ def evaluate(
         classifier.fit(X[inside], y[inside])
         seconds = time.process_time() - started
     probability = classifier.predict_proba(X[outside])
-    found: dict[str, Any] = scores(probability, y[outside], classifier.classes_)._asdict()
+    found: Result = scores(probability, y[outside], classifier.classes_)._asdict()
     found |= {"n_train": len(inside), "n_test": len(outside), "cpu_seconds": round(seconds, 4)}
     if len(classifier.classes_) == 2:
         found["probability"] = np.round(probability[:, 1], 6).tolist()
@@ -75,7 +75,7 @@ def tasks(
     train: float | int,
     replications: int,
     methods: Sequence[Method],
-    settings: Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Mapping[str, int]],
 ) -> Tasks:
     """A task for every method and replication; settings by the kind of the method."""
     n = len(table(dataset)[1])
@@ -99,6 +99,6 @@ def tasks(
     }
 
 
-def measured(tasks: Tasks, results: Results, method: str, measure: str) -> Any:
+def measured(tasks: Tasks, results: Results, method: str, measure: str) -> Array:
     """One measure of a method over the replications, (replication,); empty if the method was not run."""
     return np.array([results(task).get(measure, np.nan) for (key, _), task in tasks.items() if key == method])

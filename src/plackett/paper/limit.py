@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.integrate import quad
@@ -21,8 +21,12 @@ from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTabl
 from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Job, Results
+from plackett.paper.runs import Job, Result, Results
 from plackett.paper.verdicts import BOUND, paired, spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
 
 TITLE = "The limit a = α/p"
 DATASETS = ("heart",)
@@ -33,9 +37,7 @@ SHAPES = {"limit": "a = α/p", "fixed": "a = α/p at the smallest p", "learn": "
 TRAIN = 0.5
 
 
-def fit(
-    copies: int, shape: float | str, replication: int, draws: int, tune: int, chains: int, seed: int
-) -> dict[str, Any]:
+def fit(copies: int, shape: float | str, replication: int, draws: int, tune: int, chains: int, seed: int) -> Result:
     """Scores on held-out rows, and the active weights of a class, mean over draws and classes."""
     X, y = table("heart")
     rng = np.random.default_rng([seed, copies])
@@ -48,9 +50,10 @@ def fit(
         started = time.process_time()
         clf.fit(X[inside], y[inside])
         seconds = time.process_time() - started
-    weights: Any = clf.posterior_.estimates(clf).draws
+    weights = clf.posterior_.estimates(clf).draws
+    assert weights is not None
     of_class = weights / weights.sum(axis=2, keepdims=True)
-    found: dict[str, Any] = scores(clf.predict_proba(X[outside]), y[outside], clf.classes_)._asdict()
+    found: Result = scores(clf.predict_proba(X[outside]), y[outside], clf.classes_)._asdict()
     active = float((of_class > ACTIVE).sum(axis=2).mean())
     return found | {"p": weights.shape[2], "active": active, "shape": clf.shape_, "cpu_seconds": seconds}
 
@@ -149,7 +152,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
     return PaperSection("limit", TITLE, outcome, blocks)
 
 
-def draw(found: dict[tuple[str, int], list[dict[str, Any]]]) -> Any:
+def draw(found: dict[tuple[str, int], list[Result]]) -> Drawn:
     """Active weights at the left, log-loss at the right."""
     with drawing.panels(1, 2, 9.5, 4.2) as (figure, axes):
         for index, (name, label) in enumerate(SHAPES.items()):

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 from plackett.classifier import PlackettLuceClassifier
+from plackett.data.labels import Labels
 from plackett.features import ExpFeatures
 from plackett.inference import Gibbs
 from plackett.logit import SparseLogitClassifier
@@ -25,26 +27,32 @@ class Method:
 
     key: str
     label: str
-    make: Callable[..., Any]
+    make: Callable[..., ClassifierMixin]
     kind: str = ""
     largest: int | None = None  # rows up to which it is affordable
     available: Callable[[], bool] = lambda: True
 
 
 def gibbs(
-    y: Any, seed: int, draws: int, tune: int, chains: int, moves: str = "exchange", **settings: Any
+    y: Labels,
+    seed: int,
+    draws: int,
+    tune: int,
+    chains: int,
+    moves: str = "exchange",
+    **settings: Any,
 ) -> PlackettLuceClassifier:
     """PL-Gibbs; further settings go to the classifier."""
     sampler = Gibbs(draws=draws, tune=tune, chains=chains, moves=moves)
     return PlackettLuceClassifier(sampler, random_state=seed, **({"features": "exp"} | settings))
 
 
-def sparse_logit(y: Any, seed: int, draws: int, tune: int, chains: int, moves: str = "all") -> SparseLogitClassifier:
+def sparse_logit(y: Labels, seed: int, draws: int, tune: int, chains: int, moves: str = "all") -> SparseLogitClassifier:
     """The sparse logit by Holmes and Held's sampler."""
     return SparseLogitClassifier("holmes-held", draws=draws, tune=tune, chains=chains, moves=moves, random_state=seed)
 
 
-def logistic(y: Any, seed: int, l1_ratio: float) -> Any:
+def logistic(y: Labels, seed: int, l1_ratio: float) -> ClassifierMixin:
     """Logistic regression, its penalty chosen by cross-validated log-loss."""
     from sklearn.linear_model import LogisticRegressionCV
     from sklearn.model_selection import StratifiedKFold
@@ -65,21 +73,21 @@ def logistic(y: Any, seed: int, l1_ratio: float) -> Any:
     return make_pipeline(StandardScaler(), classifier)
 
 
-def largest_class(y: Any, seed: int) -> Any:
+def largest_class(y: Labels, seed: int) -> ClassifierMixin:
     """Always the class that is most frequent in training, with the training shares as probabilities."""
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior")
 
 
-def forest(y: Any, seed: int, trees: int) -> Any:
+def forest(y: Labels, seed: int, trees: int) -> ClassifierMixin:
     """A random forest with scikit-learn's defaults."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(trees, random_state=seed)
 
 
-def gaussian_process(y: Any, seed: int) -> Any:
+def gaussian_process(y: Labels, seed: int) -> ClassifierMixin:
     """A Gaussian process with one amplitude and one length scale, both fitted."""
     from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -90,7 +98,7 @@ def gaussian_process(y: Any, seed: int) -> Any:
     return make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel, random_state=seed))
 
 
-def varied(**settings: Any) -> Callable[..., Any]:
+def varied(**settings: Any) -> Callable[..., ClassifierMixin]:
     """PL-Gibbs with other settings."""
     return lambda y, seed, **size: gibbs(y, seed, **size, **settings)
 

@@ -7,12 +7,16 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from plackett.output.files import write_whole
 from plackett.output.html import text
 from plackett.paper.document import Figure, PaperSection, PaperTable, plain
 from plackett.paper.verdicts import BETTER, WORSE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
 
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #57606a; --line: #d0d7de; --band: #f6f8fa; --link: #0b5394; }
@@ -63,7 +67,7 @@ def write(
     return out / "index.html"
 
 
-def drawn(figure: Any) -> dict[str, bytes]:
+def drawn(figure: Drawn) -> dict[str, bytes]:
     """A matplotlib figure as SVG and PNG."""
     from matplotlib import rc_context
 

@@ -1,13 +1,14 @@
-"""How much is computed: the whole experiment, or a quick look with fewer replications and draws."""
+"""Size of the experiment: all of it, or a quick look with fewer replications and draws."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from plackett.paper.values import REPLICATIONS
 
+T = TypeVar("T")
 NAMES = {
     "lenses": "Lenses",
     "wine": "Wine",
@@ -22,7 +23,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What was asked for, and the data sets that are at hand for it."""
+    """Requested data sets and size of the experiment, and the data sets that are missing."""
 
     quick: bool = False
     datasets: tuple[str, ...] = tuple(NAMES)
@@ -32,8 +33,8 @@ class Plan:
         """Those of the named data sets that were asked for and are at hand, in the order given."""
         return [name for name in names if name in self.datasets and name not in self.missing]
 
-    def pick(self, full: Any, quick: Any) -> Any:
-        """One of two settings."""
+    def pick(self, full: T, quick: T) -> T:
+        """One of two settings, by `quick`."""
         return quick if self.quick else full
 
     @property
@@ -51,6 +52,6 @@ class Plan:
 
 
 def chains(size: Mapping[str, int]) -> str:
-    """Settings of a sampler in words."""
+    """Settings of a sampler as text."""
     number = "one chain" if size["chains"] == 1 else f"{size['chains']} chains"
     return f"{number} of {size['tune']:,} + {size['draws']:,} iterations"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from plackett.paper import held_out
 from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.held_out import Tasks, measured
-from plackett.paper.methods import chosen
+from plackett.paper.methods import Method, chosen
 from plackett.paper.plan import NAMES, Plan
 from plackett.paper.runs import Job, Results
 from plackett.paper.values import REPLICATIONS, SETS, TABLE2
@@ -41,7 +39,7 @@ def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
     }
 
 
-def methods(name: str) -> list[Any]:
+def methods(name: str) -> list[Method]:
     """All readings; without pair sums on German, where they would be 1,153 features."""
     return chosen("largest", *(key for key in READINGS if not (key == "pairs" and name == "german")))
 

@@ -1,4 +1,4 @@
-"""Tasks and the files that keep what they found: a finished task is never run again, whoever asks for it.
+"""Tasks and the files that keep their results; a finished task is never run again.
 
 A task is a function of JSON arguments, its seed among them. Its file bears its name and a digest of function and
 arguments, so that a change of settings is another task. Files are written whole or not at all.
@@ -16,13 +16,33 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from plackett import __version__
 from plackett.output.files import write_whole
 from plackett.output.progress import progress_bar
 
+Result = dict[str, Any]  # what a task's function returns: values that JSON can hold, by name
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+class Record(TypedDict):
+    """Contents of the file of a finished task."""
+
+    task: str
+    function: str
+    arguments: Result
+    result: Result
+    seconds: float
+    made: Origin
+
+
+class Origin(TypedDict):
+    """When, with what and on what a task was run."""
+
+    when: str
+    versions: dict[str, str]
+    machine: str
 
 
 @dataclass(frozen=True)
@@ -34,7 +54,7 @@ class Job:
     """
 
     name: str
-    function: Callable[..., dict[str, Any]]
+    function: Callable[..., Result]
     arguments: Mapping[str, Any]
     turn: int = 0
 
@@ -51,26 +71,25 @@ class Job:
 
 
 class Results:
-    """What the finished tasks found, looked up by task."""
+    """Results of the finished tasks, by task."""
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.read: dict[str, dict[str, Any]] = {}
+        self.read: dict[str, Record] = {}
 
-    def record(self, task: Job) -> dict[str, Any]:
-        """The whole file of a task: arguments, result, seconds, versions and machine."""
+    def record(self, task: Job) -> Record:
+        """Contents of the file of a task."""
         if task.file not in self.read:
             self.read[task.file] = json.loads((self.folder / task.file).read_text(encoding="utf-8"))
         return self.read[task.file]
 
-    def __call__(self, task: Job) -> dict[str, Any]:
-        """What the task's function returned."""
-        result: dict[str, Any] = self.record(task)["result"]
-        return result
+    def __call__(self, task: Job) -> Result:
+        """Value that the task's function returned."""
+        return self.record(task)["result"]
 
 
 def perform(task: Job, folder: Path) -> None:
-    """Run a task, linear algebra in one thread since tasks run side by side, and keep what it found."""
+    """Run a task with one BLAS thread, since tasks run concurrently, and write its result to a file."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     started = time.perf_counter()
@@ -79,7 +98,7 @@ def perform(task: Job, folder: Path) -> None:
             result = task.function(**task.arguments)
     except Exception as error:
         raise RuntimeError(f"{task.name} failed: {type(error).__name__}: {error}") from error
-    record = {
+    record: Record = {
         "task": task.name,
         "function": task.path,
         "arguments": dict(task.arguments),
@@ -134,7 +153,7 @@ def run(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes."""
+    """Versions of the libraries that compute."""
     found = {"plackett": __version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -145,7 +164,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> str:
-    """Processor, cores and system, in words."""
+    """Processor, number of cores and operating system."""
     cpu = platform.processor() or platform.machine()
     listed = Path("/proc/cpuinfo")
     if listed.exists():

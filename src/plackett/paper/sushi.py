@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from plackett.paper import held_out, sushi_rankings
-from plackett.paper.document import PaperColumn, PaperSection, PaperTable
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, Row
 from plackett.paper.held_out import MEASURES, Tasks, measured, table
 from plackett.paper.methods import chosen
 from plackett.paper.plan import Plan, chains
@@ -38,11 +36,11 @@ def section(plan: Plan, results: Results) -> PaperSection:
     """Numbers of wrong answers in 1,000, as the paper gives them."""
     group, n = work(plan), SUSHI_SPLIT[1]
     wrong = {m.key: n * measured(group, results, m.key, "error") for m in chosen(*COLUMNS)}
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for method in chosen(*COLUMNS):
         if not len(wrong[method.key]):
             continue
-        row: dict[str, Any] = {"method": method.label, "ours": spread(wrong[method.key])}
+        row: Row = {"method": method.label, "ours": spread(wrong[method.key])}
         if method.key in PAPERS:
             count = SUSHI[PAPERS[method.key]]
             paper = Spread(count, (count * (n - count) / n) ** 0.5)

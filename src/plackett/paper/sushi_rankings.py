@@ -7,18 +7,24 @@ import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plackett import datasets
+from plackett.data.rankings import Rankings
 from plackett.inference import EM, Gibbs
-from plackett.paper.document import PaperColumn, PaperTable
+from plackett.paper.document import PaperColumn, PaperTable, Row
 from plackett.paper.held_out import SEED, split
 from plackett.paper.plan import Plan
-from plackett.paper.runs import Job, Results
+from plackett.paper.runs import Job, Result, Results
 from plackett.paper.values import SUSHI_SPLIT
 from plackett.paper.verdicts import paired, spread
+from plackett.ranker import PlackettLuceRanker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 ORDERS = Path("sushi") / "sushi3a_orders.csv"
 MODELS = {
@@ -35,7 +41,7 @@ def orders() -> Path:
     return Path(os.environ.get(datasets.FOLDER, "")) / ORDERS
 
 
-def columns() -> Any:
+def columns() -> pd.DataFrame:
     """What is known of the users: prefectures left out, regions as indicators, time as a logarithm."""
     import pandas as pd
 
@@ -44,11 +50,9 @@ def columns() -> Any:
     return X.to_numpy(dtype=np.float64)
 
 
-def evaluate(model: str, train: int, replication: int, settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def evaluate(model: str, train: int, replication: int, settings: Mapping[str, Any], seed: int) -> Result:
     """One fit to a training part: ln Pr of the others' rankings, and how many of their first choices it misses."""
     import pandas as pd
-
-    from plackett import PlackettLuceRanker, Rankings
 
     ranked = pd.read_csv(orders()).to_numpy()
     R = Rankings.from_orders(ranked.tolist(), unranked="absent", items=range(ranked.shape[1]))
@@ -106,7 +110,7 @@ def blocks(plan: Plan, results: Results) -> list[str | PaperTable]:
         for model in MODELS
         if any(key == model for key, _ in group)
     }
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for model, measured in found.items():
         gap, z = paired(measured["log_likelihood"], found["worths"]["log_likelihood"])
         rows.append(

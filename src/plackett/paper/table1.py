@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plackett import datasets
 from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
 from plackett.paper.plan import NAMES, Plan
 from plackett.paper.runs import Job, Results
@@ -14,8 +15,6 @@ DATASETS = tuple(TABLE1)
 
 def describe(dataset: str) -> dict[str, object]:
     """Covariates d, categories K, rows n, the size of each class, and the source."""
-    from plackett import datasets
-
     bunch = datasets.load(dataset)
     n, d = bunch.X.shape
     counts = {str(label): int(count) for label, count in bunch.counts.items()}

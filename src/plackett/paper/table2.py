@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from plackett.paper import held_out
-from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, Row, listed
 from plackett.paper.held_out import MEASURES, Tasks, measured
 from plackett.paper.methods import METHODS, TODAY, chosen
 from plackett.paper.plan import NAMES, Plan, chains
@@ -40,7 +38,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
     """The paper's cells against ours, then all methods by all measures."""
     groups = work(plan)
     cells = against_paper(plan, groups, results)
-    blocks: list[Any] = [
+    blocks: list[str | PaperTable] = [
         f"Random splits, {plan.replications} of each kind, with the classes in proportion; covariates "
         "standardised by the training part. The paper does not say which share was used for training, so "
         "both halves and four fifths are shown. In brackets the standard deviation over the splits. The difference is "
@@ -57,12 +55,12 @@ def section(plan: Plan, results: Results) -> PaperSection:
     return PaperSection("table2", TITLE, outcome(cells), blocks)
 
 
-def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> list[dict[str, Any]]:
+def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> list[Row]:
     """A row for every cell of the paper's table."""
     rows = []
     for name in plan.sets(*TABLE2):
         for method in PAPERS:
-            row: dict[str, Any] = {
+            row: Row = {
                 "set": name,
                 "key": method,
                 "name": NAMES[name],
@@ -78,7 +76,7 @@ def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: R
     return rows
 
 
-def comparison(cells: list[dict[str, Any]]) -> PaperTable:
+def comparison(cells: list[Row]) -> PaperTable:
     """The cells as a table."""
     columns = [PaperColumn("name", "Data set"), PaperColumn("method", "Method"), PaperColumn("paper", "Paper")]
     for share in SHARES:
@@ -91,18 +89,18 @@ def comparison(cells: list[dict[str, Any]]) -> PaperTable:
     return PaperTable("table2", "Misclassification: the paper's cells and ours.", columns, cells)
 
 
-def holds(cell: dict[str, Any]) -> bool:
+def holds(cell: Row) -> bool:
     """Whether a cell is within two standard errors of the paper's, or better, at one of the shares."""
     return any(cell[f"verdict{round(100 * share)}"] != WORSE for share in SHARES)
 
 
-def judged(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def judged(cells: list[Row]) -> list[Row]:
     """The cells of our model whose paper value can be an error rate."""
     verdicts = [f"verdict{round(100 * share)}" for share in SHARES]
     return [cell for cell in cells if cell["key"] != "logit" and all(cell[v] != IMPOSSIBLE for v in verdicts)]
 
 
-def outcome(cells: list[dict[str, Any]]) -> str:
+def outcome(cells: list[Row]) -> str:
     """How many of the cells hold."""
     counted = judged(cells)
     failing = [f"{cell['method']} on {cell['name']}" for cell in counted if not holds(cell)]
@@ -113,9 +111,7 @@ def outcome(cells: list[dict[str, Any]]) -> str:
     return f"{text}; not {listed(failing)}." if failing else f"{text}."
 
 
-def remarks(
-    plan: Plan, cells: list[dict[str, Any]], groups: dict[tuple[str, float], Tasks], results: Results
-) -> list[str]:
+def remarks(plan: Plan, cells: list[Row], groups: dict[tuple[str, float], Tasks], results: Results) -> list[str]:
     """What a reader should know before believing the table."""
     found = []
     failing = [f"{cell['method']} on {cell['name']}" for cell in judged(cells) if not holds(cell)]
@@ -173,7 +169,7 @@ def all_methods(
     """Every method on every data set by one measure."""
     rows = []
     for method in chosen(*COLUMNS):
-        row: dict[str, Any] = {"method": method.label}
+        row: Row = {"method": method.label}
         for dataset in plan.sets(*DATASETS):
             values = measured(groups[dataset, share], results, method.key, measure)
             row[dataset] = spread(values) if len(values) else None

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from plackett.model.measures import plain_ess
-from plackett.paper.document import PaperColumn, PaperSection, PaperTable, listed
+from plackett.model.race import Array
+from plackett.paper.document import PaperColumn, PaperSection, PaperTable, Row, listed
 from plackett.paper.held_out import SEED, split, table
 from plackett.paper.methods import gibbs, sparse_logit
 from plackett.paper.plan import NAMES, Plan
 from plackett.paper.runs import Job, Results
-from plackett.paper.values import REPLICATIONS, SETS, TABLE3, Spread
+from plackett.paper.values import REPLICATIONS, SETS, TABLE3, Efficiency, Spread
 from plackett.paper.verdicts import AGREES, BETTER, BOUND, WORSE, difference, spread
 
 TITLE = "Table 3: efficiency"
@@ -70,7 +71,7 @@ def measure(dataset: str, replication: int, sampler: str, tune: int, draws: int,
     return {"seconds": seconds, "ess": smallest_ess(log_weights), "ess_weights": smallest_ess(np.exp(log_weights))}
 
 
-def smallest_ess(draws: Any) -> float:
+def smallest_ess(draws: Array) -> float:
     """The smallest effective sample size of one chain (draw, …) by the initial monotone sequence estimator."""
     return float(plain_ess(draws.reshape(len(draws), -1).T[:, None]).min())
 
@@ -138,7 +139,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
     return PaperSection("table3", TITLE, outcome, blocks)
 
 
-def summary(runs: list[dict[str, float]]) -> dict[str, Any]:
+def summary(runs: list[dict[str, float]]) -> Row:
     """Means over replications and time for one effective draw."""
     seconds, ess = (spread([run[key] for run in runs]) for key in ("seconds", "ess"))
     weights = [run["ess_weights"] for run in runs if "ess_weights" in run]
@@ -151,7 +152,7 @@ def summary(runs: list[dict[str, float]]) -> dict[str, Any]:
     }
 
 
-def row(name: str, label: str, paper: Any, ours: dict[str, Any], slowest: float, quick: bool) -> dict[str, Any]:
+def row(name: str, label: str, paper: Efficiency | None, ours: Row, slowest: float, quick: bool) -> Row:
     """One row, with the paper's numbers where it has them."""
     found = {
         "name": NAMES[name],
@@ -177,7 +178,7 @@ def row(name: str, label: str, paper: Any, ours: dict[str, Any], slowest: float,
     }
 
 
-def relative_speed(name: str, found: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
+def relative_speed(name: str, found: dict[tuple[str, str], Row]) -> Row:
     """Time for an effective draw of the sparse logit over that of PL-Gibbs, there and here."""
     paper = TABLE3[name]["logit"].seconds_per_draw / TABLE3[name]["gibbs"].seconds_per_draw
     plain = found[name, "logit-none"]["cost"] / found[name, "gibbs-none"]["cost"]

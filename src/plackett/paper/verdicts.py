@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from plackett.model.race import Array
 from plackett.paper.values import Spread
 
 AGREES, BETTER, WORSE = "agrees", "better", "worse"
@@ -25,7 +27,7 @@ class Comparison:
     verdict: str
 
 
-def spread(values: Any) -> Spread:
+def spread(values: npt.ArrayLike) -> Spread:
     """Mean and standard deviation of replications."""
     values = np.asarray(values, dtype=float)
     return Spread(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0)
@@ -40,7 +42,7 @@ def difference(ours: Spread, n: int, paper: Spread, n_paper: int) -> float:
     return gap / error
 
 
-def compare(values: Any, paper: Spread, n_paper: int, ceiling: float | None = None) -> Comparison:
+def compare(values: Sequence[float] | Array, paper: Spread, n_paper: int, ceiling: float | None = None) -> Comparison:
     """Compare errors over replications with the paper's mean and deviation.
 
     Parameters
@@ -62,7 +64,7 @@ def compare(values: Any, paper: Spread, n_paper: int, ceiling: float | None = No
     return Comparison(ours, n, z, AGREES if abs(z) <= BOUND else BETTER if z < 0 else WORSE)
 
 
-def paired(ours: Any, other: Any) -> tuple[float, float]:
+def paired(ours: npt.ArrayLike, other: npt.ArrayLike) -> tuple[float, float]:
     """Mean of ours − other over the same splits, and that mean in its standard errors (0 if all are equal)."""
     gap = np.asarray(ours, dtype=float) - np.asarray(other, dtype=float)
     mean = float(gap.mean())

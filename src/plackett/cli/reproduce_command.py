@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+import plackett
+
 
 class SeveralDatasets(TyperCommand):
     """A command whose option --datasets takes all words up to the next option."""
@@ -46,10 +48,8 @@ def reproduce(
 
     Finished replications are kept in OUT/runs: an interrupted run goes on where it was.
     """
-    from plackett import paper
-
     try:
-        page = paper.reproduce(parts, datasets=datasets, quick=quick, out=out, jobs=jobs, force=force)
+        page = plackett.paper.reproduce(parts, datasets=datasets, quick=quick, out=out, jobs=jobs, force=force)
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted: finished runs are kept in {out / 'runs'}; the same command goes on from there.", err=True

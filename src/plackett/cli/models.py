@@ -1,0 +1,116 @@
+"""Models on the command line: inferences from options, model files, fitting, and what is printed about a fit."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from plackett.cli.console import INTERRUPTED, echo, in_options, note
+from plackett.cli.options import Columns, Inference
+from plackett.data.columns import listed
+from plackett.inference import EM, Gibbs, Variational
+from plackett.output.modelfile import load, save
+from plackett.output.summary import TEXT, Table, cells, describe
+from plackett.output.terminal import printable
+from plackett.race_model import INFERENCES
+
+if TYPE_CHECKING:
+    from plackett.estimator import Model
+
+
+def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variational | Gibbs:
+    """Inference with the given settings; raises for a setting that belongs to another inference."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not given:
+        return kind.value
+    for name in given:
+        owners = [owner for owner, inference in INFERENCES.items() if name in inference().get_params()]
+        if kind not in owners:
+            option = "--" + name.replace("_", "-")
+            raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
+    made: EM | Variational | Gibbs = INFERENCES[kind](**given)
+    return made
+
+
+def columns_of(given: Columns, known: Iterable[str]) -> list[str] | None:
+    """Names of columns from an option that may be repeated and may hold several names separated by commas."""
+    if given is None:
+        return None
+    columns = set(known)
+    return [name for part in given for name in ([part] if part in columns else part.split(","))]
+
+
+def read_model(path: str) -> Model:
+    """Load a model from a file or from standard input."""
+    found: Model = load(io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path)
+    return found
+
+
+def read_model_of(model: str, data: str) -> Model:
+    """Load a model that knows the columns of the table it was fitted to."""
+    if model == data == "-":
+        raise typer.BadParameter("the model and the table cannot both come from standard input.")
+    found = read_model(model)
+    if not hasattr(found, "table_"):
+        raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
+    return found
+
+
+def fitted(fit: Callable[[], object]) -> list[str]:
+    """Run a fit and return the text of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        fit()
+    return [str(warning.message) for warning in caught]
+
+
+def save_and_tell(
+    model: Model, out: str | None, origin: str, words: list[str], more: Iterable[str] = (), worths: Table | None = None
+) -> None:
+    """Save a fitted model and print the data it was fitted to, its size, its verdict and the warnings of the fit.
+
+    Worths of items are printed unless the model goes to standard output. An interrupted fit is saved, too; the command
+    then exits with the code of an interruption.
+    """
+    if out is not None:
+        save(model, sys.stdout.buffer if out == "-" else out)
+    size, verdict = describe(model)
+    lines = [origin, size] if words else [origin, size, in_options(verdict)]
+    echo(*lines, *more, err=out == "-")
+    if worths is not None and out != "-":
+        print_table("Worths, with 90 % intervals of log_worth", worths)
+    for word in words:
+        note(word)
+    if any(word.startswith("interrupted") for word in words):
+        raise typer.Exit(INTERRUPTED)
+
+
+def refuse_twice(made: list[str]) -> None:
+    """Raise if two columns of the output have the same name."""
+    twice = [name for k, name in enumerate(made) if name in made[:k]]
+    if twice:
+        raise ValueError(
+            f"two columns of the output would be called {listed(map(repr, twice))}: rename the column of the table, "
+            "or leave out --keep or --interval."
+        )
+
+
+def print_table(title: str, table: Table) -> None:
+    """Print columns of a summary as a grid, as wide as the terminal, or as wide as needed in a pipe."""
+    grid = Grid(title=title, title_justify="left")
+    for name in table:
+        grid.add_column(Text(printable(name)), justify="left" if name in TEXT else "right")
+    for row in cells(table):
+        grid.add_row(*(Text(printable(cell)) for cell in row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 1000  # nothing to fit into
+    console.print(grid)

@@ -1,0 +1,111 @@
+"""`plackett rank` on the command line."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from plackett import cli
+from plackett.cli.console import check_output
+from plackett.cli.options import (
+    Chains,
+    Columns,
+    Decimal,
+    Draws,
+    Force,
+    Inference,
+    MaxDraws,
+    MaxIter,
+    MaxSeconds,
+    Method,
+    Seed,
+    Sep,
+    Settings,
+    Shape,
+    TargetESS,
+    Tol,
+    shape_of,
+)
+
+
+class Unranked(StrEnum):
+    """Meaning of an item that a row does not rank."""
+
+    absent = "absent"
+    last = "last"
+
+
+class Layout(StrEnum):
+    """How a table holds rankings."""
+
+    ranks = "ranks"
+    orders = "orders"
+
+
+class Ties(StrEnum):
+    """Meaning of a shared place."""
+
+    unknown_order = "unknown-order"
+    race = "race"
+    error = "error"
+
+
+def rank(
+    data: Annotated[
+        str,
+        typer.Argument(help="Rankings: PrefLib's soc, soi, toc or toi; or with --table a table.", show_default=False),
+    ],
+    unranked: Annotated[
+        Unranked | None,
+        typer.Option(help="Items that a row does not rank: absent, or last, behind those that are ranked."),
+    ] = None,
+    table: Annotated[
+        Layout | None,
+        typer.Option(help="A table of ranks, a column an item; or of orders, a column a place, the best first."),
+    ] = None,
+    counts: Annotated[str | None, typer.Option(help="Column that tells how often a row was seen (--table).")] = None,
+    drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated (--table).")] = None,
+    ties: Annotated[
+        Ties, typer.Option(help="Tied items came in an order that is not known, in one slot of a race, or by mistake.")
+    ] = Ties.unknown_order,
+    inference: Method = Inference.gibbs,
+    shape: Shape = "learn",
+    draws: Draws = None,
+    tune: Annotated[int | None, typer.Option(min=0, help="Iterations before them (gibbs; 300).")] = None,
+    chains: Chains = None,
+    target_ess: TargetESS = None,
+    max_draws: MaxDraws = None,
+    max_seconds: MaxSeconds = None,
+    max_iter: MaxIter = None,
+    tol: Tol = None,
+    seed: Seed = 0,
+    out: Annotated[str | None, typer.Option(help="Model file to write; - for standard output.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    force: Force = False,
+) -> None:
+    """Fit worths of items to rankings and print them, the best first. Ctrl-C keeps the draws made so far."""
+    if out is not None:
+        check_output(out, force)
+    alone = {"--counts": counts, "--drop": drop, "--sep": sep, "--decimal": decimal}
+    wrong = [name for name, value in alone.items() if value is not None and table is None]
+    if wrong:
+        raise typer.BadParameter(f"{wrong[0]} is for tables (--table), and a file of PrefLib is none.")
+    limits: dict[str, float | None] = {
+        "draws": draws,
+        "tune": tune,
+        "chains": chains,
+        "target_ess": target_ess,
+        "max_draws": max_draws,
+    }
+    limits |= {"max_seconds": max_seconds, "max_iter": max_iter, "tol": tol}
+    settings = Settings(
+        inference=cli.models.inference_of(inference, **limits),
+        shape=shape_of(shape),
+        random_state=seed,
+        progress=sys.stderr.isatty(),
+    )
+    cli.ranking_commands.fit(settings, ties, data, unranked, table, counts, drop or [], sep, decimal, out)
