@@ -19,8 +19,8 @@ from plackett.cluster.situation_directions import PackedSituations
 from plackett.data.choice_outcomes import chosen
 from plackett.directions import LearnedDirections
 from plackett.directions.situations import make_situation_task
-from plackett.engines.situations import Situations
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
+from plackett.data.observations import Situations
 from plackett.responses import make_response
 
 rng = np.random.default_rng(5)

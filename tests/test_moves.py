@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from conftest import small_problem
+from conftest import class_rows, small_problem
 from geweke import double, geweke_iterations, geweke_move, laws_of
 from plackett import Gibbs, PlackettLuceClassifier
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
-from plackett.inference.base import Problem, SeenClasses
+from plackett.inference.base import Problem
 from plackett.inference.moves.chain import keep, make_chain, metropolis, refresh, rescore
 from plackett.inference.moves.memory import nothing
 from plackett.inference.moves.mirror import log_chance, mirror
@@ -346,8 +345,8 @@ def test_leaps_get_more_of_the_budget_the_more_are_accepted():
 
 
 def problem(W, codes, n_classes, mirrors=None, seed=0):
-    rows = make_engine("numba").prepare(W, codes, None, n_classes)
-    return Problem(rows, SeenClasses(W, codes, mirrors), 1.0, np.random.SeedSequence(seed))
+    rows = class_rows("numba", W, codes, n_classes)
+    return Problem(rows, 1.0, np.random.SeedSequence(seed), mirrors=mirrors)
 
 
 def test_a_fit_is_reproducible_and_independent_of_threads_and_row_order(wine, quiet, monkeypatch):

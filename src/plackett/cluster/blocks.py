@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from plackett.cluster.client import Versions, check_versions
 from plackett.cluster.held import address_here, threads_here
-from plackett.engines.base import _projection
-from plackett.engines.placed import PlacedRows, Places, place_rows
+from plackett.data.observations import Observations
+from plackett.engines.base import Places, projection
+from plackett.engines.placed import PlacedRows, place_rows
 from plackett.features.mapped import transform
 from plackett.model.race import Array
 
@@ -61,7 +62,8 @@ def make_block(X: Any, y: Any, weight: Any, recipe: Recipe) -> PlacedRows:
     check_versions(recipe.versions, address_here())
     taken = take(X, y, weight, recipe)
     W = transform(recipe.features, taken.X)
-    return place_rows(W, taken.codes, taken.weight, len(recipe.classes), threads_here()).settled()
+    seen = Observations.of_classes(taken.codes, len(recipe.classes), taken.weight)
+    return place_rows(W, seen, threads_here()).settled()
 
 
 def with_places(rows: PlacedRows, places: Places) -> PlacedRows:
@@ -82,14 +84,14 @@ class Span(NamedTuple):
 
 def span(rows: PlacedRows) -> Span:
     """Smallest and largest values of each feature."""
-    W = rows.features(np.arange(rows.n_rows))
+    W = rows.unpacked_features(np.arange(rows.n_rows))
     ends = (W.min(axis=0), W.max(axis=0)) if len(W) else (W[:0], W[:0])
     return Span(rows.n_rows, W.dtype.name, *ends)
 
 
 def projected(rows: PlacedRows, direction: Array) -> Array:
     """W·direction of all rows, in the order in which they came."""
-    return _projection(rows.features(np.arange(rows.n_rows)), np.arange(rows.n_rows), direction)
+    return projection(rows.unpacked_features(np.arange(rows.n_rows)), np.arange(rows.n_rows), direction)
 
 
 def coded(rows: PlacedRows) -> tuple[Codes, Array]:
@@ -100,7 +102,7 @@ def coded(rows: PlacedRows) -> tuple[Codes, Array]:
 
 def some_rows(rows: PlacedRows, places: Codes) -> npt.NDArray[np.floating]:
     """W of a few rows."""
-    return rows.features(places)
+    return rows.unpacked_features(places)
 
 
 def digest(rows: PlacedRows) -> str:

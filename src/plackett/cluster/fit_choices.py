@@ -24,13 +24,14 @@ from plackett.cluster.situations import together
 from plackett.data.choice_outcomes import chosen, situation_weights
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.partitioned import PartitionedChoices, PartitionedRankings
+from plackett.data.observations import Observations
 from plackett.data.rankings import Rankings
-from plackett.engines.base import Features
-from plackett.engines.dask_situations import ClusterSituations
-from plackett.engines.left_sets import ONE
-from plackett.engines.placed_situations import PlacedSituations, place_situations
+from plackett.engines.dask import ClusterSituations
+from plackett.engines.placed import PlacedSituations, place_situations
+from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
+from plackett.features.base import Features
 from plackett.features.exp import Columns
 from plackett.inference import Gibbs
 from plackett.model.diagnostics import probed
@@ -252,7 +253,8 @@ def make_block(part: Any, y: Any, groups: Any, weight: Any, plan: Plan) -> Place
     seen = chosen(X, y, _weights(weight, len(X)))
     W, situations = plan.model._situations(EntryTable.of(X), seen, _coded(groups, plan.persons))
     n_groups = {"shared": 1, "alternative": len(X.alternatives), "person": len(plan.persons)}[plan.model.weights]
-    return place_situations(W, situations, make_response(seen.response), n_groups, threads_here()).settled()
+    observed = Observations.of_situations(situations, make_response(seen.response), n_groups)
+    return place_situations(W, observed, threads_here()).settled()
 
 
 def _some(

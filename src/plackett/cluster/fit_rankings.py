@@ -31,11 +31,11 @@ from plackett.cluster.rankings import (
 from plackett.cluster.situations import OneRowEach, together
 from plackett.data.labels import Labels
 from plackett.data.partitioned import PartitionedRankings
+from plackett.data.observations import Observations, Situations
 from plackett.data.rankings import Rankings
-from plackett.engines.base import Features, SituationRows
-from plackett.engines.left_sets import ONE, LeftSets, Together, left_sets
-from plackett.engines.placed_situations import PlacedSituations, place_situations
-from plackett.engines.situations import Situations
+from plackett.engines.base import Features, Rows
+from plackett.engines.placed import PlacedSituations, place_situations
+from plackett.engines.plain_rankings import ONE, CompiledLeftSets, LeftSets, Together, left_sets
 from plackett.features.mapped import transform
 from plackett.inference import EM, Gibbs
 from plackett.responses import make_response
@@ -80,7 +80,7 @@ class Cut(NamedTuple):
 class Ranked:
     """Rankings on workers, what all of them are, and what they were made of."""
 
-    rows: SituationRows
+    rows: Rows
     items: Labels
     plan: Plan
     above: Rankings | None  # for EM, rankings of two that have the components of all
@@ -202,9 +202,7 @@ def _check_whole(filled: list[int], facts: list[Facts]) -> None:
             )
 
 
-def rows_of_parts(
-    client: Any, parts: list[Part], has: list[int], plan: Plan, n_items: int, sampled: bool
-) -> SituationRows:
+def rows_of_parts(client: Any, parts: list[Part], has: list[int], plan: Plan, n_items: int, sampled: bool) -> Rows:
     """Blocks on workers, and sets of those left here."""
     response = make_response(plan.response)
     sets: LeftSets | None = None
@@ -214,7 +212,8 @@ def rows_of_parts(
         ]
         if untied:
             plain = distinct_rankings(joined(untied))
-            sets = left_sets(Situations(plain.outcomes, plain.item, np.zeros_like(plain.item)), n_items)
+            seen = Observations.of_rankings(plain.outcomes, plain.item, response, n_items)
+            sets = left_sets(seen, CompiledLeftSets)
     some = [part for part, n in zip(parts, has, strict=True) if n]
     if not some:
         if sets is None:
@@ -275,4 +274,5 @@ def make_block(R: Rankings, X: Any, weight: Any, plan: Plan) -> PlacedSituations
     check_versions(plan.versions, address_here())
     R, some = _seen(R, weight, plan)
     W, situations = situated(R, None if plan.features is None else rows_of(X, some), plan)
-    return place_situations(W, situations, make_response(plan.response), len(R.items), threads_here()).settled()
+    seen = Observations.of_situations(situations, make_response(plan.response), len(R.items))
+    return place_situations(W, seen, threads_here()).settled()

@@ -32,7 +32,7 @@ from plackett.features.exp import Columns
 from plackett.features.mapped import fit_features
 from plackett.features.standardise import mean_and_scale
 from plackett.inference import EM, Gibbs
-from plackett.inference.base import Fit, Problem, SeenClasses
+from plackett.inference.base import Fit, Problem
 from plackett.model.race import Array
 
 EXACT = 1 << 24  # numbers of X up to which they come here for means and deviations equal to the last bit
@@ -59,17 +59,6 @@ class ClusterFeatures:
         for b, values in enumerate(self.held.each(some_rows, own=wanted)):
             found[block == b] = values
         return found
-
-
-@dataclass(frozen=True)
-class SeenBlocks(SeenClasses):
-    """One class a row, where rows lie on workers: what they are is known by digests of the blocks."""
-
-    digests: tuple[str, ...] = ()
-
-    def identity(self) -> tuple[Any, ...]:
-        """The blocks, mirrors."""
-        return *self.digests, self.mirrors
 
 
 @dataclass(frozen=True)
@@ -241,7 +230,7 @@ def from_moments(found: Looked, factors: Array) -> tuple[Array, Array]:
 def _problem(clf: Any, client: Any, data: Prepared, sampled: bool) -> Problem:
     """For an inference; a sampler has rows that know their places."""
     mirrors = getattr(data.recipe.features, "mirrors_", None)
-    seen, rows = SeenBlocks(data.features, np.empty(0, dtype=np.intp), mirrors), data.rows()
+    rows = data.rows()
     if sampled:
         codes, weights = (np.concatenate(each) for each in zip(*data.held.each(coded), strict=True))
         weight = None if data.recipe.plain or data.recipe.repeat else weights
@@ -253,6 +242,8 @@ def _problem(clf: Any, client: Any, data: Prepared, sampled: bool) -> Problem:
         rows = data.rows(order)
         features = ClusterFeatures(data.held, data.sizes, len(data.low), data.dtype, order)
         ordered = None if weight is None else weight[order]
-        seen = SeenBlocks(features, codes[order], mirrors, ordered, digests=tuple(data.held.each(digest)))
+        rows.describe(lambda: features, codes[order], ordered)
+        rows.digests = tuple(data.held.each(digest))
     seed, progress, seeded = clf._run_settings()
-    return Problem(rows, seen, float(clf.rate), seed, progress, seeded, clf._tailed(), side_by_side=True)
+    run = seed, progress, seeded, clf._tailed()
+    return Problem(rows, float(clf.rate), *run, side_by_side=True, mirrors=mirrors)

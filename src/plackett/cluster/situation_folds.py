@@ -22,10 +22,10 @@ from plackett.cluster.partitions import looked
 from plackett.cluster.rankings import weighted
 from plackett.cluster.situations import together, told
 from plackett.data.rankings import Rankings
-from plackett.engines.base import SituationRows
-from plackett.engines.dask_situations import ClusterSituations
-from plackett.engines.placed_situations import PlacedSituations, place_situations
-from plackett.engines.situations import digests, order_of, part_of
+from plackett.engines.base import Rows
+from plackett.engines.dask import ClusterSituations
+from plackett.engines.placed import PlacedSituations, place_situations
+from plackett.engines.situations import digests, order_of
 from plackett.inference.ranking_folds import Make
 from plackett.model.race import Array
 
@@ -52,15 +52,15 @@ def choice_folds(rows: ClusterSituations) -> tuple[Codes, Make]:
     def some(numbers: Codes) -> ClusterSituations:
         parts = [(block, each) for block, each in zip(blocks, within(numbers, sizes), strict=True) if len(each)]
         held = made(client, "fold", part_of_block, parts, len(parts))
-        return together(client, held, rows.n_classes, rows.absolute, False, no_rows)
+        return together(client, held, rows.n_groups, rows.absolute, False, no_rows)
 
     return order_of(digest, counts), lambda train, test: (some(train), some(test))
 
 
 def part_of_block(rows: PlacedSituations, numbers: Codes) -> PlacedSituations:
     """Some situations of a block, by the order in which they came."""
-    some = part_of(rows.situations, np.argsort(rows.order)[numbers])
-    block = place_situations(rows.features, some, rows.response, rows.n_classes, threads_here()).settled()
+    some = rows.seen.part(np.argsort(rows.order)[numbers])
+    block = place_situations(rows.features, some, threads_here()).settled()
     rows.give_back()
     return block
 
@@ -90,7 +90,7 @@ def ranking_folds(model: Any, features: Any, X: Any, found: Ranked) -> tuple[Cod
         to_blocks = [int(parts[b].blocked[which].sum()) for b, which in kept]
         return [_taken(found.parts[b], which) for b, which in kept], to_blocks
 
-    def make(train: Codes, test: Codes) -> tuple[SituationRows, SituationRows]:
+    def make(train: Codes, test: Codes) -> tuple[Rows, Rows]:
         inside, outside = some(train), some(test)
         fitted = None if X is None else fitted_map(model, client, features, X, inside[0])
         rows, others = (
@@ -98,7 +98,7 @@ def ranking_folds(model: Any, features: Any, X: Any, found: Ranked) -> tuple[Cod
         )
         return rows, others
 
-    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # as `prepare_plain` has them
+    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # as `plain_rows` has them
     return np.concatenate([kind[order_of(digest[kind], counts[kind])] for kind in kinds]), groups, make
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.held import Held, made
-from plackett.engines.base import Features
-from plackett.engines.dask_situations import ClusterSituations
-from plackett.engines.placed_situations import PlacedSituations
+from plackett.engines.dask import ClusterSituations
+from plackett.engines.placed import PlacedSituations
 from plackett.engines.situations import digests, order_of
+from plackett.features.base import Features
 from plackett.model.race import Array
 from plackett.responses.base import Whole
 
@@ -28,7 +28,7 @@ def told(rows: PlacedSituations) -> tuple[npt.NDArray[np.uint64], Array, Whole]:
 def with_numbers(rows: PlacedSituations, number: Whole, first_entry: Whole) -> PlacedSituations:
     """The same block, whose situations and entries know their places among all."""
     placed = rows.alike()
-    placed.put(number, first_entry)
+    placed.put((number, first_entry))
     return placed
 
 

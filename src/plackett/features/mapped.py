@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import has_fit_parameter
 
 from plackett.data.rows import count_rows, take_rows
-from plackett.engines.base import RUN, Features
+from plackett.features.base import RUN, Features
 from plackett.features.checks import check_features
 from plackett.model.race import Array
 

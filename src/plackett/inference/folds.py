@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
 
+from plackett.data.observations import Observations
 from plackett.data.rows import take_rows
-from plackett.engines import Engine, Features
-from plackett.engines.base import canonical_order
+from plackett.engines.base import Engine, Features, canonical_order
 from plackett.features.mapped import fit_features, nonempty_rows, transform
 from plackett.inference.em import EM
 from plackett.model.race import Array
@@ -106,7 +106,7 @@ def cross_validated_losses(
         present, fold_codes = np.unique(codes[train][some], return_inverse=True)
         if len(present) < 2:
             continue
-        rows = engine.prepare(W_train, fold_codes, w_train, len(present))
+        rows = engine.rows(W_train, Observations.of_classes(fold_codes, len(present), w_train))
         W_test = transform(fold_features, X, test, empty=True)
         for s, climb in enumerate(em.path(rows, shapes.tolist())):
             probability = np.zeros((len(test), n_classes))

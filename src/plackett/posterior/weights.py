@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from plackett.engines import Features
+from plackett.features.base import Features
 from plackett.features.mapped import transform
 from plackett.model.diagnostics import agreement
 from plackett.model.mixture import normalised
