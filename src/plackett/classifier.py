@@ -14,8 +14,8 @@ from plackett.cluster.client import cluster_for
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.model_input import check_dense, numbers, taken
-from plackett.data.partitioned import is_dask
 from plackett.data.observations import Observations
+from plackett.data.partitioned import is_dask
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
     all_alike,
@@ -37,7 +37,7 @@ from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.gate_summary import relevances
 from plackett.features.gates_on_gpu import GatesOnGpu
-from plackett.features.mapped import fit_features, in_order, transform
+from plackett.features.mapped import fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import cross_validated_losses

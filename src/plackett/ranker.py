@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from plackett.cluster.client import cluster, cluster_for
 from plackett.compute.blas import one_blas_thread
-from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.observations import Observations
+from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import number_or_learn, plain, positive

@@ -23,15 +23,15 @@ from plackett.cluster.partitions import Moments, looked, moments_of
 from plackett.cluster.situations import together
 from plackett.data.choice_outcomes import chosen, situation_weights
 from plackett.data.choice_sets import ChoiceSets
-from plackett.data.partitioned import PartitionedChoices, PartitionedRankings
 from plackett.data.observations import Observations
+from plackett.data.partitioned import PartitionedChoices, PartitionedRankings
 from plackett.data.rankings import Rankings
 from plackett.engines.dask import ClusterSituations
 from plackett.engines.placed import PlacedSituations, place_situations
 from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
-from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
 from plackett.features.base import Features
+from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
 from plackett.features.exp import Columns
 from plackett.inference import Gibbs
 from plackett.model.diagnostics import probed

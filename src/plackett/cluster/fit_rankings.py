@@ -30,8 +30,8 @@ from plackett.cluster.rankings import (
 )
 from plackett.cluster.situations import OneRowEach, together
 from plackett.data.labels import Labels
-from plackett.data.partitioned import PartitionedRankings
 from plackett.data.observations import Observations, Situations
+from plackett.data.partitioned import PartitionedRankings
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Features, Rows
 from plackett.engines.placed import PlacedSituations, place_situations

@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.model.mixture import FAINT
 from plackett.data.observations import Observations, Situations
 from plackett.engines.base import SituationRows, check_counts
 from plackett.features.base import Features, runs
 from plackett.model.draws import KEY_OF_TIMES, MIX_1, MIX_2, STEP, mixed, share_out, stream_of
+from plackett.model.mixture import FAINT
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Whole, checked, in_order, places_of
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.model.measures import measures
 from plackett.features.base import Features
+from plackett.model.measures import measures
 from plackett.model.race import Array
 
 if TYPE_CHECKING:
