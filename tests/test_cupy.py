@@ -332,8 +332,8 @@ def test_ties_and_few_situations_stay_on_the_processor(monkeypatch):
     monkeypatch.setattr(cupy_situations, "takes_gpu", lambda *how: asked.append(how))
     for R, p in (([[*"abc"]], 1 << 22), ([["a", {"b", "c"}]], 1 << 22), ([[*"abc"]], 1 << 20)):
         R = Rankings.from_orders(R)
-        situations = Situations(R.outcomes, R.item, R.situation)
-        assert cupy_situations.engine_for("auto", (1, p), situations, make_response("unknown-order")) == "auto"
+        seen = Observations.of_rankings(R.outcomes, R.item, make_response("unknown-order"), 3)
+        assert cupy_situations.engine_for("auto", (1, p), seen) == "auto"
     assert [gains for _, gains, _ in asked] == [True, False, False]
 
 
@@ -367,7 +367,7 @@ def test_entries_are_found_by_their_place():
 
 @pytest.mark.parametrize(("ties", "words"), [("unknown-order", "without ties"), ("race", "without ties")])
 def test_ties_are_refused_on_a_gpu(monkeypatch, ties, words):
-    monkeypatch.setattr("plackett.ranker.make_engine", lambda name: None)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", lambda: None)
     R = Rankings.from_orders([["a", {"b", "c"}], [{"a", "b"}, "c"]])
     with pytest.raises(ValueError, match=words):
         PlackettLuceRanker(features="exp", ties=ties, engine="cupy").fit([[0.0], [1.0]], R)
@@ -544,7 +544,8 @@ def flying(monkeypatch):
         return found
 
     flown = []
-    monkeypatch.setattr("plackett.engines.cupy_situations.CupySituations", CompiledSituations)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", lambda: None)
+    monkeypatch.setattr("plackett.engines.cupy.CupySituations", CompiledSituations)
     monkeypatch.setattr("plackett.directions.flights.Trajectories", trajectories)
     monkeypatch.setattr("plackett.directions.flights.MANY", 5)  # of no account for situations
     return flown
@@ -596,7 +597,7 @@ def test_a_chain_over_situations_that_flies_has_the_draws_of_one_that_walks(flyi
 
 
 def test_six_chains_over_rankings_fly_four_and_two_at_a_time(flying, monkeypatch):
-    monkeypatch.setattr("plackett.ranker.make_engine", lambda name: None)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", lambda: None)
     X = np.random.default_rng(0).normal(size=(15, 2))
     R = Rankings.from_orders([list("abc"), list("bca"), list("acb")] * 5)
     settings = {"features": LearnedDirections(components=1), "inference": Gibbs(draws=3, tune=4, chains=6)}

@@ -363,7 +363,7 @@ def test_a_fit_is_reproducible_and_independent_of_threads_and_row_order(wine, qu
 
 def test_a_map_without_mirrors_goes_without_mirror_moves():
     W, codes, _ = small_problem()
-    sampler = chains.ExchangeSampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0)
+    sampler = chains.exchange_sampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0, None)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
     out = empty({"log_weights": (3, 7), "shape": (), "value": ()}, 1, 50)
     one = {name: array[0] for name, array in out.items()}
@@ -380,7 +380,7 @@ def test_chains_begin_again_in_the_first_half_of_tuning_only():
     W, codes, _ = small_problem()
     fresh = State(normalised(np.zeros((3, 7))), np.array([0.0, 0.5, 0.0, 0.0]))
     target = Target(1.0, True, *tabulate(LogUniform()))
-    sampler = chains.ExchangeSampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
+    sampler = chains.exchange_sampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
     states = {"log_weights": chain.state.log_weights[None, None].repeat(8, axis=1), "shape": np.full((1, 8), 0.3)}
     began = chain.state.log_weights.copy()

@@ -95,7 +95,7 @@ def ranks(n_sets, K, prior, seed):
         codes = race(W, theta, rng=rng).winner
         rows = class_rows("numba", W, codes, K)
         problem = Problem(rows, 1.0, np.random.SeedSequence([seed, s]), mirrors=maker.mirrors_)
-        sampler = chains.ExchangeSampler(problem, target, 5.0)
+        sampler = chains.exchange_sampler(problem, target, 5.0, None)
         chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
         half = TUNE // 2
         tuned = empty({"log_weights": theta.shape, "shape": (), "value": ()}, 1, TUNE)

@@ -293,7 +293,7 @@ def test_single_precision_storage_is_close():
 
 def test_what_does_not_fit_is_refused():
     features, situations, theta = problem("ranking")
-    with pytest.raises(ValueError, match="engine must be one of .*'numba', 'numpy'.* got 'gpu'"):
+    with pytest.raises(ValueError, match="engine must be 'auto' or one of .*'numba', 'numpy'.* got 'gpu'"):
         situation_rows("gpu", features, situations, Ranking(), 6)
     with pytest.raises(ValueError, match="group must have a number from 0 to 4 for each entry"):
         situation_rows("auto", features, situations, Ranking(), 5)

@@ -30,11 +30,11 @@ from plackett.engines.dask import ClusterSituations
 from plackett.engines.placed import PlacedSituations, place_situations
 from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
-from plackett.features.base import Features
 from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
 from plackett.features.exp import Columns
 from plackett.inference import Gibbs
 from plackett.model.diagnostics import probed
+from plackett.model.features import Features
 from plackett.model.race import Array
 from plackett.responses import make_response
 

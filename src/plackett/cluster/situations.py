@@ -13,7 +13,7 @@ from plackett.cluster.held import Held, made
 from plackett.engines.dask import ClusterSituations
 from plackett.engines.placed import PlacedSituations
 from plackett.engines.situations import digests, order_of
-from plackett.features.base import Features
+from plackett.model.features import Features
 from plackett.model.race import Array
 from plackett.responses.base import Whole
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from plackett.data.observations import Observations
-from plackett.features.base import RUN, Features
 from plackett.features.mapped import in_order
 from plackett.model.draws import uniforms
+from plackett.model.features import RUN, Features
 from plackett.model.race import Array, Slopes, Stats, Weights
 
 PROBED = 2000  # rows that the likelihood of a start sees, or is worth

@@ -17,7 +17,7 @@ from plackett.data.observations import Observations
 from plackett.engines.device import check_fits, chip_bytes, free_bytes, gpu, kernel
 from plackett.engines.exponential import RAREST, RAREST_FLOAT
 from plackett.engines.tiles import Blocks, blocks_of
-from plackett.features.base import RUN
+from plackett.model.features import RUN
 from plackett.model.race import Array, Slopes
 
 BLOCK = 2048  # rows whose sums are taken together

@@ -19,7 +19,7 @@ from plackett.data.observations import Observations
 from plackett.engines.device import MANY_ENTRIES, check_fits, free_bytes, gpu, kernel, takes_gpu
 from plackett.engines.situations import NumpySituations
 from plackett.engines.tiles import Blocks, blocks_of
-from plackett.features.base import Features
+from plackett.model.features import Features
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses import Choice, Ranking
 from plackett.responses.base import Whole

@@ -47,8 +47,8 @@ from plackett.compute.vectors import (
     store,
     total,
 )
-from plackett.features.base import Features
 from plackett.model.draws import KEY_OF_TIMES, MIX_1, MIX_2, STEP, begin, gamma, share_out
+from plackett.model.features import Features
 from plackett.model.race import Array
 
 LANES = 64

@@ -14,8 +14,8 @@ from plackett.data.observations import Observations, Situations
 from plackett.engines.base import Rows, SituationRows, check_counts
 from plackett.engines.left_sets import expect_sets, sample_sets, sets_of
 from plackett.engines.situations import NumpySituations
-from plackett.features.base import Features
 from plackett.model.draws import gamma, stream_of
+from plackett.model.features import Features
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.responses.ranking import Ranking
 

@@ -26,8 +26,8 @@ from scipy.special import logsumexp
 
 from plackett.data.observations import Observations, Situations
 from plackett.engines.base import SituationRows, check_counts
-from plackett.features.base import Features, runs
 from plackett.model.draws import KEY_OF_TIMES, MIX_1, MIX_2, STEP, mixed, share_out, stream_of
+from plackett.model.features import Features, runs
 from plackett.model.mixture import FAINT
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Whole, checked, in_order, places_of

@@ -8,8 +8,8 @@ import numpy as np
 
 from plackett.engines.cupy_directions import PRODUCTS
 from plackett.engines.device import gpu
-from plackett.features.base import RUN
 from plackett.features.gates import Gates, softmax
+from plackett.model.features import RUN
 from plackett.model.race import Array
 
 

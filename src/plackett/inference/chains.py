@@ -161,7 +161,7 @@ def has_moves(problem: Problem) -> bool:
     return problem.prior(1.0).scale_free and problem.rows.moves() is not None
 
 
-def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Begin) -> ExchangeSampler:
+def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Begin | None) -> ExchangeSampler:
     """Sweeps and moves for rows that have them."""
     rows = problem.rows.moves()
     if isinstance(rows, PanelRows):
