@@ -10,9 +10,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from plackett.capabilities import NoMoves, Offers
 from plackett.model.race import Array, Slopes, Stats, Weights
 
-ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine", "cupy": "CupyEngine", "dask": "DaskEngine"}
+COMPILED = NoMoves(
+    "Gibbs(moves='exchange') is compiled and cannot be had with engine='{engine}'. Use Gibbs(moves='none') or "
+    "engine='auto'.",
+    "there are no moves with Gibbs(moves='none'), engine='numpy' or 'cupy'.",
+)
+ON_WORKERS = NoMoves(
+    "Gibbs(moves='exchange') cannot be had with engine='dask': the moves go through all {what} at once, and with "
+    "engine='dask' they lie on workers. Use Gibbs(moves='none'), or engine='auto' where the {what} fit into memory.",
+    "there are no moves with engine='dask': they go through all {what} at once, and with engine='dask' they lie on "
+    "workers.",
+)
+ENGINES = {
+    "numpy": Offers("NumpyEngine", COMPILED),
+    "numba": Offers("NumbaEngine"),
+    "cupy": Offers("CupyEngine", COMPILED),
+    "dask": Offers("DaskEngine", ON_WORKERS, partitions=True),
+}
 RUN = 4096  # rows of W looked at together
 
 
@@ -116,12 +133,19 @@ class Engine(Protocol):
         ...
 
 
-def make_engine(name: str) -> Engine:
-    """The engine of that name; "auto" takes the fastest at hand."""
-    name = "numba" if name == "auto" else name
+def offers_of(name: str, partitions: bool = False) -> Offers:
+    """What the engine of that name offers; "auto" is the cluster for data in partitions, and else compiled."""
+    name = ("dask" if partitions else "numba") if name == "auto" else name
     if name not in ENGINES:
         raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
-    engine: Engine = getattr(importlib.import_module(f"plackett.engines.{name}"), ENGINES[name])()
+    return ENGINES[name]
+
+
+def make_engine(name: str) -> Engine:
+    """The engine of that name; "auto" is compiled."""
+    maker = offers_of(name).maker
+    module = importlib.import_module(f"plackett.engines.{'numba' if name == 'auto' else name}")
+    engine: Engine = getattr(module, maker)()
     return engine
 
 

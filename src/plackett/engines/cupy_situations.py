@@ -16,7 +16,7 @@ import numpy as np
 
 from plackett.engines.base import Features
 from plackett.engines.cupy import Blocks, blocks_of
-from plackett.engines.device import MANY_ENTRIES, check_fits, free_bytes, gpu, kernel, takes_gpu
+from plackett.engines.device import MANY_ENTRIES, check_fits, chosen_engine, free_bytes, gpu, kernel
 from plackett.engines.situations import NumpySituations, Situations
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses import Choice, Ranking
@@ -42,7 +42,7 @@ def engine_for(engine: str, shape: tuple[int, ...], situations: Situations, resp
     """The engine of passes over these, with features or covariates of this shape: "auto" takes the GPU if it gains."""
     (R, p), E = shape, len(situations.group)
     gains = E * p >= MANY_ENTRIES and known(situations, response)
-    return "cupy" if takes_gpu(engine, gains, R * (16 * p + ROOM) + 132 * E) else engine
+    return chosen_engine(engine, gains, R * (16 * p + ROOM) + 132 * E)
 
 
 class SituationRoom(NamedTuple):
