@@ -24,6 +24,7 @@ from plackett import (
     Rankings,
     classifier,
 )
+from plackett.capabilities import check
 from plackett.data.observations import Observations, Situations
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.centred import centred, log_spread, parts_of, uncentred
@@ -41,7 +42,6 @@ from plackett.engines.cupy_situations import CupySituations, by_place
 from plackett.engines.factory import make_engine
 from plackett.engines.numba import CompiledSituations
 from plackett.engines.tiles import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
-from plackett.features import ExpFeatures
 from plackett.features.gates_on_gpu import GatesOnGpu, mixed
 from plackett.inference.driver import Chain
 from plackett.inference.hmc import DOUBTED, Flight, begin, leap, push, walk_on, windows
@@ -50,7 +50,6 @@ from plackett.model.mixture import probabilities
 from plackett.posterior.directions import DirectionDraws
 from plackett.priors import LogUniform, tabulate
 from plackett.responses import Outcomes, make_response
-from plackett.settings import check_all_read
 
 CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
 
@@ -249,12 +248,12 @@ def test_what_is_missing_is_said(monkeypatch, cupy, error, words):
 def test_auto_takes_a_gpu_where_it_gains(monkeypatch):
     monkeypatch.setattr(device, "present", lambda: True)
     monkeypatch.setattr(device, "free_bytes", lambda: 1000)
-    assert device.takes_gpu("auto", True, 500)
-    assert not device.takes_gpu("auto", True, 501)
-    assert not device.takes_gpu("auto", False, 500)
-    assert not device.takes_gpu("numba", True, 500)
+    assert device.chosen_engine("auto", True, 500) == "cupy"
+    assert device.chosen_engine("auto", True, 501) == "auto"
+    assert device.chosen_engine("auto", False, 500) == "auto"
+    assert device.chosen_engine("numba", True, 500) == "numba"
     monkeypatch.setattr(device, "present", lambda: False)
-    assert not device.takes_gpu("auto", True, 500)
+    assert device.chosen_engine("auto", True, 500) == "auto"
 
 
 @pytest.mark.parametrize("there", [None, fake_cupy(0), fake_cupy(1, "75"), fake_cupy(1)])
@@ -283,13 +282,13 @@ def test_auto_asks_for_the_gpu_of_a_fit(monkeypatch, engine, settings, taken):
     """The moves between modes are worth more than a GPU."""
     asked = []
 
-    def takes_gpu(engine, gains, needed):
+    def chosen_engine(engine, gains, needed):
         asked.append(engine == "auto" and gains)
         raise Refused
 
     for name in ("MANY_ROWS", "MANY_ENTRIES"):
         monkeypatch.setattr(classifier, name, 10)
-    monkeypatch.setattr(classifier, "takes_gpu", takes_gpu)
+    monkeypatch.setattr(classifier, "chosen_engine", chosen_engine)
     X = np.random.default_rng(0).normal(size=(12, 2))
     with pytest.raises(Refused):
         PlackettLuceClassifier(engine=engine, **settings).fit(X, np.arange(12) % 2)
@@ -310,12 +309,12 @@ def test_auto_asks_for_the_gpu_of_a_fit(monkeypatch, engine, settings, taken):
 def test_auto_asks_for_the_gpu_of_a_fit_to_situations(monkeypatch, model, engine, settings, taken):
     asked = []
 
-    def takes_gpu(engine, gains, needed):
+    def chosen_engine(engine, gains, needed):
         asked.append(engine == "auto" and gains)
         raise Refused
 
     monkeypatch.setattr(cupy_situations, "MANY_ENTRIES", 10)
-    monkeypatch.setattr(cupy_situations, "takes_gpu", takes_gpu)
+    monkeypatch.setattr(cupy_situations, "chosen_engine", chosen_engine)
     X, orders = np.random.default_rng(0).normal(size=(12, 2)), [[*"abc"], [*"cab"]] * 6
     seen = X, Rankings.from_orders(orders)
     if model is PlackettLuceChooser:
@@ -329,7 +328,12 @@ def test_auto_asks_for_the_gpu_of_a_fit_to_situations(monkeypatch, model, engine
 
 def test_ties_and_few_situations_stay_on_the_processor(monkeypatch):
     asked = []
-    monkeypatch.setattr(cupy_situations, "takes_gpu", lambda *how: asked.append(how))
+
+    def chosen_engine(*how):
+        asked.append(how)
+        return "auto"
+
+    monkeypatch.setattr(cupy_situations, "chosen_engine", chosen_engine)
     for R, p in (([[*"abc"]], 1 << 22), ([["a", {"b", "c"}]], 1 << 22), ([[*"abc"]], 1 << 20)):
         R = Rankings.from_orders(R)
         seen = Observations.of_rankings(R.outcomes, R.item, make_response("unknown-order"), 3)
@@ -376,12 +380,14 @@ def test_ties_are_refused_on_a_gpu(monkeypatch, ties, words):
 
 
 def test_the_moves_are_refused_on_a_gpu():
-    model = PlackettLuceClassifier(engine="cupy", features="exp")
+    def checked(**settings):
+        check(PlackettLuceClassifier(Gibbs(**settings), engine="cupy", features="exp")._combination())
+
     with pytest.raises(ValueError, match=r"moves='exchange'\) is compiled and cannot be had with engine='cupy'"):
-        check_all_read(model, ExpFeatures(), Gibbs(moves="exchange"), None)
+        checked(moves="exchange")
     with pytest.raises(ValueError, match=r"move_budget=2.0\) would be ignored: there are no moves .* 'cupy'"):
-        check_all_read(model, ExpFeatures(), Gibbs(move_budget=2.0), None)
-    check_all_read(model, ExpFeatures(), Gibbs(moves="none"), None)
+        checked(move_budget=2.0)
+    checked(moves="none")
 
 
 class SideBySide:

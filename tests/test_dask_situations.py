@@ -115,7 +115,7 @@ def test_other_blocks_and_other_workers(client, monkeypatch):
 
 
 def test_what_cannot_be_had_is_refused():
-    with pytest.raises(ValueError, match="cannot be had here: the moves go through all rankings"):
+    with pytest.raises(ValueError, match="cannot be had with engine='dask': the moves go through all rankings"):
         ranker(Gibbs(moves="exchange"), engine="dask")
     with pytest.raises(ValueError, match="whole numbers"):
         ranker(SHORT, weight=np.full(N, 0.5), engine="dask")

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from plackett.capabilities import Combination, Ignored, Kind, moves_between_modes
 from plackett.choosing import ChoosingModel, choice_sets, in_partitions
 from plackett.cluster.client import cluster, cluster_for
 from plackett.compute.blas import one_blas_thread
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
-from plackett.data.validation import check_whole, number_or_learn, plain, positive
+from plackett.data.validation import check_whole, plain
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import SituationTask, learn, make_situation_task
 from plackett.engines.base import Rows
@@ -33,7 +34,6 @@ from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.priors import GIG
 from plackett.responses import make_response
-from plackett.settings import check_all_read_of_choices, check_all_read_of_parts, moves_between_modes
 
 if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
@@ -117,6 +117,15 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     ['alternative', 'value', 'lower', 'upper']
     """
 
+    kind = Kind(
+        "choices",
+        "these choices are in partitions",
+        "Use engine='auto', or make them from a table in memory, frame.compute().",
+        "groups would be ignored: they are the persons of weights='person', or situations that features='learned' "
+        "holds out together, and these weights are shared and features are fixed.",
+        scale_free="choices",
+    )
+
     def __init__(
         self,
         inference: str | EM | Variational | Gibbs = "gibbs",
@@ -160,8 +169,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         -------
         self
         """
-        inference, shape = self._checked_parts(groups)
-        fit = self._fit_partitions if in_partitions(X) else self._fit_here
+        parted = in_partitions(X)
+        _, inference, shape = self._checked_parts(groups, parted)
+        fit = self._fit_partitions if parted else self._fit_here
         return fit(inference, shape, X=X, y=y, groups=groups, sample_weight=sample_weight)
 
     def _fit_here(
@@ -195,7 +205,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         from plackett.cluster.gathering import gather_choices
         from plackett.cluster.situation_folds import choice_folds
 
-        check_all_read_of_parts(self, self._learned(), inference, "choices")
         if self._learned():
             with one_blas_thread(), cluster():
                 return self._fit_here(inference, shape, **gather_choices(self, **given))
@@ -217,18 +226,30 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         for name, value in fit.extra.items():
             setattr(self, name, value)
 
-    def _checked_parts(self, groups: Any) -> tuple[EM | Variational | Gibbs, float | None]:
-        """The inference, and the shape, None to learn it; settings that nobody would read are refused."""
+    def _checked_parts(
+        self, groups: Any, partitions: bool = False, without: bool = False
+    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
         if self.weights == "person" and groups is None:
             raise ValueError("weights='person' needs fit(X, y, groups=...): the person of each situation.")
-        inference, tailed = self._make_inference(), self._tailed()
-        shape = number_or_learn("shape", self.shape)
-        positive("rate", self.rate)
-        make_engine(self.engine)
-        check_all_read_of_choices(self, self._make_features(), inference, shape, groups is not None)
-        return inference, shape if tailed is None else float(tailed.shape)
+        return super()._checked_parts(groups, partitions, without)
+
+    def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
+        given = super()._combination(grouped, partitions, without)
+        given = replace(given, holds_out=given.learned or self.weights == "person")
+        if not given.learned:
+            ignored = getattr(given.features, "logs_ignore", None)
+            return given if ignored is None else replace(given, ignored=((given.features, ignored),))
+        if self.weights == "alternative":
+            return given
+        why = f"it is for components that others own, and with weights={self.weights!r} nobody owns one."
+        unowned = [(self, Ignored(("shape",), f"{why} Leave it out, or set LearnedDirections(own_shape=...)."))]
+        if given.features.components == 1:
+            why = "all entries of a situation have the same weight of the only component, which cancels."
+            more = f"{why} Leave it out, or give LearnedDirections more components."
+            unowned += [(given.features, Ignored(("own_shape",), more)), (self, Ignored(("weights",), more))]
+        return replace(given, ignored=tuple(unowned))
 
     def _forget(self) -> None:
         """Nothing of a fit before is left."""

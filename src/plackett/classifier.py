@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from plackett.capabilities import SPARSE, Combination, Kind, check_moves, moves_between_modes
 from plackett.cluster.client import cluster_for
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
@@ -24,14 +25,12 @@ from plackett.data.validation import (
     class_labels,
     coded_groups,
     coded_labels,
-    number_or_learn,
-    positive,
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.learning import SHAPE
 from plackett.directions.task import make_task
-from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, present, takes_gpu
+from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, chosen_engine, present
 from plackett.engines.factory import make_engine
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
@@ -46,12 +45,6 @@ from plackett.optional import optional
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.priors import GIG
 from plackett.race_model import RaceModel
-from plackett.settings import (
-    check_all_read,
-    check_all_read_of_cluster,
-    check_all_read_of_sparse,
-    moves_between_modes,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,6 +137,13 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     """
 
     posterior_: RacePosterior
+    kind = Kind(
+        "rows",
+        "X is a Dask collection",
+        "Use engine='auto', or give it X.compute().",
+        "groups say which rows to hold out together, which only features='learned' with inference='gibbs' does by "
+        "itself; leave them out, or give EM(cv=...) the folds.",
+    )
 
     def __init__(
         self,
@@ -193,10 +193,10 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         -------
         self
         """
-        features, inference, shape = self._checked_parts(groups)
+        features, inference, shape = self._checked_parts(groups, is_dask(X))
         with whole_or_not_at_all(self):
             if is_dask(X):
-                return self._fit_partitions(features, inference, shape, X, y, sample_weight, groups)
+                return self._fit_partitions(features, inference, shape, X, y, sample_weight)
             X, y = self._validate(X, y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes, self.class_weight)
@@ -218,39 +218,36 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         return self
 
     def _fit_partitions(
-        self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any, groups: Any
+        self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any
     ) -> PlackettLuceClassifier:
         """Fit to a Dask collection, whose rows stay where they are."""
         from plackett.cluster.fitting import fit_partitions
 
-        if self.engine not in ("auto", "dask"):
-            raise ValueError(
-                f"X is a Dask collection, which engine={self.engine!r} does not take. Use engine='auto', or give it "
-                "X.compute()."
-            )
-        check_all_read_of_cluster(self, features, inference, groups)
         with one_blas_thread():
             self.classes_, fit = fit_partitions(self, features, inference, shape, X, y, sample_weight)
         self._keep(inference, fit)
         self.weights_ = fit.posterior.weights
         return self
 
-    def _checked_parts(self, groups: Any) -> tuple[Any, EM | Variational | Gibbs, float | None]:
-        """Feature map, inference and the shape, None to learn it; settings that nobody would read are refused."""
-        features, inference = self._make_features(), self._make_inference()
-        if groups is not None and not (self._learned() and isinstance(inference, Gibbs)):
-            raise ValueError(
-                "groups say which rows to hold out together, which only features='learned' with inference='gibbs' "
-                "does by itself; leave them out, or give EM(cv=...) the folds."
+    def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
+        given = super()._combination(grouped, partitions, without)
+        given = replace(given, holds_out=given.learned and given.inference.samples)
+        if not given.engine.partitions:
+            return given
+        cv = getattr(given.inference, "cv", 0)
+        if grouped:
+            refused: str | None = (
+                "groups cannot be had with engine='dask', where what a row holds decides with which others it is held "
+                "out. Leave them out, or use engine='auto' where the rows fit into memory."
             )
-        shape = number_or_learn("shape", self.shape)
-        positive("rate", self.rate)
-        tailed = self._tailed()
-        make_engine(self.engine)
-        check_all_read(self, features, inference, shape)
-        if self.engine == "dask":
-            check_all_read_of_cluster(self, features, inference, groups)
-        return features, inference, shape if tailed is None else float(tailed.shape)
+        elif given.learned and not isinstance(cv, (int, np.integer)):
+            refused = (
+                f"EM(cv={cv!r}) cannot be had with engine='dask' and learned directions, where what a row holds "
+                "decides its fold. Give the number of folds, or use engine='auto' where the rows fit into memory."
+            )
+        else:
+            refused = None
+        return replace(given, refused=refused)
 
     def _learn_weights(
         self,
@@ -268,10 +265,10 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         W = transform(fitted, X)
         entries = W.shape[0] * W.shape[1]
         gains = entries >= MANY_ENTRIES and not moves_between_modes(inference) and not sparse.issparse(W)
-        name = "cupy" if takes_gpu(self.engine, gains, 8 * entries) else self.engine
+        name = chosen_engine(self.engine, gains, 8 * entries)
         engine = make_engine(name, exact=not isinstance(inference, Gibbs))
         if sparse.issparse(W):
-            check_all_read_of_sparse(inference)
+            check_moves(inference, SPARSE)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
             shape = 1.0  # such rows say little about a, and with this one EM gives the shares
         if isinstance(inference, EM) and shape is None:
@@ -305,8 +302,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             from plackett.cluster.directions import task_of_array
 
             return features.learn(inference, task_of_array(X, codes, weight, *self._run_settings()), shape)
-        on_gpu = takes_gpu(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
-        engine = "cupy" if on_gpu else self.engine
+        engine = chosen_engine(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), engine)
         return features.learn(inference, task, shape)
 

@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from plackett.capabilities import Combination, Kind, check
+from plackett.data.validation import number_or_learn, positive
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import LENGTH
+from plackett.engines.factory import make_engine, offers_of
 from plackett.estimator import Model
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names
@@ -28,14 +31,36 @@ STALE = ("diagnostics_", "cv_log_loss_", "features_", "gate_shares_", "mean_rele
 class RaceModel(Model):
     """A model with the settings inference, shape, features and prior."""
 
+    kind: Kind
     inference: Any
     shape: Any
+    rate: float
     features: Any
     prior: Any
+    engine: str
     inference_: EM | Variational | Gibbs
     features_: Any
     weights_: Array
     shape_: float
+
+    def _checked_parts(
+        self, groups: Any, partitions: bool = False, without: bool = False
+    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
+        """Feature map, inference and shape, None to learn it; raises for settings that would be ignored."""
+        given = self._combination(groups is not None, partitions, without)
+        make_engine(self.engine)
+        check(given)
+        return given.features, given.inference, given.shape if given.tailed is None else float(given.tailed.shape)
+
+    def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
+        """The parts of a fit, made and checked one by one; `without` covariates."""
+        features, inference = self._make_features(), self._make_inference()
+        shape = number_or_learn("shape", self.shape)
+        positive("rate", self.rate)
+        engine, learned = offers_of(self.engine, partitions), self._learned() and not without
+        return Combination(
+            self, features, inference, engine, shape, self._tailed(), self.kind, learned, grouped, partitions
+        )
 
     def _keep(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
         """What the fit found, and nothing of one before."""

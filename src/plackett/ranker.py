@@ -10,13 +10,14 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
+from plackett.capabilities import Combination, Ignored, Kind, NoMoves, moves_between_modes
 from plackett.cluster.client import cluster, cluster_for
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
-from plackett.data.validation import number_or_learn, plain, positive
+from plackett.data.validation import plain
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
@@ -35,13 +36,17 @@ from plackett.model.race import Array, Weights
 from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
-from plackett.settings import check_all_read_of_parts, check_all_read_of_rankings, moves_between_modes
 
 TIES = ("unknown-order", "race", "error")
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
 LARGE = 1 << 22  # numbers of a pass from which the cores share the rankings of one chain instead of the chains
 SHAPE_STEPS = 10  # of a, between two passes: few worths say little of it, and a step is cheap
 NAMED = 8  # items of a component that an error names
+NO_COVARIATES = Ignored(
+    ("features",), "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
+)
+ONE_WEIGHT = NoMoves.here("without covariates there is one weight an item, and plain sweeps mix")
+KNOWN_SCALE = NoMoves.here("race ties know the scale of the weights, which the moves take for unknown")
 
 
 class PlackettLuceRanker(RankingModel):
@@ -100,6 +105,15 @@ class PlackettLuceRanker(RankingModel):
     array(['b', 'a', 'c'], dtype='<U1')
     """
 
+    kind = Kind(
+        "rankings",
+        "these rankings are in partitions",
+        "Use engine='auto', or make them from a table in memory, frame.compute().",
+        "groups say which rankings to hold out together, and none are held out but for learned directions, and for EM "
+        "with shape='learn'; leave them out.",
+        scale_free="rankings, but with ties='race'",
+    )
+
     def __init__(
         self,
         inference: str | EM | Variational | Gibbs = "gibbs",
@@ -150,7 +164,7 @@ class PlackettLuceRanker(RankingModel):
     def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         R, X, groups = self._checked_data(X, R, groups)
-        features, inference, shape = self._checked_parts(X is None, groups is not None)
+        features, inference, shape = self._checked_parts(groups, without=X is None)
         response = self._response(R)
         R = _weighted(R, sample_weight)
         if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
@@ -182,8 +196,7 @@ class PlackettLuceRanker(RankingModel):
         from plackett.cluster.fit_rankings import prepare_rankings
 
         learned = X is not None and self._learned()
-        features, inference, shape = self._checked_parts(X is None, groups is not None)
-        check_all_read_of_parts(self, learned, inference, "rankings")
+        features, inference, shape = self._checked_parts(groups, partitions=True, without=X is None)
         if learned:
             from plackett.cluster.gathering import gather_rankings
 
@@ -226,19 +239,26 @@ class PlackettLuceRanker(RankingModel):
             return R, None, groups
         return R, self._checked_rows(X, reset=True), groups
 
-    def _checked_parts(self, without: bool, grouped: bool) -> tuple[Any, EM | Variational | Gibbs, float | None]:
-        """Feature map, inference and the shape, None to learn it; settings that nobody would read are refused."""
+    def _checked_parts(
+        self, groups: Any, partitions: bool = False, without: bool = False
+    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
         if self.ties not in TIES:
             raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
-        features, inference = self._make_features(), self._make_inference()
-        shape = number_or_learn("shape", self.shape)
-        positive("rate", self.rate)
-        tailed = self._tailed()
-        make_engine(self.engine)
-        check_all_read_of_rankings(self, features, inference, shape, without, grouped)
+        features, inference, shape = super()._checked_parts(groups, partitions, without)
         if isinstance(inference, Gibbs) and without:
             inference = inference.completed(**LENGTH)
-        return features, inference, shape if tailed is None else float(tailed.shape)
+        return features, inference, shape
+
+    def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
+        given = super()._combination(grouped, partitions, without)
+        absolute = self.ties == "race"
+        return replace(
+            given,
+            holds_out=given.learned or (given.shape is None and "cv" in given.inference.shape_settings),
+            absolute=absolute,
+            no_moves=ONE_WEIGHT if without else KNOWN_SCALE if absolute else None,
+            ignored=((self, NO_COVARIATES),) if without else (),
+        )
 
     def _learn_weights(
         self,

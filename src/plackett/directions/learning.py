@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from plackett.capabilities import Ignored
 from plackett.data.validation import positive
 from plackett.directions.task import ClassTask
 from plackett.inference import EM, Gibbs, Variational
@@ -58,6 +59,10 @@ class LearnedDirections(BaseEstimator):
     >>> PlackettLuceClassifier(features=LearnedDirections(components=2))
     PlackettLuceClassifier(features=LearnedDirections(components=2))
     """
+
+    sampler_only = Ignored(
+        ("covariate_spread", "leapfrogs"), "it is for inference='gibbs', and this is EM. Leave it out."
+    )
 
     def __init__(
         self,

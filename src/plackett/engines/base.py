@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from plackett.capabilities import NoMoves, Offers
 from plackett.data.observations import Observations
 from plackett.features.mapped import in_order
 from plackett.model.draws import uniforms
@@ -19,6 +20,17 @@ from plackett.model.race import Array, Slopes, Stats, Weights
 PROBED = 2000  # rows that the likelihood of a start sees, or is worth
 Places = npt.NDArray[np.unsignedinteger]
 Trial = Callable[[Array, float], float]  # a log-likelihood of ln λ̄ and ln Λ
+COMPILED = NoMoves(
+    "Gibbs(moves='exchange') is compiled and cannot be had with engine='{engine}'. Use Gibbs(moves='none') or "
+    "engine='auto'.",
+    "there are no moves with Gibbs(moves='none'), engine='numpy' or 'cupy'.",
+)
+ON_WORKERS = NoMoves(
+    "Gibbs(moves='exchange') cannot be had with engine='dask': the moves go through all {what} at once, and with "
+    "engine='dask' they lie on workers. Use Gibbs(moves='none'), or engine='auto' where the {what} fit into memory.",
+    "there are no moves with engine='dask': they go through all {what} at once, and with engine='dask' they lie on "
+    "workers.",
+)
 
 
 class Rows(Protocol):
@@ -149,6 +161,8 @@ class Gradient(Protocol):
 
 class Engine(Protocol):
     """Makes rows of features and observations, and gradients of covariates and observations."""
+
+    offers: Offers
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Sort, pack and keep the rows.

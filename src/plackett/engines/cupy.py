@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.capabilities import Offers
 from plackett.data.observations import Observations
-from plackett.engines.base import Features, Rows
+from plackett.engines.base import COMPILED, Features, Rows
 from plackett.engines.cupy_directions import CupyDirections, bring_covariates
 from plackett.engines.cupy_situations import CupySituations
 from plackett.engines.device import gpu
@@ -24,6 +25,8 @@ class CupyEngine:
     exact : bool
         Hold features of classes in doubles whatever their type, as ascents need them.
     """
+
+    offers = Offers(COMPILED)
 
     def __init__(self, exact: bool = False) -> None:
         gpu()

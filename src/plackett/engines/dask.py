@@ -17,11 +17,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from plackett.capabilities import Offers
 from plackett.cluster.client import ClusterError, in_use
 from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.held import Held, made, threads_here
 from plackett.data.observations import Observations
-from plackett.engines.base import ClassRows, Features, Places, Rows, SituationRows, canonical_order, check_counts
+from plackett.engines.base import (
+    ON_WORKERS,
+    ClassRows,
+    Features,
+    Places,
+    Rows,
+    SituationRows,
+    canonical_order,
+    check_counts,
+)
 from plackett.engines.cupy_situations import CupySituations, known
 from plackett.engines.device import MANY_ENTRIES
 from plackett.engines.placed import PlacedRows, PlacedSituations, place_rows, place_situations
@@ -226,6 +236,8 @@ def smallest_kind(n: int) -> Any:
 
 class DaskEngine:
     """Passes on the workers of the Dask client in use."""
+
+    offers = Offers(ON_WORKERS, partitions=True)
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Cut the rows, in canonical order, into blocks of the same size, and send them to the workers in turn.

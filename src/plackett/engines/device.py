@@ -48,9 +48,9 @@ def present() -> bool:
     return True
 
 
-def takes_gpu(engine: str, gains: bool, needed: int) -> bool:
-    """Whether "auto" goes to the GPU: where that `gains`, there is one, and so many bytes are no more than its half."""
-    return engine == "auto" and gains and present() and 2 * needed <= free_bytes()
+def chosen_engine(asked: str, gains: bool, needed: int) -> str:
+    """The engine of a fit: "auto" is the GPU if it `gains`, one is present and half of it holds the bytes `needed`."""
+    return "cupy" if asked == "auto" and gains and present() and 2 * needed <= free_bytes() else asked
 
 
 def check_capability(capability: str) -> None:

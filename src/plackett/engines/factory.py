@@ -1,5 +1,6 @@
 """The engines by name."""
 
+from plackett.capabilities import Offers
 from plackett.engines.base import Engine
 from plackett.engines.cupy import CupyEngine
 from plackett.engines.dask import DaskEngine
@@ -12,6 +13,19 @@ ENGINES: dict[str, type[Engine]] = {
     "cupy": CupyEngine,
     "dask": DaskEngine,
 }
+
+
+def engine_class(name: str, partitions: bool = False) -> type[Engine]:
+    """The class of the engine of that name; "auto" is "dask" for data in partitions, and else "numba"."""
+    name = ("dask" if partitions else "numba") if name == "auto" else name
+    if name not in ENGINES:
+        raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
+    return ENGINES[name]
+
+
+def offers_of(name: str, partitions: bool = False) -> Offers:
+    """What the engine of that name offers."""
+    return engine_class(name, partitions).offers
 
 
 def make_engine(name: str, exact: bool = False) -> Engine:
@@ -31,7 +45,5 @@ def make_engine(name: str, exact: bool = False) -> Engine:
     >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(stats.value, 6)
     (array([2., 0., 1.]), array([1.167, 1.167, 0.667]), -2.890372)
     """
-    name = "numba" if name == "auto" else name
-    if name not in ENGINES:
-        raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
-    return CupyEngine(exact) if name == "cupy" else ENGINES[name]()
+    engine = engine_class(name)
+    return CupyEngine(exact) if engine is CupyEngine else engine()

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from plackett.capabilities import Offers
 from plackett.compute.pieces import cores
 from plackett.data.observations import Observations, Situations
 from plackett.engines import entries, exponential_rankings, exponential_situations
@@ -277,6 +278,8 @@ class CompiledSituations(NumpySituations):
 
 class NumbaEngine:
     """Compiled passes on all cores."""
+
+    offers = Offers()
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Pack the rows, in canonical order."""

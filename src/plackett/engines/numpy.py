@@ -10,8 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import logsumexp
 
+from plackett.capabilities import Offers
 from plackett.data.observations import Observations
-from plackett.engines.base import ClassRows, Features, Rows, canonical_order, check_counts
+from plackett.engines.base import COMPILED, ClassRows, Features, Rows, canonical_order, check_counts
 from plackett.engines.plain_rankings import LeftSets, plain_rows
 from plackett.engines.situations import NumpySituations
 from plackett.model.draws import KEY_OF_TIMES, gamma, share_out, stream_of, uniforms
@@ -149,6 +150,8 @@ class NumpyDirections:
 
 class NumpyEngine:
     """Plain NumPy, one thread of Python."""
+
+    offers = Offers(COMPILED)
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Sort the rows."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.capabilities import Ignored
 from plackett.data.model_input import numbers
 from plackett.data.validation import plain, sample_weights
 from plackett.features.checks import FLOOR
@@ -71,6 +72,8 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     >>> [str(name) for name in features.get_feature_names_out()]
     ['exp(x0)', 'exp(x1)', 'exp(-x0)', 'exp(-x1)', '1']
     """
+
+    logs_ignore = Ignored(("dtype",), "logarithms of features are compared within situations, in float64.")
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from plackett.capabilities import Ignored
 from plackett.engines.base import Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
@@ -263,6 +264,14 @@ class EM(BaseEstimator):
     >>> PlackettLuceClassifier(inference=EM(tol=1e-6), shape=0.5)
     PlackettLuceClassifier(inference=EM(tol=1e-06), shape=0.5)
     """
+
+    samples = False
+    shape_settings = ("shapes", "cv")
+    fixed_only = Ignored(
+        ("tol", "accelerate", "shapes"),
+        "it is a setting of the climb for fixed features, and directions are climbed by L-BFGS.",
+    )
+    no_directions = None
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from plackett.capabilities import Ignored
 from plackett.compute.memory import check_draws_fit
 from plackett.inference.base import Fit, Problem, check_run, check_tolerance, open_ended
 from plackett.inference.driver import Run
@@ -75,6 +76,14 @@ class Gibbs(BaseEstimator):
     >>> Gibbs(target_ess=400)
     Gibbs(target_ess=400)
     """
+
+    samples = True
+    shape_settings = ("shape_prior",)
+    fixed_only = Ignored(
+        ("moves", "shape_prior", "move_budget"),
+        "it is a setting of the sampler for fixed features, and this is features='learned'.",
+    )
+    no_directions = None
 
     def __init__(
         self,

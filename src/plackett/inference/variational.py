@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from plackett.capabilities import Ignored
 from plackett.compute.memory import check_draws_fit
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
@@ -128,6 +129,14 @@ class Variational(BaseEstimator):
     >>> Variational(draws=500)
     Variational(draws=500)
     """
+
+    samples = False
+    shape_settings = ("shape_prior",)
+    fixed_only = Ignored((), "")
+    no_directions = (
+        "there is no variational approximation for learned directions: their posterior has many modes. Use "
+        "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
+    )
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from plackett.capabilities import check_target, refuse
 from plackett.compute.blas import one_blas_thread
 from plackett.data.model_input import numbers, taken
 from plackett.data.validation import (
@@ -28,7 +29,6 @@ from plackett.inference.gibbs import TARGET_LIMIT
 from plackett.logit.posterior import LogitDraws
 from plackett.logit.run import LogitRun
 from plackett.model.race import Array
-from plackett.settings import check_target, refuse
 
 SAMPLERS = ("auto", "polya-gamma", "holmes-held")
 MOVES = ("all", "none")

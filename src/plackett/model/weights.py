@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
+from plackett.capabilities import NoMoves
 from plackett.data.validation import plain
 from plackett.model.race import Array, Weights
 
@@ -187,6 +188,15 @@ class GIG:
                 raise ValueError(f"GIG({name}) must be {kind}, got {plain(value)} instead.{hint}")
             if np.ndim(value) == 0:
                 object.__setattr__(self, name, float(value))
+
+    @property
+    def no_moves(self) -> NoMoves:
+        """Why a sampler cannot move between modes."""
+        return NoMoves(
+            f"Gibbs(moves='exchange') cannot be had with prior={self!r}: the moves take the proportions of the weights "
+            "for independent of their scale, which is so for prior='gamma' alone. Use Gibbs(moves='none').",
+            f"there are no moves with prior={self!r}.",
+        )
 
     def checked(self) -> GIG:
         """Itself as a prior, that is, of numbers and not of arrays."""
