@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from plackett.data.table import TableEncoder
     from plackett.explaining import explain, win_probabilities
     from plackett.inference import EM, Gibbs, Variational
-    from plackett.inference.path import regularization_path
     from plackett.logit import SparseLogitClassifier
     from plackett.output.modelfile import load
     from plackett.ranker import PlackettLuceRanker
+    from plackett.regularization import regularization_path
 
 __all__ = [
     "EM",
@@ -50,7 +50,7 @@ _HOME = {
     "Variational": "inference",
     "explain": "explaining",
     "load": "output.modelfile",
-    "regularization_path": "inference.path",
+    "regularization_path": "regularization",
     "win_probabilities": "explaining",
 }
 _MODULES = ("datasets", "directions", "features", "paper", "plots", "priors", "report", "simulate")

@@ -11,13 +11,13 @@ import numpy as np
 from plackett import datasets
 from plackett.classifier import PlackettLuceClassifier
 from plackett.inference import Gibbs
-from plackett.inference.path import regularization_path
 from plackett.model.race import Array
 from plackett.paper import drawing
 from plackett.paper.document import Figure, PaperColumn, PaperSection, PaperTable, Row
 from plackett.paper.held_out import SEED
 from plackett.paper.plan import Plan
 from plackett.paper.runs import Job, Result, Results
+from plackett.regularization import regularization_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
