@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import polars as pl
     from scipy import sparse
 
+Label: TypeAlias = Hashable  # of a class, an item or an alternative
 Labels: TypeAlias = npt.NDArray[Any]  # texts, whole numbers or objects
+Frame: TypeAlias = "pd.DataFrame | pl.DataFrame"
 LabelsLike: TypeAlias = "Labels | Sequence[Any] | pd.Series | pl.Series"
 MatrixLike: TypeAlias = "npt.NDArray[Any] | Sequence[Sequence[float]] | sparse.csr_array | pd.DataFrame | pl.DataFrame"
 RowLike: TypeAlias = "npt.NDArray[Any] | dict[str, Any] | pd.Series | pd.DataFrame | pl.DataFrame"
