@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from plackett.data.columns import check_column
 from plackett.data.preflib import KINDS
 from plackett.data.rankings import Rankings
 from plackett.data.tablefile import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 TABLES = ("ranks", "orders")
 
@@ -56,7 +60,7 @@ class Ballots:
             raise ValueError(f"{path} is a file of PrefLib by its name; leave out table={self.table!r}.")
         return self.of(read_table(path, sep, decimal))
 
-    def of(self, frame: Any) -> Rankings:
+    def of(self, frame: pd.DataFrame) -> Rankings:
         """The rankings of a table.
 
         Examples

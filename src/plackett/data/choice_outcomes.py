@@ -5,13 +5,14 @@ And what comes with them: how much each situation counts, and who chose.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
+from plackett.data.types import Labels, LabelsLike
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes
@@ -32,7 +33,7 @@ class Chosen(NamedTuple):
         return self.entry[self.outcomes.start[:-1]]
 
 
-def chosen(X: ChoiceSets, y: Any, weight: Array | None = None) -> Chosen:
+def chosen(X: ChoiceSets, y: LabelsLike | Rankings | None, weight: Array | None = None) -> Chosen:
     """Outcomes of one label a situation, or of `Rankings` of alternatives; weights multiply counts."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -63,7 +64,7 @@ def _ranked(X: ChoiceSets, rankings: Rankings, weight: Array | None) -> Chosen:
     return Chosen(outcomes, entry[~missing], "unknown-order" if rankings.tied else "ranking")
 
 
-def situation_weights(sample_weight: Any, n: int) -> Array | None:
+def situation_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array | None:
     """Finite, non-negative weights of n situations; None where all are 1."""
     if sample_weight is None:
         return None
@@ -75,7 +76,7 @@ def situation_weights(sample_weight: Any, n: int) -> Array | None:
     return None if (weight == 1).all() else weight
 
 
-def coded_persons(groups: Any, n: int) -> tuple[npt.NDArray[Any], Codes | None]:
+def coded_persons(groups: LabelsLike | None, n: int) -> tuple[Labels, Codes | None]:
     """Labels of persons and the person of each of n situations; None where nobody is named."""
     if groups is None:
         return np.array([]), None

@@ -14,6 +14,7 @@ from plackett.data.columns import Category, listed
 from plackett.data.labels import Codes, Labels, codes_of, is_missing, listed_rows, locked, row_numbers
 from plackett.data.partitioned import PartitionedChoices, is_dask
 from plackett.data.rankings import Rankings
+from plackett.data.types import Frame, Label, LabelsLike
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -80,7 +81,7 @@ class ChoiceSets:
     @classmethod
     def from_long(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         situation: str,
         alternative: str,
@@ -120,13 +121,13 @@ class ChoiceSets:
     @classmethod
     def from_wide(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
-        alternatives: Iterable[Any],
+        alternatives: Iterable[Label],
         attributes: Iterable[str] | None = None,
         person: Iterable[str] = (),
         sep: str = "_",
-        available: str | Mapping[Any, str] | None = None,
+        available: str | Mapping[Label, str] | None = None,
     ) -> ChoiceSets:
         """Situations from a table with one row a situation and a column for each attribute of each alternative.
 
@@ -154,7 +155,7 @@ class ChoiceSets:
     @classmethod
     def read_choices(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         situation: str,
         alternative: str,
@@ -256,10 +257,10 @@ class ChoiceSets:
         person = f"; person: {listed(self.person)}" if self.person else ""
         return f"ChoiceSets({size}, attributes: {listed(self.attributes) or 'none'}{person})"
 
-    def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
+    def _arrays(self) -> tuple[Labels, ...]:
         return self.alternatives, self.situations, self.start, self.alternative, self.values, self.context
 
-    def chosen(self, y: Any) -> Codes:
+    def chosen(self, y: LabelsLike) -> Codes:
         """(T,) The entry of each situation that has the label in `y`; an error names one that is not available."""
         labels = listed_rows(np.asarray(y) if hasattr(y, "__array__") else y)
         if len(labels) != len(self):
@@ -310,7 +311,7 @@ class ChoiceSets:
         )
 
 
-def _in_partitions(frame: Any, spec: Spec) -> Any:
+def _in_partitions(frame: Frame, spec: Spec) -> Any:
     """Choice situations whose table is a Dask data frame."""
     return PartitionedChoices.of(frame, spec)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from plackett.data.columns import (
     texts,
 )
 from plackett.data.labels import Codes, Labels, codes_of, distinct, given, label_array
+from plackett.data.types import Frame, Label
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -58,7 +59,7 @@ class Spec(NamedTuple):
     choice: str | None = None
 
 
-def long_parts(table: Any, spec: Spec) -> Parts:
+def long_parts(table: Frame, spec: Spec) -> Parts:
     """From one row an alternative; situations come in the order in which they first occur."""
     situation, alternative, attributes, person, available, choice = spec
     frame, number, labels = situations_of(table, situation, alternative)
@@ -75,12 +76,12 @@ def long_parts(table: Any, spec: Spec) -> Parts:
 
 
 def wide_parts(
-    table: Any,
-    alternatives: Iterable[Any],
+    table: Frame,
+    alternatives: Iterable[Label],
     attributes: Iterable[str] | None,
     person: Iterable[str],
     sep: str,
-    available: str | Mapping[Any, str] | None,
+    available: str | Mapping[Label, str] | None,
 ) -> Parts:
     """From one row a situation, with a column for each attribute of each alternative."""
     pd = optional("pandas", "a table of choices")
@@ -108,7 +109,7 @@ def wide_parts(
     return _assembled(long, number, np.arange(n), code, known, there.ravel(), named, persons)
 
 
-def long_choices(table: Any, situation: str, alternative: str, choice: str) -> Labels:
+def long_choices(table: Frame, situation: str, alternative: str, choice: str) -> Labels:
     """The label of the chosen alternative of each situation, from marks or from a column of labels."""
     frame, number, labels = situations_of(table, situation, alternative)
     check_column(frame, choice)
@@ -137,7 +138,7 @@ def long_choices(table: Any, situation: str, alternative: str, choice: str) -> L
     return label_array(options[row] for row in rows[np.argsort(number[rows])])
 
 
-def situations_of(table: Any, situation: str, alternative: str) -> tuple[pd.DataFrame, Codes, Labels]:
+def situations_of(table: Frame, situation: str, alternative: str) -> tuple[pd.DataFrame, Codes, Labels]:
     """The table, the number of the situation of each row, and the situations' labels."""
     pd = optional("pandas", "a table of choices")
     frame = as_frame(table)
@@ -275,7 +276,7 @@ def _refuse_both(attributes: Sequence[str], person: Sequence[str]) -> None:
         raise ValueError(f"{name!r} is named as an attribute and as a column of the person.")
 
 
-def _columns_of(frame: pd.DataFrame, name: str, labels: Sequence[Any], sep: str) -> list[str]:
+def _columns_of(frame: pd.DataFrame, name: str, labels: Sequence[Label], sep: str) -> list[str]:
     """The column of each alternative, all of them ``cost_car`` or all ``car_cost``."""
     after, before = [f"{name}{sep}{label}" for label in labels], [f"{label}{sep}{name}" for label in labels]
     hits = [sum(column in frame for column in form) for form in (after, before)]
@@ -295,7 +296,7 @@ def _columns_of(frame: pd.DataFrame, name: str, labels: Sequence[Any], sep: str)
     return columns
 
 
-def _wide_attributes(frame: pd.DataFrame, labels: Sequence[Any], sep: str) -> list[str]:
+def _wide_attributes(frame: pd.DataFrame, labels: Sequence[Label], sep: str) -> list[str]:
     """What has a column for every alternative."""
     end, begin = f"{sep}{labels[0]}", f"{labels[0]}{sep}"
     found = [name.removesuffix(end) for name in frame if name.endswith(end) and name != end]

@@ -6,10 +6,12 @@ import difflib
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from plackett.data.types import Frame
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -115,7 +117,7 @@ def _indicator(column: Number | Category) -> list[str]:
     return [f"{column.name} is missing"] if column.indicator else []
 
 
-def as_frame(table: Any) -> pd.DataFrame:
+def as_frame(table: Frame) -> pd.DataFrame:
     """A pandas data frame with texts as names, each of them once, from any kind of data frame.
 
     Examples
@@ -138,7 +140,10 @@ def as_frame(table: Any) -> pd.DataFrame:
 
 
 def learn_columns(
-    frame: pd.DataFrame, drop: Iterable[str] = (), categorical: Iterable[str] = (), held_out: Any = False
+    frame: pd.DataFrame,
+    drop: Iterable[str] = (),
+    categorical: Iterable[str] = (),
+    held_out: npt.NDArray[np.bool_] | bool = False,
 ) -> tuple[Number | Category, ...]:
     """How each column becomes numbers; warn about what deserves a look, refuse what cannot be used, all at once.
 
@@ -243,7 +248,7 @@ def is_date(values: pd.Series) -> bool:
 def texts(values: pd.Series) -> pd.Series:
     """Values as text, a whole number without a decimal point however it is stored; missing ones stay missing."""
 
-    def text(value: Any) -> str:
+    def text(value: float | str) -> str:
         whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
         return str(int(value) if whole else value)
 
@@ -251,10 +256,10 @@ def texts(values: pd.Series) -> pd.Series:
     return values.astype(object).where(present, None).map(text, na_action="ignore").astype(object).where(present, None)
 
 
-def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Some of them, with commas, and how many more there are."""
-    names = [str(name) for name in names]
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Names separated by commas; after `most` of them, the number of the others."""
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
 
 
 def _refuse_unusable(frame: pd.DataFrame) -> None:

@@ -33,7 +33,7 @@ class Covariate:
 
     name: str
     places: tuple[int, ...]
-    levels: dict[str, tuple[Any, ...]] | None = None
+    levels: dict[str, tuple[float, ...]] | None = None
     usual: str | None = None
 
     def value(self, x: Array) -> Any:

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.columns import listed
+from plackett.data.types import Label, Labels
 from plackett.data.validation import is_missing, plain
 from plackett.model.race import Array
 
-Labels = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
 
-def label_array(labels: Iterable[Any]) -> Labels:
+def label_array(labels: Iterable[Label]) -> Labels:
     """Labels as an array: of texts or whole numbers where all are, else of objects.
 
     Examples
@@ -24,22 +24,23 @@ def label_array(labels: Iterable[Any]) -> Labels:
     >>> label_array(["b", "a"]).dtype.kind, label_array([2, 1.0]).dtype.kind, label_array(["b", 1]).dtype.kind
     ('U', 'i', 'O')
     """
-    held = [label.item() if isinstance(label, np.generic) else label for label in labels]
-    if any(isinstance(label, float) for label in held) and all(
-        isinstance(label, (int, float)) and float(label).is_integer() for label in held
-    ):
+    held: list[Any] = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    kinds = {type(label) for label in held}
+    numbers = all(issubclass(kind, (int, float)) for kind in kinds)
+    if numbers and any(issubclass(kind, float) for kind in kinds) and all(float(label).is_integer() for label in held):
         held = [int(label) for label in held]  # as columns of whole numbers with missing ones are stored
-    if len({type(label) for label in held}) == 1 and isinstance(held[0], (str, int)):
+        kinds = {int}
+    if len(kinds) == 1 and issubclass(kinds.pop(), (str, int)):
         return np.array(held)
     found = np.empty(len(held), dtype=object)
     found[:] = held
     return found
 
 
-def distinct(labels: Iterable[Any], what: str) -> Labels:
+def distinct(labels: Iterable[Label], what: str) -> Labels:
     """Each label once: in order where they can be ordered, else as they come. Missing labels and sets are refused."""
     try:
-        found = list(dict.fromkeys(labels))
+        found: list[Any] = list(dict.fromkeys(labels))
     except TypeError:
         raise ValueError(f"the label of {what} must be a text or a number, got a list or the like.") from None
     wrong = [label for label in found if is_missing(label) or isinstance(label, (tuple, frozenset))]
@@ -51,7 +52,7 @@ def distinct(labels: Iterable[Any], what: str) -> Labels:
         return label_array(found)
 
 
-def given(labels: Iterable[Any], name: str, what: str) -> Labels:
+def given(labels: Iterable[Label], name: str, what: str) -> Labels:
     """The labels that were named, in that order, each of them once."""
     if isinstance(labels, (str, bytes)):
         raise ValueError(f"{name} must be a list of labels, got {labels!r} instead.")
@@ -62,7 +63,7 @@ def given(labels: Iterable[Any], name: str, what: str) -> Labels:
     return named
 
 
-def codes_of(labels: Sequence[Any], known: Labels, what: str) -> Codes:
+def codes_of(labels: Sequence[Label], known: Labels, what: str) -> Codes:
     """The place of each label among those known."""
     place = {label: code for code, label in enumerate(known.tolist())}
     try:
@@ -124,7 +125,7 @@ def row_numbers(key: Any, n: int) -> Codes:
     return rows
 
 
-def locked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def locked(array: Labels) -> Labels:
     """The same array, which can no longer be written to."""
     array.setflags(write=False)
     return array

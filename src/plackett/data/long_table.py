@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from plackett.data.choice_sets import ChoiceSets
 from plackett.data.columns import TableError, as_frame, check_column, listed
 from plackett.data.labels import Labels, codes_of, label_array
 from plackett.data.table import not_fitted
+from plackett.data.types import Label, LabelsLike
 from plackett.data.validation import plain
 from plackett.model.race import Array
 
@@ -55,7 +55,7 @@ class LongTable:
     persons: str | None = None
     available: str | None = None
     constants: Array = field(default_factory=lambda: np.empty(0), repr=False)
-    counts: dict[Any, int] = field(default_factory=dict)
+    counts: dict[Label, int] = field(default_factory=dict)
     test: float = 0.0
     seen: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32), repr=False)
 
@@ -144,7 +144,7 @@ def situation_marks(X: ChoiceSets, y: Labels) -> npt.NDArray[np.uint32]:
     return marks
 
 
-def random_situations(n: int, share: float, seed: int, persons: Sequence[Any] | Labels | None) -> npt.NDArray[np.bool_]:
+def random_situations(n: int, share: float, seed: int, persons: LabelsLike | None) -> npt.NDArray[np.bool_]:
     """Which of n situations to hold out for testing: that share of them, or of the persons with all that is theirs."""
     unit = np.arange(n) if persons is None else np.unique(np.asarray(persons), return_inverse=True)[1].ravel()
     units = int(unit.max()) + 1

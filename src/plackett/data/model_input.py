@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from plackett.data.types import Label, MatrixLike
 from plackett.data.validation import SHOWN, check_range, plain
 from plackett.model.race import Array
 
@@ -42,7 +43,7 @@ def numbers(model: Any, X: Any, reset: bool = True) -> Array:
     return found
 
 
-def _check_finite(X: Array, low: Array, high: Array, names: list[Any], who: str) -> None:
+def _check_finite(X: Array, low: Array, high: Array, names: list[Label], who: str) -> None:
     """Refuse missing values and infinities, by the column; the smallest and largest values tell whether it has any."""
     wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
     if not len(wrong):
@@ -65,7 +66,7 @@ def _encoded(who: str) -> str:
     return f"make_pipeline(plackett.TableEncoder(), {who}())"
 
 
-def check_dense(X: Any) -> None:
+def check_dense(X: MatrixLike) -> None:
     """Refuse sparse X where features are exponentials."""
     if sparse.issparse(X):
         raise ValueError(

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plackett.data.choice_tables import Spec, long_choices, names_of
 from plackett.data.labels import Labels, given
+from plackett.data.types import Label
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def is_dask(X: object) -> bool:
@@ -42,7 +46,7 @@ class PartitionedRankings:
 
     @classmethod
     def of(
-        cls, table: Any, kind: str, unranked: str | None, items: Iterable[Any] | None, counts: Any
+        cls, table: Any, kind: str, unranked: str | None, items: Iterable[Label] | None, counts: Any
     ) -> PartitionedRankings:
         """From a Dask collection; the columns of ranks are the items."""
         if kind == "ranks" and items is None:
@@ -88,7 +92,7 @@ class PartitionedChoices:
         return f"ChoiceSets({self.table.npartitions} partitions, situations: {self.spec.situation})"
 
 
-def chosen_labels(part: Any, spec: Spec) -> Labels:
+def chosen_labels(part: pd.DataFrame, spec: Spec) -> Labels:
     """Chosen alternative of each situation of one partition."""
     if not len(part):
         return np.empty(0, dtype=object)

@@ -26,6 +26,7 @@ from plackett.data.labels import (
     row_numbers,
 )
 from plackett.data.partitioned import PartitionedRankings, is_dask
+from plackett.data.types import Label, MatrixLike
 from plackett.data.validation import plain
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, checked, in_order, places_of
@@ -92,7 +93,7 @@ class Rankings:
         orders: Any,
         *,
         unranked: str | None = None,
-        items: Iterable[Any] | None = None,
+        items: Iterable[Label] | None = None,
         counts: npt.ArrayLike | None = None,
     ) -> Rankings:
         """Rankings from lists of items, the best first, where a set is a bucket of tied items.
@@ -127,7 +128,7 @@ class Rankings:
         ranks: Any,
         *,
         unranked: str | None = None,
-        items: Iterable[Any] | None = None,
+        items: Iterable[Label] | None = None,
         counts: npt.ArrayLike | None = None,
     ) -> Rankings:
         """Rankings from a table with one row a ranking and one column an item.
@@ -176,11 +177,11 @@ class Rankings:
     @classmethod
     def from_pairs(
         cls,
-        winners: Iterable[Any],
-        losers: Iterable[Any],
+        winners: Iterable[Label],
+        losers: Iterable[Label],
         ties: npt.ArrayLike | None = None,
         counts: npt.ArrayLike | None = None,
-        items: Iterable[Any] | None = None,
+        items: Iterable[Label] | None = None,
     ) -> Rankings:
         """Rankings of two items each.
 
@@ -305,7 +306,7 @@ class Rankings:
             orders.append(order)
         return orders
 
-    def with_items(self, items: Iterable[Any]) -> Rankings:
+    def with_items(self, items: Iterable[Label]) -> Rankings:
         """The same rankings in the codes of other items, such as those that a model knows.
 
         What was there in a row stays the same: items that are new here are absent from all rows.
@@ -321,7 +322,7 @@ class Rankings:
         order = np.lexsort((code, places_of(self.outcomes)))
         return Rankings(known, code[order], self.outcomes, self.unranked)
 
-    def components(self) -> list[list[Any]]:
+    def components(self) -> list[list[Label]]:
         """The strongly connected parts of the network in which i leads to j where i was placed above j.
 
         A maximum of the likelihood exists only if there is one part. Between two there are results in one direction at
@@ -342,9 +343,9 @@ def _in_partitions(table: Any, kind: str, unranked: str | None, items: Any, coun
     return PartitionedRankings.of(table, kind, unranked, items, counts)
 
 
-def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:
+def _flat(orders: Sequence[Any]) -> tuple[list[Label], Codes, Codes]:
     """All labels in turn, the sizes of the buckets, and how many buckets each row has."""
-    labels: list[Any] = []
+    labels: list[Label] = []
     sizes: list[int] = []
     length = []
     for t, order in enumerate(orders):
@@ -369,7 +370,7 @@ def _flat(orders: Sequence[Any]) -> tuple[list[Any], Codes, Codes]:
     return labels, np.array(sizes), np.array(length)
 
 
-def _rank_table(ranks: Any) -> Array:
+def _rank_table(ranks: MatrixLike) -> Array:
     """Ranks as numbers (n, items), 0 where there is none."""
     if hasattr(ranks, "columns"):
         table = np.column_stack([numbers_of(ranks[name], name) for name in ranks.columns])
@@ -384,7 +385,9 @@ def _rank_table(ranks: Any) -> Array:
     return np.where(np.isnan(table), 0.0, table)
 
 
-def _ranked(items: Labels, code: Codes, sizes: Codes, length: Codes, counts: Any, unranked: str | None) -> Rankings:
+def _ranked(
+    items: Labels, code: Codes, sizes: Codes, length: Codes, counts: npt.ArrayLike | None, unranked: str | None
+) -> Rankings:
     """Rankings from buckets one after the other: entries' codes, buckets' sizes, and rows' numbers of buckets."""
     if unranked is not None and unranked not in UNRANKED:
         raise ValueError(f"unranked must be one of {list(UNRANKED)}, got {plain(unranked)} instead.")

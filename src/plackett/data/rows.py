@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.types import LabelsLike, MatrixLike
 
-def count_rows(X: Any) -> int:
+
+def count_rows(X: MatrixLike | LabelsLike) -> int:
     """Number of rows of an array, a sparse matrix, a data frame or a list."""
     shape = getattr(X, "shape", None)
     if shape is None:

@@ -6,7 +6,7 @@ import warnings
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from plackett.data.columns import (
     tell_of_missing,
     texts,
 )
+from plackett.data.types import Frame, Label, Labels
 from plackett.data.validation import plain
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.categorical = categorical
         self.missing = missing
 
-    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+    def fit(self, X: Frame, y: object = None) -> TableEncoder:
         """Learn levels, medians and which columns have missing values."""
         if self.missing not in MISSING:
             raise ValueError(f"missing must be one of {list(MISSING)}, got {self.missing!r} instead.")
@@ -94,12 +95,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(frame.columns)
         return self
 
-    def transform(self, X: Any) -> pd.DataFrame:
+    def transform(self, X: Frame) -> pd.DataFrame:
         """The rows as numbers; columns may come in any order, with others."""
         check_is_fitted(self)
         return encode(self.columns_, as_frame(X), self.missing)
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """Names such as ``age``, ``age is missing`` and ``home=town``."""
         check_is_fitted(self)
         return np.asarray([name for column in self.columns_ for name in column.names()], dtype=object)
@@ -128,7 +129,7 @@ class Table:
     columns: tuple[Number | Category, ...]
     target: str
     missing: str
-    counts: dict[Any, int]
+    counts: dict[Label, int]
     test: float = 0.0
     seen: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32), repr=False)
 
@@ -140,7 +141,7 @@ class Table:
         drop: Iterable[str] = (),
         categorical: Iterable[str] = (),
         missing: str = "impute",
-        held_out: Any = False,
+        held_out: npt.NDArray[np.bool_] | bool = False,
     ) -> Table:
         """Look at a table with `labelled` rows; warn about what deserves a look, refuse what cannot be used.
 
@@ -171,7 +172,7 @@ class Table:
         tell_of_missing(self.columns, frame)
         return covariates
 
-    def held_out(self, covariates: pd.DataFrame, y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def held_out(self, covariates: pd.DataFrame, y: Labels) -> npt.NDArray[np.bool_]:
         """Which rows the model was not fitted to: beside all rows of the training, the others; else every row.
 
         In a table without all of them, rows that equal some are counted in a warning.
@@ -222,7 +223,7 @@ def labelled(frame: pd.DataFrame, target: str, missing: str = "impute") -> pd.Da
     return frame
 
 
-def labels(frame: pd.DataFrame, target: str) -> npt.NDArray[Any]:
+def labels(frame: pd.DataFrame, target: str) -> Labels:
     """The classes of the rows, as NumPy has them: whole numbers, booleans or texts."""
     check_column(frame, target, "target")
     values = frame[target]
@@ -233,7 +234,7 @@ def labels(frame: pd.DataFrame, target: str) -> npt.NDArray[Any]:
     return np.asarray(texts(values), dtype=object)
 
 
-def class_counts(y: npt.NDArray[Any]) -> dict[Any, int]:
+def class_counts(y: Labels) -> dict[Label, int]:
     """Rows of each class, with a warning about rare ones."""
     counts = dict(zip(*(part.tolist() for part in np.unique(y, return_counts=True)), strict=True))
     rare = {label: n for label, n in counts.items() if n < RARE}
@@ -247,14 +248,14 @@ def class_counts(y: npt.NDArray[Any]) -> dict[Any, int]:
     return counts
 
 
-def row_marks(covariates: pd.DataFrame, y: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+def row_marks(covariates: pd.DataFrame, y: Labels) -> npt.NDArray[np.uint32]:
     """A checksum of the covariates and class of each row."""
     rows = np.ascontiguousarray(covariates.to_numpy()) + 0.0  # one zero, not two
     marks = (zlib.crc32(row.tobytes() + str(label).encode()) for row, label in zip(rows, y.tolist(), strict=True))
     return np.fromiter(marks, dtype=np.uint32, count=len(rows))
 
 
-def stratified(y: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.bool_]:
+def stratified(y: Labels, share: float, seed: int) -> npt.NDArray[np.bool_]:
     """Which rows to hold out for testing: that share of each class, but never all of it."""
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(y), dtype=bool)

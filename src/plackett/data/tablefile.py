@@ -313,7 +313,7 @@ def write_table(frame: pd.DataFrame, target: str, spreadsheet: bool = False) -> 
 def _without_formulas(frame: pd.DataFrame, protect: bool) -> pd.DataFrame:
     """An apostrophe before texts and names that a spreadsheet would run, or a warning that there are some."""
 
-    def is_formula(cell: Any) -> bool:
+    def is_formula(cell: object) -> bool:
         return isinstance(cell, str) and cell.startswith(FORMULA) and re.fullmatch(NUMBER["."], cell) is None
 
     made = frame.rename(columns=lambda name: f"'{name}" if is_formula(name) else name)

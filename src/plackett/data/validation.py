@@ -6,7 +6,7 @@ import datetime
 import warnings
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_array, column_or_1d
 
+from plackett.data.types import Label, Labels, LabelsLike
 from plackett.model.features import Features, runs
 from plackett.model.race import Array
 
@@ -33,8 +34,18 @@ LABELS = {  # what is no label, and what to do about it
     "other values": TEXTS,
 }
 
+FRACTIONS = "numbers that are not whole"
+KINDS: dict[str, tuple[type, ...]] = {  # of labels, the first that fits
+    "texts": (str,),
+    "numbers": (bool, int, np.integer, np.bool_),
+    FRACTIONS: (float, np.floating),
+    "dates or times": (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
+    "complex numbers": (complex,),
+    "bytes": (bytes,),
+}
 
-def plain(value: Any) -> str:
+
+def plain(value: object) -> str:
     """A value as Python writes it, also where it is one of NumPy's.
 
     Examples
@@ -50,20 +61,25 @@ def plain(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def positive(name: str, value: Any, learn: bool = False) -> float:
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a single number of Python or NumPy."""
+    return isinstance(value, (int, float, np.number))
+
+
+def positive(name: str, value: float | str, learn: bool = False) -> float:
     """A finite positive number; `learn` says in the error that "learn" would do as well."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+    if type(value) is bool or not is_number(value) or not 0 < value < np.inf:
         what = "a positive number or 'learn'" if learn else "a positive number"
         raise ValueError(f"{name} must be {what}, got {plain(value)} instead.")
     return float(value)
 
 
-def number_or_learn(name: str, value: Any) -> float | None:
+def number_or_learn(name: str, value: float | str) -> float | None:
     """A positive number, or None for "learn"."""
     return None if isinstance(value, str) and value == "learn" else positive(name, value, learn=True)
 
 
-def class_labels(y: Any) -> npt.NDArray[Any]:
+def class_labels(y: LabelsLike) -> Labels:
     """Labels (n,) as an array of texts, whole numbers or truth values; anything else is refused with what to do.
 
     Examples
@@ -75,7 +91,7 @@ def class_labels(y: Any) -> npt.NDArray[Any]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     listed = isinstance(y, (list, tuple))  # of which NumPy would make texts where some are
-    labels: npt.NDArray[Any] = np.fromiter(y, dtype=object, count=len(y)) if listed else np.asarray(y)
+    labels: Labels = np.fromiter(y, dtype=object, count=len(y)) if listed else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
     if labels.ndim != 1:
@@ -107,31 +123,24 @@ def class_labels(y: Any) -> npt.NDArray[Any]:
     return labels if texts.any() and not listed else np.array(held)
 
 
-def _kind_of_label(label: Any) -> str:
-    """What a label is; the key of LABELS where it is none."""
-    if isinstance(label, str):
-        return "texts"
+def _kind_of_label(label: object) -> str:
+    """Kind of a label; a key of LABELS if it cannot be a label."""
     if is_missing(label):
         return "no label"
-    if isinstance(label, (bool, int, np.integer, np.bool_)):
+    found = next((kind for kind, types in KINDS.items() if isinstance(label, types)), "other values")
+    if found == FRACTIONS and float(label).is_integer():  # type: ignore[arg-type]
         return "numbers"
-    if isinstance(label, (float, np.floating)):
-        return "numbers" if float(label).is_integer() else "numbers that are not whole"
-    if isinstance(label, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)):
-        return "dates or times"
-    if isinstance(label, complex):
-        return "complex numbers"
-    return "bytes" if isinstance(label, bytes) else "other values"
+    return found
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Whether nothing is there: None, NaN, or what data frames write for it."""
     return (
         label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
     )
 
 
-def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+def coded_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
     """The classes and the class number of each row; at least two classes."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -142,7 +151,7 @@ def coded_labels(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     return classes, codes
 
 
-def sample_weights(sample_weight: Any, n: int) -> Array:
+def sample_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array:
     """One finite float64 weight for each of n rows; None stands for 1, and a number for all of them."""
     if sample_weight is None or isinstance(sample_weight, Number):
         sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
@@ -155,7 +164,10 @@ def sample_weights(sample_weight: Any, n: int) -> Array:
 
 
 def row_weights(
-    sample_weight: Any, codes: npt.NDArray[np.intp], classes: npt.NDArray[Any], class_weight: Any = None
+    sample_weight: npt.ArrayLike | None,
+    codes: npt.NDArray[np.intp],
+    classes: Labels,
+    class_weight: str | dict[Label, float] | None = None,
 ) -> Array | None:
     """Non-negative weights that leave every class some weight, times those of the classes; None where all are 1."""
     weight = sample_weights(sample_weight, len(codes))
@@ -171,7 +183,7 @@ def row_weights(
     return None if (found == 1).all() else found
 
 
-def _weights_of_classes(class_weight: Any, classes: npt.NDArray[Any], total: Array) -> Array:
+def _weights_of_classes(class_weight: str | dict[Label, float] | None, classes: Labels, total: Array) -> Array:
     """(K,) as scikit-learn has them; "balanced" gives all classes the same total weight and leaves their sum."""
     if class_weight is None:
         return np.ones(len(classes))
@@ -189,7 +201,7 @@ def _weights_of_classes(class_weight: Any, classes: npt.NDArray[Any], total: Arr
     return found
 
 
-def check_range(low: Array, high: Array, names: Sequence[Any]) -> None:
+def check_range(low: Array, high: Array, names: Sequence[Label]) -> None:
     """Refuse columns that double precision cannot centre and scale, given their smallest and largest values."""
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
@@ -237,7 +249,7 @@ def all_alike(X: Features, stacklevel: int = 4) -> bool:
     return True
 
 
-def _same_columns(X: Any) -> npt.NDArray[np.floating] | None:
+def _same_columns(X: sparse.csr_array) -> npt.NDArray[np.floating] | None:
     """The columns that are not zero of CSR rows, where these are the same in all rows."""
     used = X.indptr[1]
     if (np.diff(X.indptr) != used).any() or (X.indices.reshape(-1, used) != X.indices[:used]).any():
@@ -246,14 +258,14 @@ def _same_columns(X: Any) -> npt.NDArray[np.floating] | None:
     return columns
 
 
-def check_prob(prob: Any) -> float:
+def check_prob(prob: float) -> float:
     """A number between 0 and 1."""
-    if not isinstance(prob, (int, float, np.number)) or not 0 < prob < 1:
+    if not is_number(prob) or not 0 < prob < 1:
         raise ValueError(f"prob must be a number between 0 and 1, got {plain(prob)} instead.")
     return float(prob)
 
 
-def coded_groups(groups: Any, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp] | None:
+def coded_groups(groups: LabelsLike | None, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp] | None:
     """Groups of rows as 0 … G−1."""
     if groups is None:
         return None

@@ -1,11 +1,10 @@
-"""Text as HTML: the only place where what a user named goes into a page."""
+"""Escape text for HTML: the only place where text from users enters a page."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 
-def text(value: Any) -> str:
-    """Text that cannot become markup, without control characters."""
+def text(value: object) -> str:
+    """Escape text so that it cannot become markup, and replace control characters."""
     return escape("".join(c if c.isprintable() else " " for c in str(value)))

@@ -13,7 +13,10 @@ from plackett.plots.style import REST, axes, chain_colour, label, pair
 from plackett.posterior.base import Quantities, refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from plackett.estimator import Classifier
+
 
 LOWEST = -30.0  # ln of a weight that cannot matter
 BINS = 20  # of the ranks
@@ -21,7 +24,9 @@ LANE = 0.9  # of the distance between lanes is filled by the highest bar
 LANES = 20  # that are numbered
 
 
-def trace(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any:
+def trace(
+    classifier: Classifier, quantity: str | tuple[object, object] | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Values of one quantity along the chains.
 
     Parameters
@@ -54,7 +59,9 @@ def trace(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> An
     return ax
 
 
-def rank(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any:
+def rank(
+    classifier: Classifier, quantity: str | tuple[object, object] | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Do the chains draw from the same distribution? Ranks of one quantity, a histogram in a lane for each chain.
 
     Where the chains agree the histograms are flat: as high as the dashed line of their lane. All lanes have one scale,
@@ -91,7 +98,7 @@ def rank(classifier: Classifier, quantity: Any = None, *, ax: Any = None) -> Any
     return ax
 
 
-def _chains(classifier: Classifier, quantity: Any) -> tuple[str, Array]:
+def _chains(classifier: Classifier, quantity: str | tuple[object, object] | None) -> tuple[str, Array]:
     """The name of a quantity and its values (chain, draw)."""
     check_is_fitted(classifier)
     refuse(classifier.posterior_.no_chains)
@@ -111,7 +118,7 @@ def _chains(classifier: Classifier, quantity: Any) -> tuple[str, Array]:
     return found.title + pair(*quantity), found.table[:, :, classes.index(quantity[0]), names.index(quantity[1])]
 
 
-def _worst(found: Quantities, classes: list[Any]) -> Any:
+def _worst(found: Quantities, classes: list[Any]) -> str | tuple[object, object]:
     """The quantity with the smallest effective sample size; the first where that is not known."""
     first = next(iter(found.scalars))
     if found.ess is None:

@@ -7,19 +7,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.types import MatrixLike
 from plackett.data.validation import check_prob
 from plackett.output.effects import Rows
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from plackett.estimator import Classifier
+
 
 MARKED = 200  # values of rows that are marked below
 
 
 def effect(
-    classifier: Classifier, X: Any, feature: Any, *, prob: float = 0.9, grid: int = 30, n: int = 6, ax: Any = None
-) -> Any:
+    classifier: Classifier,
+    X: MatrixLike,
+    feature: str | int,
+    *,
+    prob: float = 0.9,
+    grid: int = 30,
+    n: int = 6,
+    ax: Axes | None = None,
+) -> Axes:
     """How the class probabilities follow one column, on average over the rows of X, with bands over the draws.
 
     All rows get one value in this column and keep their own in the others; `effects` has the average slopes. Marks
@@ -65,17 +76,17 @@ def effect(
     ax = axes(ax)
     drawn = np.sort(np.argsort(-np.ptp(centre, axis=0), kind="stable")[:n])
     for i, k in enumerate(drawn):
-        name, look = label(classifier.classes_[k], 22), {"color": colour(k)}
+        name, own = label(classifier.classes_[k], 22), colour(k)
         if levels is None:
             x = [value for (value,) in values]
-            ax.plot(x, centre[:, k], linestyle=dash(i), label=name, **look)
+            ax.plot(x, centre[:, k], linestyle=dash(i), label=name, color=own)
             if not certain:
-                ax.fill_between(x, lower[:, k], upper[:, k], alpha=0.18, linewidth=0, **look)
+                ax.fill_between(x, lower[:, k], upper[:, k], alpha=0.18, linewidth=0, color=own)
         else:
             places = np.arange(len(values)) + 0.5 * ((i + 0.5) / len(drawn) - 0.5)
-            ax.plot(places, centre[:, k], marker(k), label=name, **look)
+            ax.plot(places, centre[:, k], marker(k), label=name, color=own)
             if not certain:
-                ax.vlines(places, lower[:, k], upper[:, k], linewidth=2, **look)
+                ax.vlines(places, lower[:, k], upper[:, k], linewidth=2, color=own)
     if levels is None:
         some = np.sort(held.to_numpy(dtype=np.float64))[
             np.linspace(0, len(held) - 1, min(len(held), MARKED)).astype(int)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.validation import check_prob
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair, wrapped
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from plackett.classifier import PlackettLuceClassifier
     from plackett.estimator import Classifier
 
 
-def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
+def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
     """Which features speak for which class: the n largest weights, with credible intervals about their medians.
 
     Parameters
@@ -54,7 +58,7 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Any =
     return ax
 
 
-def relevance(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None) -> Any:
+def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
     """How much each column matters to learned directions, with intervals; `effect` draws in which direction.
 
     Parameters
@@ -90,7 +94,7 @@ def relevance(classifier: Any, *, n: int = 15, prob: float = 0.9, ax: Any = None
     return ax
 
 
-def path(path: Any, *, n: int = 6, ax: Any = None) -> Any:
+def path(path: Bunch, *, n: int = 6, ax: Axes | None = None) -> Axes:
     """Weights against the shape a: a regularisation path (Figure 2).
 
     Parameters

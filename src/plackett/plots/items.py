@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.types import MatrixLike, RowLike
 from plackett.plots.style import REST, axes, colour, label, of, wrapped
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from plackett.ranking import RankingModel
+
 
 MOST = 30  # items of a table whose numbers can be read
 
 
-def worth(ranker: RankingModel, X: Any = None, *, prob: float = 0.9, n: int = 40, ax: Any = None) -> Any:
+def worth(
+    ranker: RankingModel, X: MatrixLike | None = None, *, prob: float = 0.9, n: int = 40, ax: Axes | None = None
+) -> Axes:
     """Log-worths of the items with credible intervals, the best first; grey marks the average item.
 
     Parameters
@@ -51,8 +57,8 @@ def worth(ranker: RankingModel, X: Any = None, *, prob: float = 0.9, n: int = 40
 
 
 def rank_distribution(
-    ranker: RankingModel, row: Any = None, *, of: str = "worth", n: int = MOST, ax: Any = None
-) -> Any:
+    ranker: RankingModel, row: RowLike | None = None, *, of: str = "worth", n: int = MOST, ax: Axes | None = None
+) -> Axes:
     """The probability of every place of each item as a table of shades, the best item first.
 
     Parameters
@@ -77,7 +83,9 @@ def rank_distribution(
     return _shades(ranker, row, table, n, table.columns, what, "probability", ax)
 
 
-def prob_better(ranker: RankingModel, row: Any = None, *, of: str = "worth", n: int = MOST, ax: Any = None) -> Any:
+def prob_better(
+    ranker: RankingModel, row: RowLike | None = None, *, of: str = "worth", n: int = MOST, ax: Axes | None = None
+) -> Axes:
     """The probability that an item (row) is better than another (column) as a table of shades, the best first.
 
     Parameters
@@ -104,13 +112,22 @@ def prob_better(ranker: RankingModel, row: Any = None, *, of: str = "worth", n: 
     return ax
 
 
-def _best(ranker: RankingModel, row: Any) -> Any:
+def _best(ranker: RankingModel, row: RowLike | None) -> Any:
     """Items, the best first."""
     order = ranker.predict(row)
     return order if row is None else order[0]
 
 
-def _shades(ranker: RankingModel, row: Any, table: Any, n: int, columns: Any, what: str, meaning: str, ax: Any) -> Any:
+def _shades(
+    ranker: RankingModel,
+    row: RowLike | None,
+    table: Any,
+    n: int,
+    columns: Any,
+    what: str,
+    meaning: str,
+    ax: Axes | None,
+) -> Axes:
     """Numbers between 0 and 1 by item and column, the darker the larger, written where there is room."""
     check_is_fitted(ranker)
     best = _best(ranker, row)

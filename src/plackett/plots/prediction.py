@@ -5,18 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import distance_transform_edt
 from scipy.signal import fftconvolve
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.rows import take_rows
+from plackett.data.types import LabelsLike, MatrixLike
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.plots.style import REST, axes, colour, dash, label, marker, of, wrapped
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
 
 POINTS = 1000  # rows drawn
 NEAR = 0.1  # probability that moves between classes where a slice still speaks for a row
@@ -24,14 +31,14 @@ SHUFFLED = 100  # rows by which columns are compared
 
 
 def decision_boundary(
-    classifier: Any,
-    X: Any,
-    y: Any = None,
+    classifier: ClassifierMixin,
+    X: MatrixLike,
+    y: LabelsLike | None = None,
     *,
-    features: Sequence[Any] | None = None,
+    features: Sequence[str | int] | None = None,
     grid: int = 100,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Regions of the most probable class over two columns, the other columns at their medians.
 
     The stronger the colour, the more probable the class. The regions are a slice through the model: they speak for a
@@ -81,10 +88,10 @@ def decision_boundary(
         table, labels = table[some], np.asarray(y)[some]
         near = _spoken_for(classifier, X, table, middle, (first, second))
         for k, own in enumerate(classifier.classes_):
-            style = {"marker": marker(k), "color": colour(k), "edgecolor": "white", "linewidth": 0.4}
-            for mine, look in ((~near, {"s": 14, "alpha": 0.3}), (near, {"s": 24})):
+            style: dict[str, Any] = {"marker": marker(k), "color": colour(k), "edgecolor": "white", "linewidth": 0.4}
+            for mine, size, alpha in ((~near, 14, 0.3), (near, 24, None)):
                 drawn = mine & (labels == own)
-                ax.scatter(table[drawn, first], table[drawn, second], **look, **style)
+                ax.scatter(table[drawn, first], table[drawn, second], s=size, alpha=alpha, **style)
         if len(some) < len(y):
             words.append(f"{len(some):,} of {len(y):,} rows")
         if not near.all():
@@ -95,13 +102,22 @@ def decision_boundary(
         row, column = np.unravel_index(depth.argmax(), depth.shape)
         box_style = {"facecolor": "white", "edgecolor": colour(k), "boxstyle": "round,pad=0.25", "alpha": 0.9}
         text = label(classifier.classes_[k])
-        ax.text(x[column], x2[row], text, ha="center", va="center", fontsize="small", color="black", bbox=box_style)
+        ax.text(
+            float(x[column]),
+            float(x2[row]),
+            text,
+            ha="center",
+            va="center",
+            fontsize="small",
+            color="black",
+            bbox=box_style,
+        )
     ax.set(xlabel=label(names[first]), ylabel=label(names[second]))
     ax.set_title(wrapped("; ".join(words), 50), fontsize="medium")
     return ax
 
 
-def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
+def roc(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike, *, n: int = 6, ax: Axes | None = None) -> Axes:
     """Receiver operating characteristic of each class against the rest, by scikit-learn's `RocCurveDisplay`.
 
     Parameters
@@ -142,7 +158,15 @@ def roc(classifier: Any, X: Any, y: Any, *, n: int = 6, ax: Any = None) -> Any:
     return ax
 
 
-def calibration(classifier: Any, X: Any, y: Any, *, n_bins: int = 10, prob: float = 0.9, ax: Any = None) -> Any:
+def calibration(
+    classifier: ClassifierMixin,
+    X: MatrixLike,
+    y: LabelsLike,
+    *,
+    n_bins: int = 10,
+    prob: float = 0.9,
+    ax: Axes | None = None,
+) -> Axes:
     """How often what was given probability q came true, and how far chance alone may lead from that.
 
     With two classes the statements are those on the second; with more, the statements "row i is of class k" of all
@@ -188,9 +212,9 @@ def calibration(classifier: Any, X: Any, y: Any, *, n_bins: int = 10, prob: floa
     ax.bar(said, np.diff(bands)[:, 0], 0.3 / n_bins, bottom=bands[:, 0], color=REST, alpha=0.35)
     ink = ax.xaxis.label.get_color()
     ax.plot(said, came, "s", color=ink, markersize=4)
-    turned = {"rotation": 90} if n_bins > 10 else {}
+    turned = 90 if n_bins > 10 else 0
     for b, count in zip(used, size, strict=True):
-        ax.text((b + 0.5) / n_bins, -0.09, _short(count), ha="center", va="center", fontsize="x-small", **turned)
+        ax.text((b + 0.5) / n_bins, -0.09, _short(count), ha="center", va="center", fontsize="x-small", rotation=turned)
     ax.axhline(-0.03, color=REST, linewidth=0.6)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.15, 1.03), yticks=np.linspace(0, 1, 6))
     ax.set(xlabel="predicted probability (at the foot: number of statements)", ylabel="share that came true")
@@ -218,7 +242,7 @@ def _short(count: int) -> str:
     return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.1f}M"
 
 
-def _numeric_table(X: Any) -> tuple[Array, list[Any]]:
+def _numeric_table(X: MatrixLike) -> tuple[Array, list[str]]:
     """The values of a table, all numbers, and the names of its columns."""
     try:
         table = np.asarray(X, dtype=np.float64)
@@ -227,14 +251,15 @@ def _numeric_table(X: Any) -> tuple[Array, list[Any]]:
     return table, list(getattr(X, "columns", [f"x{j}" for j in range(table.shape[1])]))
 
 
-def _like(X: Any, rows: Array) -> Any:
+def _like(X: MatrixLike, rows: Array) -> MatrixLike:
     """Rows under the column names of X where it has any."""
     if not hasattr(X, "columns"):
         return rows
-    return type(X)({name: rows[:, j] for j, name in enumerate(X.columns)})
+    frame: type[pd.DataFrame] = type(X)
+    return frame({name: rows[:, j] for j, name in enumerate(X.columns)})
 
 
-def _two_columns(features: Sequence[Any], names: list[Any]) -> tuple[int, int]:
+def _two_columns(features: Sequence[str | int], names: list[Any]) -> tuple[int, int]:
     """Their positions. A whole number is one already, and anything else a name."""
     d = len(names)
     places = [int(f) if isinstance(f, Integral) else names.index(f) if names.count(f) == 1 else -1 for f in features]
@@ -246,7 +271,7 @@ def _two_columns(features: Sequence[Any], names: list[Any]) -> tuple[int, int]:
     return places[0], places[1]
 
 
-def _most_relevant(classifier: Any, X: Any, table: Array) -> tuple[int, int]:
+def _most_relevant(classifier: ClassifierMixin, X: MatrixLike, table: Array) -> tuple[int, int]:
     """The two columns that matter most: by `relevance_`, or by how far predictions move if a column is shuffled."""
     d = table.shape[1]
     if d < 2:
@@ -265,7 +290,9 @@ def _most_relevant(classifier: Any, X: Any, table: Array) -> tuple[int, int]:
     return first, second
 
 
-def _spoken_for(classifier: Any, X: Any, rows: Array, middle: Array, drawn: tuple[int, int]) -> npt.NDArray[np.bool_]:
+def _spoken_for(
+    classifier: ClassifierMixin, X: MatrixLike, rows: Array, middle: Array, drawn: tuple[int, int]
+) -> npt.NDArray[np.bool_]:
     """Whether the model says nearly the same of a row with the other columns at their medians as without."""
     moved = np.tile(middle, (len(rows), 1))
     moved[:, drawn] = rows[:, drawn]
@@ -284,7 +311,7 @@ def _span(x: Array, grid: int) -> Array:
     return np.linspace(x.min() - margin, x.max() + margin, grid)
 
 
-def _judged(classifier: Any, X: Any, y: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
+def _judged(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Probabilities (n, K) and whether each row is of each class, of the rows whose class the model knows."""
     check_is_fitted(classifier)
     y = np.asarray(y)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.types import RowLike
 from plackett.explaining import explain, one_row, win_probabilities
 from plackett.plots.style import HATCHES, REST, axes, colour, label, marker, of
 from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from plackett.estimator import Classifier
+
 
 PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked beside log-odds
 ROOMY = 0.775  # share of a picture's width that Axes have at first
@@ -20,7 +25,9 @@ BESIDE, LETTER = 1.9, 0.085  # inches that bars and a title need beside the labe
 APART = 0.24  # of the width: marks that are nearer are left out
 
 
-def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
+def probabilities(
+    classifier: ClassifierMixin, row: RowLike, *, prob: float = 0.9, n: int = 10, ax: Axes | None = None
+) -> Axes:
     """Class probabilities of one row with credible intervals.
 
     Parameters
@@ -59,7 +66,7 @@ def probabilities(classifier: Any, row: Any, *, prob: float = 0.9, n: int = 10, 
     return ax
 
 
-def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any:
+def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = None) -> Axes:
     """One prediction as a race: which competitor (feature) wins for which team (class).
 
     The bar of a class is as long as its probability and is made of the probabilities Pr(C=j, Y=k | x) that each of its
@@ -114,7 +121,9 @@ def race(classifier: Classifier, row: Any, *, n: int = 6, ax: Any = None) -> Any
     return ax
 
 
-def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int = 10, ax: Any = None) -> Any:
+def contributions(
+    classifier: Classifier, row: RowLike, *, prob: float = 0.9, n: int = 10, ax: Axes | None = None
+) -> Axes:
     """What each column contributes to the log-odds of what is predicted, from a reference row to the prediction.
 
     Bars follow each other from the log-odds of the reference row, at the top, to those of the prediction;
@@ -146,7 +155,8 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
     k = classifier._predicted().tolist().index(own)
     drawn = why.head(n if len(why) > n + 1 else len(why))
     parts = drawn["contribution"].to_numpy()
-    width = ax.figure.get_size_inches()[0] * ax.get_position().width / ROOMY  # of the picture, or its part of one
+    inches = ax.figure.bbox.width / ax.figure.dpi
+    width = inches * ax.get_position().width / ROOMY  # of the picture, or its part of one
     longest = int(np.clip((width - BESIDE) / LETTER, 10, 24))
     names = [_with_value(*pair, longest) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
     if len(drawn) < len(why):
@@ -175,13 +185,13 @@ def contributions(classifier: Classifier, row: Any, *, prob: float = 0.9, n: int
     return ax
 
 
-def _with_value(name: Any, value: Any, longest: int) -> str:
+def _with_value(name: object, value: object, longest: int) -> str:
     """A column and what the row holds there, in one label."""
     held = f"{value:.4g}" if isinstance(value, float) else label(value, 10)
     return f"{label(name, max(longest - len(held), 5))} = {held}"
 
 
-def _mark_probabilities(ax: Any) -> None:
+def _mark_probabilities(ax: Axes) -> None:
     """Round probabilities above an axis of log-odds, as far apart as can be read."""
     low, high = ax.get_xlim()
     marks: list[float] = []

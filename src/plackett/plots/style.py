@@ -1,15 +1,19 @@
-"""What all plots share: colours, markers, dashes, labels, and the Axes to draw on."""
+"""Style of all plots: colours, markers, dashes, labels and Axes."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.optional import optional
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 PALETTE = (
     *("#4C6FD0", "#D55E00", "#009E73", "#CC79A7", "#A8452A", "#B5399A", "#8F00FF", "#FF14F5", "#AD8F52", "#CC1F52"),
@@ -23,15 +27,16 @@ HATCHES = ("", "////", "....", "xxxx", "----", "oo", "\\\\\\\\", "++")
 LONGEST = 34  # characters of a label
 
 
-def axes(ax: Any) -> Any:
-    """The Axes given, or those of a new figure."""
+def axes(ax: Axes | None) -> Axes:
+    """The given Axes, or those of a new figure."""
     if ax is not None:
         return ax
-    return optional("matplotlib.pyplot", "a plot").subplots(layout="constrained")[1]
+    new: Axes = optional("matplotlib.pyplot", "a plot").subplots(layout="constrained")[1]
+    return new
 
 
 def colour(k: int) -> str:
-    """Colour of the k-th class, in every picture; after thirty they come again, with other markers."""
+    """Colour of class k in every plot; colours repeat after thirty, with other markers."""
     return PALETTE[k % len(PALETTE)]
 
 
@@ -49,23 +54,23 @@ def marker(k: int) -> str:
     return MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]
 
 
-def dash(i: int) -> Any:
+def dash(i: int) -> str | tuple[int, tuple[int, ...]]:
     """Line style of the i-th curve."""
     return DASHES[i % len(DASHES)]
 
 
 def of(what: str, drawn: int, total: int) -> str:
-    """A title that admits what was left out, and is empty where nothing was."""
+    """Title that says how many are drawn; empty if all are."""
     return "" if drawn == total else f"{drawn} of {total} {what}"
 
 
 def wrapped(text: str, longest: int = LONGEST) -> str:
-    """A sentence in lines that fit beside long names."""
+    """Sentence broken into lines that fit beside long names."""
     return "\n".join(textwrap.wrap(text, longest))
 
 
-def label(text: Any, longest: int = LONGEST) -> str:
-    """A name as matplotlib should show it: on one line, cut in its middle if it is long, no mathematics in dollars.
+def label(text: object, longest: int = LONGEST) -> str:
+    """Name as matplotlib should show it: on one line, shortened in the middle, dollar signs escaped.
 
     A thin space goes before an underscore, since matplotlib hides labels that begin with one.
     """
@@ -75,7 +80,7 @@ def label(text: Any, longest: int = LONGEST) -> str:
     return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def pair(own: Any, feature: Any) -> str:
+def pair(own: object, feature: object) -> str:
     """A class and a feature in one label."""
     return f"{label(own, LONGEST // 3)}: {label(feature, LONGEST - LONGEST // 3)}"
 

@@ -1,9 +1,9 @@
-"""The sections of a report on choices: the data, effects and elasticities, how well it predicts, and why."""
+"""Sections of a report on choices: data, effects and elasticities, predictions and explanations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import numpy.typing as npt
 from plackett import plots
 from plackett.choosing import choice_sets
 from plackett.data.choice_outcomes import chosen
+from plackett.data.labels import Codes
+from plackett.data.types import LabelsLike, MatrixLike
 from plackett.explaining import explain
 from plackett.model.race import Array
 from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants
@@ -18,11 +20,16 @@ from plackett.output.html import text
 from plackett.plots.style import REST, colour, label
 from plackett.report import sections, words
 from plackett.report.figures import figure
-from plackett.report.markup import Column, Section, facts, paragraph, table
+from plackett.report.markup import Cell, Head, Section, facts, paragraph, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
     from plackett.chooser import PlackettLuceChooser
     from plackett.data.choice_sets import ChoiceSets
+    from plackett.data.rankings import Rankings
+
 
 PROB = 0.9  # of intervals
 FEW = 12  # alternatives up to which effects of one on all others are listed
@@ -31,29 +38,37 @@ WHY = 12  # lines of an explanation
 
 
 @dataclass(frozen=True)
-class Situations:
-    """Situations, what was seen in each, and who chooses, where that matters."""
+class ReportedChoices:
+    """Situations with their outcomes, and their persons where these have weights of their own."""
 
     X: ChoiceSets
-    y: Any
-    groups: Any = None
+    y: LabelsLike | Rankings
+    groups: LabelsLike | None = None
 
     @classmethod
-    def of(cls, model: PlackettLuceChooser, X: Any, y: Any, groups: Any = None) -> Situations:
-        """As the model knows its alternatives and columns."""
-        X = choice_sets(X).with_schema(model.schema_)
-        if not len(X) or len(X) != len(y):
-            raise ValueError(f"a report needs situations and as many choices, got {len(X)} and {len(y)} instead.")
-        return cls(X, y, groups)
+    def of(
+        cls,
+        model: PlackettLuceChooser,
+        X: MatrixLike | ChoiceSets | None,
+        y: LabelsLike | Rankings,
+        groups: LabelsLike | None = None,
+    ) -> ReportedChoices:
+        """Situations with the alternatives and columns of the model."""
+        sets = choice_sets(X).with_schema(model.schema_)
+        if not len(sets) or len(sets) != len(y):
+            raise ValueError(f"a report needs situations and as many choices, got {len(sets)} and {len(y)} instead.")
+        return cls(sets, y, groups)
 
     @property
     def first(self) -> npt.NDArray[np.intp]:
-        """The code of what was chosen, or ranked first, in each."""
+        """Code of the alternative that was chosen, or ranked first, in each situation."""
         return self.X.alternative[chosen(self.X, self.y).first]
 
 
-def pages(model: PlackettLuceChooser, fit: Situations, test: Situations | None) -> tuple[str, str, list[Section]]:
-    """Heading, lead and sections."""
+def pages(
+    model: PlackettLuceChooser, fit: ReportedChoices, test: ReportedChoices | None
+) -> tuple[str, str, list[Section]]:
+    """Title, lead and sections of the report."""
     judged = fit if test is None else test
     own = quality_of_choices(model, judged.X, judged.y, judged.groups)
     which = "held-out situations" if test is not None else "situations of the fit itself"
@@ -71,7 +86,7 @@ def pages(model: PlackettLuceChooser, fit: Situations, test: Situations | None) 
     return f"Choices between {several}", lead, [part for part in parts if part is not None]
 
 
-def data(fit: Situations, test: Situations | None) -> Section:
+def data(fit: ReportedChoices, test: ReportedChoices | None) -> Section:
     """Situations, alternatives and columns."""
     X, first = fit.X, fit.first
     there, times = X.available.sum(axis=0), np.bincount(first, minlength=len(X.alternatives))
@@ -85,16 +100,16 @@ def data(fit: Situations, test: Situations | None) -> Section:
         [name, int(there[a]), int(times[a]), 100 * times[a] / there[a] if there[a] else np.nan]
         for a, name in enumerate(X.alternatives.tolist())
     ]
-    heads = [Column("Alternative"), *(Column(name, True) for name in ("Available", "Chosen", "% where available"))]
+    heads = [Head("Alternative"), *(Head(name, True) for name in ("Available", "Chosen", "% where available"))]
     body = [facts(numbers), table("Alternatives", heads, rows, sortable=True)]
-    span = [Column("Column"), Column("Of"), *(Column(name, True) for name in ("Lowest", "Mean", "Highest"))]
+    span = [Head("Column"), Head("Of"), *(Head(name, True) for name in ("Lowest", "Mean", "Highest"))]
     columns = [*_spans(X.attributes, X.values, "alternatives"), *_spans(X.person, X.context, "the person")]
     if columns:
         body.append(table("Columns", span, columns))
     return Section("data", "Data", "\n".join(body))
 
 
-def _spans(names: tuple[str, ...], block: Array, of: str) -> list[list[Any]]:
+def _spans(names: tuple[str, ...], block: Array, of: str) -> list[list[Cell]]:
     return [[name, of, *map(float, (x.min(), x.mean(), x.max()))] for name, x in zip(names, block.T, strict=True)]
 
 
@@ -102,7 +117,7 @@ def coefficients(model: PlackettLuceChooser) -> Section:
     """Marginal utilities of learned directions, or weights of fixed features."""
     title, found = model.posterior_.largest(model, LISTED)
     names = [name for name in found if found[name].dtype.kind in "OU"]
-    heads = [Column(name.capitalize(), name not in names) for name in found]
+    heads = [Head(name.capitalize(), name not in names) for name in found]
     rows = [list(row) for row in zip(*found.values(), strict=True)]
     if "coefficient" in found:
         told = (
@@ -117,8 +132,8 @@ def coefficients(model: PlackettLuceChooser) -> Section:
     )
 
 
-def effects(model: PlackettLuceChooser, fit: Situations) -> Section | None:
-    """Elasticities drawn and listed, and average marginal effects; cross effects of a few alternatives alone."""
+def effects(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | None:
+    """Elasticities and average marginal effects; None for more than FEW alternatives."""
     if len(model.alternatives_) > FEW or not (model.attributes_ or model.person_):
         return None
     certain = model.posterior_.no_interval is not None
@@ -129,9 +144,9 @@ def effects(model: PlackettLuceChooser, fit: Situations) -> Section | None:
     if drawn:
         body.append(f'<div class="figures">{"".join(drawn)}</div>')
     numbers = ["lower", "upper", "positive"][: 0 if certain else 3]
-    ends = [Column({"lower": "5%", "upper": "95%", "positive": "Above 0"}[name], True) for name in numbers]
+    ends = [Head({"lower": "5%", "upper": "95%", "positive": "Above 0"}[name], True) for name in numbers]
     if found:
-        heads = [Column("Attribute"), Column("Of"), Column("Probability of"), Column("Elasticity", True), *ends]
+        heads = [Head("Attribute"), Head("Of"), Head("Probability of"), Head("Elasticity", True), *ends]
         rows = [
             [name, *row]
             for name, frame in found.items()
@@ -139,28 +154,28 @@ def effects(model: PlackettLuceChooser, fit: Situations) -> Section | None:
         ]
         body.append(_listed("Elasticities", heads, rows))
     frame = model.effects(fit.X, PROB, fit.groups)
-    heads = [Column("Column"), Column("Of"), Column("Probability of"), Column("Effect", True), *ends]
+    heads = [Head("Column"), Head("Of"), Head("Probability of"), Head("Effect", True), *ends]
     shown = frame[["attribute", "of", "alternative", "effect", *numbers]]
     body.append(_listed("Average marginal effects", heads, list(map(list, shown.itertuples(index=False, name=None)))))
     return Section("effects", "Effects and elasticities" if found else "Effects", "\n".join(body))
 
 
 def _is_quantity(x: Array) -> bool:
-    """Whether per cents of it mean something: above 0, and more than an indicator."""
+    """Whether percentages make sense: all values are non-negative and not just 0 and 1."""
     return bool((x >= 0).all() and not np.isin(x, (0.0, 1.0)).all())
 
 
-def _listed(caption: str, heads: list[Column], rows: list[list[Any]]) -> str:
+def _listed(caption: str, heads: list[Head], rows: list[list[Cell]]) -> str:
     more = f", {LISTED} of {len(rows)}" if len(rows) > LISTED else ""
     return table(caption + more, heads, rows[:LISTED], sortable=True)
 
 
-def _elasticities(k: int, name: str, frame: Any, certain: bool) -> str:
+def _elasticities(k: int, name: str, frame: pd.DataFrame, certain: bool) -> str:
     """Own elasticities of one attribute."""
     own = frame[(frame["of"] == frame["alternative"]) & frame["elasticity"].notna()]
     places = np.arange(len(own))
 
-    def draw(ax: Any) -> None:
+    def draw(ax: Axes) -> None:
         if not certain:
             ax.hlines(places, own["lower"], own["upper"], color=colour(0), linewidth=2)
         ax.plot(own["elasticity"], places, "o", color=colour(0))
@@ -175,8 +190,8 @@ def _elasticities(k: int, name: str, frame: Any, certain: bool) -> str:
     return figure(f"elasticity{k}", draw, f"Own elasticities of {name}: {told}.", caption, 1.2 + 0.3 * len(own))
 
 
-def predictions(model: PlackettLuceChooser, fit: Situations, test: Situations | None) -> Section:
-    """Log-likelihood and share right, beside constants alone and equal chances, and what was taken for what."""
+def predictions(model: PlackettLuceChooser, fit: ReportedChoices, test: ReportedChoices | None) -> Section:
+    """Log-likelihood and accuracy, compared with constants alone and equal chances, and the confusion matrix."""
     judged, A = fit if test is None else test, len(model.alternatives_)
     own = quality_of_choices(model, judged.X, judged.y, judged.groups)
     equal = quality_of_constants(np.zeros(A), judged.X, judged.y)
@@ -186,7 +201,7 @@ def predictions(model: PlackettLuceChooser, fit: Situations, test: Situations | 
         alone = quality_of_constants(constants, judged.X, judged.y)
         rows.append(["Constants alone", alone.log_likelihood, 100 * alone.right])
     rows.append(["Equal chances", equal.log_likelihood, np.nan])
-    heads = [Column("Prediction"), Column("Log-likelihood a situation", True), Column("% right", True)]
+    heads = [Head("Prediction"), Head("Log-likelihood a situation", True), Head("% right", True)]
     measured = [
         ("Situations", f"{len(judged.X):,}"),
         ("Log-likelihood a situation", f"{own.log_likelihood:.3f}"),
@@ -204,15 +219,15 @@ def predictions(model: PlackettLuceChooser, fit: Situations, test: Situations | 
     return Section("predictions", "Predictions", "\n".join(body))
 
 
-def _constants(model: PlackettLuceChooser, fit: Situations, test: Situations | None) -> Array | None:
-    """Of the situations of the fit; None where these did not come."""
+def _constants(model: PlackettLuceChooser, fit: ReportedChoices, test: ReportedChoices | None) -> Array | None:
+    """Constants fitted to the situations of the fit; None if these were not given."""
     if hasattr(model, "table_"):
         return np.asarray(model.table_.constants)
     return None if test is not None and test.X is fit.X else choice_constants(fit.X, fit.y)
 
 
-def why(model: PlackettLuceChooser, judged: Situations) -> Section:
-    """A few situations taken apart: the least certain, the most certain, and the one that surprises most."""
+def why(model: PlackettLuceChooser, judged: ReportedChoices) -> Section:
+    """Explanations of three situations: the least certain, the most surprising and the most certain."""
     X, first = judged.X, judged.first
     p = model.predict_proba(X)
     entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
@@ -227,8 +242,8 @@ def why(model: PlackettLuceChooser, judged: Situations) -> Section:
     return Section("why", "Why? A few situations", "\n".join(body))
 
 
-def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: Any, kind: str, k: int) -> str:
-    """One situation: what there was, what was predicted, and what speaks for it."""
+def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: object, kind: str, k: int) -> str:
+    """One situation: its alternatives, their predicted probabilities and an explanation."""
     p, there = model.predict_proba(one)[0], one.alternative
     said, name = model.alternatives_[int(p.argmax())], f"Situation {one.situations[0]}"
     known = [*(p[there],), *_intervals(model, one, there)]
@@ -237,15 +252,15 @@ def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: Any, kind: str
         for e, label in enumerate(model.alternatives_[there].tolist())
     ]
     ends = ["5%", "95%"][: 2 * (len(known) - 1)]
-    heads = [Column("Alternative"), *(Column(head, True) for head in ("Probability", *ends, *one.attributes))]
+    heads = [Head("Alternative"), *(Head(head, True) for head in ("Probability", *ends, *one.attributes))]
     person = "; ".join(f"{name} = {value:.4g}" for name, value in zip(one.person, one.context[0], strict=True))
     body = [
         f"<h3>{text(name)}, {text(kind)}: predicted is {text(said)}, chosen was {text(came)}</h3>",
-        table(f"{name}{f' ({person})' if person else ''}", [*heads, Column("")], rows),
+        table(f"{name}{f' ({person})' if person else ''}", [*heads, Head("")], rows),
     ]
     found = explain(model, one, PROB)
     if "contribution" not in found:
-        columns = [Column(head.capitalize(), head in ("probability", "lower", "upper")) for head in found]
+        columns = [Head(head.capitalize(), head in ("probability", "lower", "upper")) for head in found]
         lines = [list(row) for row in found.head(WHY).itertuples(index=False, name=None)]
         body.append(table(f"{name}: who arrives first, the most probable of {len(found)}", columns, lines))
     elif len(found):
@@ -265,7 +280,7 @@ def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: Any, kind: str
     return "\n".join(body)
 
 
-def _intervals(model: PlackettLuceChooser, one: ChoiceSets, there: Any) -> tuple[Array, ...]:
+def _intervals(model: PlackettLuceChooser, one: ChoiceSets, there: Codes) -> tuple[Array, ...]:
     if model.posterior_.no_interval is not None:
         return ()
     lower, upper = model.predict_interval(one, PROB)

@@ -1,9 +1,9 @@
-"""The section of effects: average marginal effects, with curves of the columns that move predictions most."""
+"""Section of effects: average marginal effects and partial dependence of the columns with the largest ones."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from plackett.data.columns import TableWarning
 from plackett.output.effects import Rows
 from plackett.report import words
 from plackett.report.figures import figure
-from plackett.report.markup import Column, Section, paragraph, table
+from plackett.report.markup import Head, Section, paragraph, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 PROB = 0.9  # of intervals
-MOST = 60  # columns whose effects are computed for a report
+MOST_COLUMNS = 60  # whose effects are computed for a report
 LISTED = 300  # rows of the table
 CURVES, GRID = 4, 15  # columns whose effect is drawn, and values of each
 HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0"}
 
 
-def effects(classifier: Classifier, X: Any) -> Section:
-    """By how much class probabilities move with each column: curves of those that move them most, and a table."""
+def effects(classifier: Classifier, X: pd.DataFrame) -> Section:
+    """Average marginal effects as a table, and curves of the columns with the largest effects."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)  # said once, of the rows that are predicted
         return _effects(classifier, X)
 
 
-def _effects(classifier: Classifier, X: Any) -> Section:
-    if X.shape[1] > MOST:
+def _effects(classifier: Classifier, X: pd.DataFrame) -> Section:
+    if X.shape[1] > MOST_COLUMNS:
         told = f"There are {X.shape[1]:,} columns, whose effects would take long; clf.effects(X) gives them."
         return Section("effects", "Effects", paragraph(told))
     try:
@@ -42,7 +42,7 @@ def _effects(classifier: Classifier, X: Any) -> Section:
     except ValueError as error:  # texts or another table without columns of numbers
         return Section("effects", "Effects", paragraph(f"There are none: {error}"))
     numbers = ("effect", "lower", "upper", "positive")
-    heads = [Column("Column"), Column("Class"), *(Column(HEADS[name], True) for name in numbers)]
+    heads = [Head("Column"), Head("Class"), *(Head(HEADS[name], True) for name in numbers)]
     rows = [list(row) for row in found[["feature", "class", *numbers]].itertuples(index=False, name=None)]
     certain = classifier.posterior_.no_interval is not None
     heads, rows = (heads[:3], [row[:3] for row in rows]) if certain else (heads, rows)
@@ -58,7 +58,7 @@ def _effects(classifier: Classifier, X: Any) -> Section:
     return Section("effects", "Effects", "\n".join(body))
 
 
-def _curve(classifier: Classifier, X: Any, place: int, name: str) -> str:
+def _curve(classifier: Classifier, X: pd.DataFrame, place: int, name: str) -> str:
     return figure(
         f"effect{place}",
         lambda ax: plots.effect(classifier, X, place, prob=PROB, grid=GRID, ax=ax),
@@ -69,7 +69,7 @@ def _curve(classifier: Classifier, X: Any, place: int, name: str) -> str:
 
 
 def _most_moving(table_of: Rows, found: pd.DataFrame) -> list[tuple[int, str]]:
-    """Columns that move a class probability most, numbers by a standard deviation: their places and names."""
+    """Positions and names of the columns with the largest effects, per standard deviation for numbers."""
     moved, largest = [], found["effect"].abs().groupby(found["feature"], sort=False).max()
     for column in table_of.columns:
         own = largest[[name == column.name or name.startswith(f"{column.name}: ") for name in largest.index]]

@@ -1,14 +1,18 @@
-"""Plots as inline SVG that takes the page's ink, light or dark, and says in words what it shows."""
+"""Plots as inline SVG in the text colour of the page, light or dark, with a description for screen readers."""
 
 from __future__ import annotations
 
 import io
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from plackett.output.html import text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 INK = "#010203"  # stands for the page's text colour until the drawing is placed
 WIDTHS = (4.4, 6.0, 8.0, 11.0)  # inches: the first that leaves room beside the labels
@@ -26,8 +30,8 @@ LOOK: dict[str, Any] = {
 }
 
 
-def figure(name: str, draw: Callable[[Any], Any], alt: str, caption: str, height: float = 3.4) -> str:
-    """A figure that `draw` puts on the Axes it gets; `name` tells its parts from those of other figures."""
+def figure(name: str, draw: Callable[[Axes], object], alt: str, caption: str, height: float = 3.4) -> str:
+    """Figure drawn by `draw` on new Axes; `name` makes the ids of its elements unique in the page."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -55,7 +59,7 @@ def figure(name: str, draw: Callable[[Any], Any], alt: str, caption: str, height
 
 
 def _inline(svg: str, name: str, alt: str) -> str:
-    """The drawing alone: unique ids, no size of its own, the page's ink, its description for a screen reader."""
+    """SVG element with unique ids, without a fixed size, in the text colour of the page, with a description."""
     root = ElementTree.fromstring(svg)
     for part in root.iter():
         for key, value in part.attrib.items():

@@ -1,4 +1,4 @@
-"""Pieces of HTML. Whatever came from the user goes through `text`; nothing here knows the model."""
+"""HTML elements of the report. Text from users is escaped by `text`; nothing here knows the model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import numpy as np
 
 from plackett.output.html import text
 
+Cell = Any  # of a table: a number in a column of numbers, else whatever has a text
+
 
 @dataclass(frozen=True)
-class Column:
-    """Head of a table's column; numbers are set to the right and sorted by value."""
+class Head:
+    """Head of a column; numbers are aligned to the right and sorted by value."""
 
     title: str
     number: bool = False
@@ -33,7 +35,7 @@ class Section:
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands apart; a dash where there is none."""
+    """Number with three significant digits and separated thousands; a dash if it is not finite."""
     if not np.isfinite(value):
         return "–"
     if abs(value) >= 1000 or float(value).is_integer():
@@ -49,15 +51,15 @@ def paragraph(words: str, kind: str = "") -> str:
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """A few numbers set large, with what they are."""
+    """A few numbers in large type, each with its name."""
     items = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
     return f'<dl class="facts">{items}</dl>'
 
 
 def table(
     caption: str,
-    columns: Sequence[Column],
-    rows: Sequence[Sequence[Any]],
+    columns: Sequence[Head],
+    rows: Sequence[Sequence[Cell]],
     *,
     sortable: bool = False,
     sorted_by: int | None = None,

@@ -1,4 +1,4 @@
-"""The sections of a report on rankings: the data, the worths of items, how well rankings are predicted, and why."""
+"""Sections of a report on rankings: data, worths of items, predictions and explanations."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import numpy as np
 from plackett import plots
 from plackett.data.columns import as_frame
 from plackett.data.rows import take_rows
+from plackett.data.types import LabelsLike, MatrixLike
 from plackett.output.constants import quality_of_rankings, quality_of_worths, worths
 from plackett.output.html import text
 from plackett.plots.items import MOST
 from plackett.ranking import rankings_of
 from plackett.report import sections, words
 from plackett.report.figures import figure
-from plackett.report.markup import Column, Section, facts, number, paragraph, table
+from plackett.report.markup import Head, Section, facts, number, paragraph, table
 from plackett.responses.base import places_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from plackett.data.rankings import Rankings
     from plackett.ranking import RankingModel
+
 
 PROB = 0.9  # of intervals
 LISTED = 500  # items in a table
@@ -36,10 +40,14 @@ HEADS = {
 
 
 def pages(
-    model: RankingModel, X: Any, R: Any, test: tuple[Any, Rankings] | None, all_new: bool
+    model: RankingModel,
+    X: MatrixLike | None,
+    seen: LabelsLike | Rankings,
+    test: tuple[MatrixLike | None, Rankings] | None,
+    all_new: bool,
 ) -> tuple[str, str, list[Section]]:
-    """Heading, lead and sections."""
-    R = rankings_of(R).with_items(model.items_)
+    """Title, lead and sections of the report."""
+    R = rankings_of(seen).with_items(model.items_)
     if not len(R):
         raise ValueError("a report needs rankings, got none.")
     tested = None if test is None else (test[0], rankings_of(test[1]).with_items(model.items_))
@@ -59,8 +67,8 @@ def pages(
     return title, lead, parts
 
 
-def data(X: Any, R: Rankings, test: tuple[Any, Rankings] | None, all_new: bool) -> Section:
-    """Rankings, items and how often each was there and came first."""
+def data(X: MatrixLike | None, R: Rankings, test: tuple[MatrixLike | None, Rankings] | None, all_new: bool) -> Section:
+    """Number of rankings and items, and how often each item was ranked and came first."""
     sizes, buckets, counts = np.diff(R.outcomes.start), np.diff(R.outcomes.bucket_start), R.counts
     numbers = [("Rankings", f"{counts.sum():,.12g}"), ("Items", f"{len(R.items):,}")]
     if all_new:
@@ -81,9 +89,7 @@ def data(X: Any, R: Rankings, test: tuple[Any, Rankings] | None, all_new: bool) 
     body = [
         facts(numbers),
         paragraph(f"{words.unranked(R.unranked)}{' There are ties.' if R.tied else ''}{ties}"),
-        table(
-            "Items as they were ranked", [Column("Item"), *(Column(head, True) for head in heads)], rows, sortable=True
-        ),
+        table("Items as they were ranked", [Head("Item"), *(Head(head, True) for head in heads)], rows, sortable=True),
     ]
     if X is not None:
         frame = as_frame(X) if hasattr(X, "columns") else _frame(X)
@@ -91,14 +97,14 @@ def data(X: Any, R: Rankings, test: tuple[Any, Rankings] | None, all_new: bool) 
     return Section("data", "Data", "\n".join(body))
 
 
-def _frame(X: Any) -> Any:
+def _frame(X: MatrixLike) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(np.asarray(X))
 
 
-def worth(model: RankingModel, X: Any) -> Section:
-    """The picture of worths, the table, and without covariates places and who is better."""
+def worth(model: RankingModel, X: MatrixLike | None) -> Section:
+    """Worths as a plot and a table; without covariates also places and pairwise probabilities."""
     found = model.worth(PROB, X)
     certain = model.posterior_.no_interval is not None
     names = [name for name in found if not (certain and name in ("lower", "upper", "first", "rank"))]
@@ -135,7 +141,7 @@ def worth(model: RankingModel, X: Any) -> Section:
             )
         )
     more = f", the best {LISTED} of {len(rows)}" if len(rows) > LISTED else ""
-    columns = [Column("Item"), *(Column(HEADS[name], True) for name in names)]
+    columns = [Head("Item"), *(Head(HEADS[name], True) for name in names)]
     body = [
         paragraph(words.worths(certain, X is not None)),
         f'<div class="figures">{"".join(pictures)}</div>',
@@ -145,9 +151,12 @@ def worth(model: RankingModel, X: Any) -> Section:
 
 
 def predictions(
-    model: RankingModel, fit: tuple[Any, Rankings], test: tuple[Any, Rankings] | None, all_new: bool
+    model: RankingModel,
+    fit: tuple[MatrixLike | None, Rankings],
+    test: tuple[MatrixLike | None, Rankings] | None,
+    all_new: bool,
 ) -> Section:
-    """Log-likelihood a ranking and first places, beside one worth for each item and equal chances."""
+    """Log-likelihood per ranking and accuracy of first places, compared with constant worths and equal chances."""
     X, R = fit if test is None else test
     response, K = model._response(R), len(model.items_)
     own = quality_of_rankings(model, X, R)
@@ -159,7 +168,7 @@ def predictions(
     if not response.absolute:
         equal = quality_of_worths(np.zeros(K), R, response)
         rows.append(["Equal chances", equal.log_likelihood, np.nan])
-    heads = [Column("Prediction"), Column("Log-likelihood a ranking", True), Column("% of first places right", True)]
+    heads = [Head("Prediction"), Head("Log-likelihood a ranking", True), Head("% of first places right", True)]
     body = [
         sections.seen(test is not None, "rankings"),
         table("How well rankings are predicted", heads, rows),
@@ -168,8 +177,8 @@ def predictions(
     return Section("predictions", "Predictions", "\n".join(body))
 
 
-def why(model: RankingModel, X: Any, R: Rankings) -> Section:
-    """A few rankings taken apart: the least certain, the most surprising, and the most certain."""
+def why(model: RankingModel, X: MatrixLike, R: Rankings) -> Section:
+    """Explanations of three rankings: the least certain, the most surprising and the most certain."""
     p, came = model.predict_proba(X), model.log_likelihood(X, R)
     entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
     picked = {
@@ -182,10 +191,10 @@ def why(model: RankingModel, X: Any, R: Rankings) -> Section:
     return Section("why", "Why? A few rankings", "\n".join(body))
 
 
-def _ranking(model: RankingModel, X: Any, R: Rankings, t: int, kind: str, mark: str) -> str:
-    """One ranking: what was predicted of whoever ranks, what was seen, and what speaks for the first."""
+def _ranking(model: RankingModel, X: MatrixLike, R: Rankings, t: int, kind: str, mark: str) -> str:
+    """One ranking: predicted probabilities, observed places and an explanation of the most probable first item."""
     row, (order,) = take_rows(X, [t]), R[[t]].to_orders()
-    name = f"Row {X.index[t] if hasattr(X, 'index') else t}"
+    name = f"Row {row.index[0] if hasattr(row, 'iloc') else t}"
     p = model.predict_proba(row)[0]
     best = np.argsort(-p, kind="stable")[:SHOWN]
     known = [p]
@@ -201,7 +210,7 @@ def _ranking(model: RankingModel, X: Any, R: Rankings, t: int, kind: str, mark: 
     return "\n".join(
         [
             f"<h3>{text(name)}, {text(kind)}: most probably first is {text(labels[best[0]])}</h3>",
-            table(f"{name}{more}", [Column(head, head != "Item") for head in heads], rows),
+            table(f"{name}{more}", [Head(head, head != "Item") for head in heads], rows),
             paragraph(told),
             f'<div class="figures">{picture}</div>',
         ]

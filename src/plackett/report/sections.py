@@ -1,9 +1,9 @@
-"""The sections of the report, each from the model and the rows it is judged on."""
+"""Sections of a report on classes, and sections that all reports share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix
 from plackett import plots
 from plackett.data.columns import kind_of, listed
 from plackett.data.table import Table
+from plackett.data.types import Labels, LabelsLike, RowLike
 from plackett.explaining import explain
 from plackett.model.diagnostics import STANDARD
 from plackett.model.race import Array
@@ -19,10 +20,13 @@ from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
 from plackett.report import words
 from plackett.report.figures import figure
-from plackett.report.markup import Column, Section, facts, number, paragraph, table
+from plackett.report.markup import Cell, Head, Section, facts, number, paragraph, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from plackett.estimator import Classifier
+    from plackett.ranking import RankingModel
 
 
 PROB = 0.9  # of intervals
@@ -36,23 +40,24 @@ UNSURE = 10  # rows listed as uncertain
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows on which the model is judged, what it said of them, and whether the fit had seen them."""
+    """Rows that the model is scored on, its predictions for them, and whether they were held out."""
 
-    X: Any
-    y: npt.NDArray[Any]
+    X: pd.DataFrame
+    y: Labels
     probability: Array
     held_out: bool
 
-    def predicted(self, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def predicted(self, classes: Labels) -> Labels:
         """The most probable class of each row."""
-        labels: npt.NDArray[Any] = classes[self.probability.argmax(axis=1)]
+        labels: Labels = classes[self.probability.argmax(axis=1)]
         return labels
 
 
-def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = None) -> Section:
-    """Rows, classes and columns as they came; with `all_new` the rows themselves were held out, else so many others.
+def data(X: pd.DataFrame, y: LabelsLike, held_out: int, all_new: bool, known: Table | None = None) -> Section:
+    """Number of rows, class frequencies and columns.
 
-    Of a table that the model knows, the columns that it does not use are named.
+    With `all_new` these rows were held out; otherwise `held_out` counts other rows that were. If the model knows its
+    table, the section names the columns that it does not use.
     """
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
@@ -68,28 +73,28 @@ def data(X: Any, y: Any, held_out: int, all_new: bool, known: Table | None = Non
         numbers.insert(1, ("Rows held out", f"{held_out:,}"))
     body = [
         facts(numbers),
-        table("Classes, the most frequent first", [Column("Class"), Column("Rows", True), Column("%", True)], share),
+        table("Classes, the most frequent first", [Head("Class"), Head("Rows", True), Head("%", True)], share),
         paragraph(f"Columns as they came, in these {len(X):,} rows.{left}"),
         columns(X),
     ]
     return Section("data", "Data", "\n".join(body))
 
 
-def columns(X: Any) -> str:
-    """What the columns of a data frame hold."""
+def columns(X: pd.DataFrame) -> str:
+    """Table that describes the columns of a data frame."""
     heads = [
-        Column("Column"),
-        Column("Type"),
-        *(Column(c, True) for c in ("Missing", "Values", "Lowest", "Mean", "Highest")),
-        Column("Most frequent"),
+        Head("Column"),
+        Head("Type"),
+        *(Head(c, True) for c in ("Missing", "Values", "Lowest", "Mean", "Highest")),
+        Head("Most frequent"),
     ]
     return table("Columns of the table", heads, [_describe(X, j) for j in range(min(X.shape[1], COLUMNS))])
 
 
-def _describe(X: Any, j: int) -> list[Any]:
-    """What a column holds: of numbers their range and mean, of others the most frequent values."""
+def _describe(X: pd.DataFrame, j: int) -> list[Cell]:
+    """Description of a column: range and mean of numbers, most frequent values of others."""
     column = X.iloc[:, j]
-    values: list[Any] = [X.columns[j], kind_of(column), int(column.isna().sum()), int(column.nunique())]
+    values: list[Cell] = [X.columns[j], kind_of(column), int(column.isna().sum()), int(column.nunique())]
     if column.dtype.kind in "iuf":
         span = [float(v) if len(column.dropna()) else np.nan for v in (column.min(), column.mean(), column.max())]
         return [*values, *span, ""]
@@ -99,7 +104,7 @@ def _describe(X: Any, j: int) -> list[Any]:
 
 
 def model(classifier: Classifier) -> Section:
-    """What was fitted, and whether it may be trusted."""
+    """The fitted model, its diagnostics and its verdict."""
     good, why = words.trust(classifier)
     kind = {True: "verdict good", False: "verdict bad", None: "verdict"}[good]
     body = [paragraph(words.model(classifier)), paragraph(why, kind)]
@@ -120,14 +125,14 @@ def model(classifier: Classifier) -> Section:
 
 
 def weights(classifier: Classifier) -> Section:
-    """Which features speak for which class: a figure and a table that can be sorted."""
+    """The largest weights, as a figure and a sortable table."""
     posterior = classifier.posterior_
     if posterior.no_estimates is not None:
         return _relevance(classifier)
     what, (_, found) = posterior.estimates(classifier), posterior.largest(classifier, WEIGHTS)
     kind, total, of = what.kind, len(what.order), classifier._labels()[0]
     numbers = [name for name in found if name not in (of, "feature")]
-    columns = [Column("Feature"), Column(of.capitalize()), *(Column(HEADS.get(name, name), True) for name in numbers)]
+    columns = [Head("Feature"), Head(of.capitalize()), *(Head(HEADS.get(name, name), True) for name in numbers)]
     rows = [list(row) for row in zip(*(found[name] for name in ("feature", of, *numbers)), strict=True)]
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
     caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
@@ -148,11 +153,11 @@ def weights(classifier: Classifier) -> Section:
 
 
 def _relevance(classifier: Classifier) -> Section:
-    """Learned directions have no weights that could be named; columns matter to them more or less."""
+    """Relevance of columns: learned directions have no named weights."""
     found = classifier.posterior_.largest(classifier, WEIGHTS)[1]
     rows = [list(row) for row in zip(*found.values(), strict=True)]
     best = "; ".join(f"{name}: {number(value)}" for name, value, *_ in rows[:5])
-    heads = [Column("Column"), *(Column(name, True) for name in ("Relevance", "5%", "95%"))]
+    heads = [Head("Column"), *(Head(name, True) for name in ("Relevance", "5%", "95%"))]
     body = [
         paragraph(
             "The model learned its features: exponentials of directions in the columns. How much a column matters is "
@@ -170,8 +175,8 @@ def _relevance(classifier: Classifier) -> Section:
     return Section("weights", "Columns that matter", "\n".join(body))
 
 
-def predictions(classifier: Classifier, judged: Judged, fitted: Any) -> Section:
-    """Errors, confusion matrix, ROC and calibration; `fitted` are the labels of the fit, None if they did not come."""
+def predictions(classifier: Classifier, judged: Judged, fitted: LabelsLike | None) -> Section:
+    """Errors, confusion matrix, ROC and calibration; `fitted` holds the labels of the fit, or None if unknown."""
     classes, y = classifier.classes_, judged.y
     predicted = judged.predicted(classes)
     known = np.isin(y, classes)
@@ -213,15 +218,15 @@ def predictions(classifier: Classifier, judged: Judged, fitted: Any) -> Section:
     return Section("predictions", "Predictions", "\n".join(body))
 
 
-def _counts(classifier: Classifier, fitted: Any) -> list[float] | None:
-    """Rows of each class that the model was fitted to."""
+def _counts(classifier: Classifier, fitted: LabelsLike | None) -> list[float] | None:
+    """Number of rows of each class in the fit, or None if unknown."""
     if hasattr(classifier, "table_"):
         return list(classifier.table_.counts.values())
     return None if fitted is None else [float(np.sum(np.asarray(fitted) == label)) for label in classifier.classes_]
 
 
 def seen(held_out: bool, rows: str = "rows") -> str:
-    """Whether the fit had seen what the model is judged on."""
+    """Sentence that says whether the scored rows were held out."""
     if held_out:
         return paragraph(f"These {rows} were held out: the model was fitted without them.", "verdict good")
     return paragraph(
@@ -231,8 +236,8 @@ def seen(held_out: bool, rows: str = "rows") -> str:
     )
 
 
-def confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any], what: str = "class") -> str:
-    """How often each class, or alternative, was taken for which."""
+def confusion(y: Labels, predicted: Labels, classes: Labels, what: str = "class") -> str:
+    """Confusion matrix of classes or alternatives."""
     labels, counts = np.unique(np.concatenate([y, predicted]), return_counts=True)
     shown = labels if len(labels) <= CLASSES else np.sort(labels[np.argsort(-counts, kind="stable")[:CLASSES]])
     matrix = confusion_matrix(y, predicted, labels=shown)
@@ -243,7 +248,7 @@ def confusion(y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDA
     place = {label: k for k, label in enumerate(shown)}
     rows = [[f"{label} (true)", *(int(matrix[k, place[other]]) for other in said)] for k, label in enumerate(shown)]
     own = [(place[label], 1 + j) for j, label in enumerate(said)]
-    return table(caption, [Column(f"True {what}"), *(Column(str(label), True) for label in said)], rows, marked=own)
+    return table(caption, [Head(f"True {what}"), *(Head(str(label), True) for label in said)], rows, marked=own)
 
 
 def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
@@ -257,7 +262,7 @@ def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_])
 
 
 def _gap(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
-    """The average distance of statements from what came true, in ten bins of all classes."""
+    """Expected calibration error over ten bins, all classes pooled."""
     q = judged.probability[known].ravel()
     came = (judged.y[known][:, None] == classifier.classes_).ravel()
     bins = np.minimum((10 * q).astype(int), 9)
@@ -266,7 +271,7 @@ def _gap(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -
 
 
 def uncertain(classifier: Classifier, judged: Judged) -> Section:
-    """The rows of which the model is least sure, and why of the first."""
+    """The rows with the largest predictive entropy, and an explanation of the first."""
     p = judged.probability
     entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
     order = np.argsort(-entropy, kind="stable")[:UNSURE]
@@ -276,8 +281,8 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
         a, b = classifier.classes_[[first, second]]
         interval = _interval(classifier, judged.X.iloc[[i]], first)
         rows.append([judged.X.index[i], judged.y[i], a, p[i, first], interval, b, p[i, second]])
-    columns = [Column("Row"), Column("True class"), Column("Predicted"), Column("Probability", True)]
-    columns += [Column(f"{100 * PROB:g} % interval"), Column("Next"), Column("Probability", True)]
+    columns = [Head("Row"), Head("True class"), Head("Predicted"), Head("Probability", True)]
+    columns += [Head(f"{100 * PROB:g} % interval"), Head("Next"), Head("Probability", True)]
     row, title = judged.X.iloc[[order[0]]], f"Row {judged.X.index[order[0]]}"
     told = ", ".join(f"{classifier.classes_[k]} {p[order[0], k]:.2f}" for k in two[0])
     pictures = [
@@ -301,8 +306,8 @@ def uncertain(classifier: Classifier, judged: Judged) -> Section:
     return Section("uncertain", "Most uncertain rows", "\n".join(body))
 
 
-def reasons(model: Any, row: Any, title: str, mark: str = "") -> tuple[str, str]:
-    """Why one row is predicted as it is, in a sentence and as a picture: its race, or what columns contribute."""
+def reasons(model: Classifier | RankingModel, row: RowLike, title: str, mark: str = "") -> tuple[str, str]:
+    """Explanation of one prediction as a sentence and a figure: its race, or the contributions of columns."""
     posterior, what = model.posterior_, model._labels()[0]
     if posterior.no_race is None:
         why = explain(model, row)
@@ -335,7 +340,7 @@ def reasons(model: Any, row: Any, title: str, mark: str = "") -> tuple[str, str]
     return words.contributions(why), picture
 
 
-def _interval(classifier: Classifier, row: Any, k: int) -> str:
+def _interval(classifier: Classifier, row: RowLike, k: int) -> str:
     if classifier.posterior_.no_interval is not None:
         return "–"
     (lower,), (upper,) = classifier.predict_interval(row, prob=PROB)
@@ -343,15 +348,15 @@ def _interval(classifier: Classifier, row: Any, k: int) -> str:
 
 
 def colophon(classifier: Classifier) -> Section:
-    """How to cite, and what is needed to make the report again."""
+    """Citation, settings, seed and versions."""
     body = [
         "<h3>How to cite</h3>",
         f"<p>{text(words.CITATION)}</p>",
         f"<p>plackett, version {text(words.versions()[0][1])}: Bayesian Plackett–Luce regression in Python.</p>",
         "<h3>Settings and seed</h3>",
         paragraph(words.seed(classifier)),
-        table("Settings", [Column("Parameter"), Column("Value")], words.settings(classifier)),
+        table("Settings", [Head("Parameter"), Head("Value")], words.settings(classifier)),
         "<h3>Versions</h3>",
-        table("Versions", [Column("Software"), Column("Version")], words.versions()),
+        table("Versions", [Head("Software"), Head("Version")], words.versions()),
     ]
     return Section("colophon", "How to cite, settings, versions", "\n".join(body))

@@ -1,14 +1,15 @@
-"""What a report says in sentences: the model, how far to trust it, and how to cite it."""
+"""Sentences of a report: the model, its verdict, how to read the tables, and how to cite."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import plackett
+from plackett.data.types import LabelsLike
 from plackett.output.summary import how
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian mo
 Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UAI), 84–92."""
 
 
-def title(classifier: Classifier, X: Any, y: Any) -> str:
-    """A heading: what is predicted, from how many columns, and the rows of the table."""
+def title(classifier: Classifier, X: pd.DataFrame, y: LabelsLike) -> str:
+    """Title: target, number of columns and number of rows."""
     known = getattr(classifier, "table_", None)
     target = getattr(y, "name", None) if known is None else known.target
     columns = X.shape[1] if known is None else len(known.columns)
@@ -33,20 +34,20 @@ def title(classifier: Classifier, X: Any, y: Any) -> str:
 
 
 def model(classifier: Classifier) -> str:
-    """What was fitted, and how."""
+    """The model and its inference."""
     posterior = classifier.posterior_
     return f"A {posterior.model_name}: {posterior.size(classifier)}. Inference: {how(classifier)}."
 
 
 def trust(classifier: Classifier) -> tuple[bool | None, str]:
-    """Whether the fit may be trusted (None: it cannot be told), and why."""
+    """Verdict (None if there is none) and its reason."""
     good, why = classifier.posterior_.verdict(classifier)
     instead = "" if classifier.posterior_.no_chains is None else " Fit with inference='gibbs' for exact intervals."
     return good, f"{why[0].upper()}{why[1:]}.{instead}"
 
 
 def drawn(judged: bool) -> str:
-    """What the pictures of chains show."""
+    """Description of the plots of chains."""
     if not judged:
         return "Drawn is the log-likelihood (of learned directions the log-posterior), along the chains and by ranks."
     return (
@@ -80,18 +81,18 @@ def choice_effects(certain: bool) -> str:
 
 
 def why_choices(strangers: bool) -> str:
-    """What the section of situations shows."""
+    """Introduction to the explained situations."""
     told = "Situations of those above, with what was predicted for each alternative, and what speaks for it."
     return f"{told} All are predicted for someone who is not known." if strangers else told
 
 
 def why_rankings() -> str:
-    """What the section of single rankings shows."""
+    """Introduction to the explained rankings."""
     return "Rankings of those above, with how probably each item is the first of all, and what speaks for it."
 
 
 def unranked(meaning: str) -> str:
-    """What it means not to be ranked."""
+    """Meaning of unranked items."""
     if meaning == "last":
         return "Items that a ranking does not name came behind those that it names."
     return "Of items that a ranking does not name it says nothing."
@@ -112,7 +113,7 @@ def worths(certain: bool, averaged: bool) -> str:
 
 
 def contributions(why: pd.DataFrame) -> str:
-    """The columns that speak most for what is predicted of a row, and against it."""
+    """The columns that contribute most for and against the predicted class."""
     parts = []
     for side, sign in (("for", 1), ("against", -1)):
         most = why[sign * why["contribution"] > 0].head(3)
@@ -124,25 +125,25 @@ def contributions(why: pd.DataFrame) -> str:
     return f"Predicted is {why.attrs['class']}; {'; '.join(parts)}. Numbers in brackets add up to log-odds."
 
 
-def held(value: Any) -> str:
-    """A number or a text as it is written."""
+def held(value: object) -> str:
+    """A number with four significant digits, or text."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def race(why: pd.DataFrame, what: str, said: Any) -> str:
-    """The competitors that win most for the predicted class, or item, of a row."""
+def race(why: pd.DataFrame, what: str, said: object) -> str:
+    """The competitors that win most often for the predicted class or item."""
     own = why[why[what] == said]
     named = (f"{w.feature} ({w.probability:.2f})" for w in own.head(3).itertuples())
     return f"For {said}, of probability {own['probability'].sum():.2f}, win {', '.join(named)}."
 
 
 def settings(classifier: Classifier) -> list[tuple[str, str]]:
-    """Parameters of the classifier, with those of its parts; numbers that were left open are those that were used."""
+    """Parameters of the model and of its parts, with defaults replaced by the values used."""
     return [(name, repr(value)) for name, value in classifier._settings().items()]
 
 
 def versions() -> list[tuple[str, str]]:
-    """Of what the report was made with."""
+    """Versions of plackett, Python and the libraries."""
     found = [("plackett", plackett.__version__), ("Python", python_version())]
     for package in ("numpy", "scipy", "scikit-learn", "numba", "matplotlib", "arviz"):
         try:
@@ -153,7 +154,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def seed(classifier: Classifier) -> str:
-    """The seed, or that there was none to repeat the fit with."""
+    """Sentence about the seed."""
     state = classifier.random_state
     if isinstance(state, (int, np.integer)):
         return f"The seed was {state}: the same data, settings and versions give the same fit."

@@ -1,4 +1,4 @@
-"""The report as a whole."""
+"""Write a report: choose its sections by the kind of model and assemble the page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.columns import as_frame
 from plackett.data.model_input import taken
+from plackett.data.types import LabelsLike, MatrixLike
 from plackett.optional import optional
 from plackett.output.files import check_folder, whole_file
 from plackett.report import choice_sections, ranking_sections, sections, words
@@ -17,18 +18,22 @@ from plackett.report.effect_section import effects
 from plackett.report.markup import Section, page, paragraph
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from plackett.data.choice_sets import ChoiceSets
+    from plackett.data.rankings import Rankings
     from plackett.estimator import Classifier, Model
 
 
 def write_report(
     classifier: Model,
-    X: Any,
-    y: Any,
+    X: MatrixLike | ChoiceSets | None,
+    y: LabelsLike | Rankings,
     out_path: str | os.PathLike[str],
     *,
     title: str | None = None,
     test: tuple[Any, ...] | None = None,
-    groups: Any = None,
+    groups: LabelsLike | None = None,
 ) -> None:
     """Write a report on a fitted model: one HTML file that needs nothing else, offline or on line.
 
@@ -82,8 +87,8 @@ def write_report(
     if hasattr(classifier, "items_"):
         name, lead, parts = ranking_sections.pages(classifier, X, y, test, all_new)
     elif hasattr(classifier, "alternatives_"):
-        fit = choice_sections.Situations.of(classifier, X, y, groups)
-        tested = fit if all_new else None if test is None else choice_sections.Situations.of(classifier, *test)
+        fit = choice_sections.ReportedChoices.of(classifier, X, y, groups)
+        tested = fit if all_new else None if test is None else choice_sections.ReportedChoices.of(classifier, *test)
         name, lead, parts = choice_sections.pages(classifier, fit, tested)
     else:
         name, lead, parts = _classes(classifier, X, y, test, all_new)
@@ -92,9 +97,9 @@ def write_report(
 
 
 def _classes(
-    classifier: Classifier, X: Any, y: Any, test: tuple[Any, ...] | None, all_new: bool
+    classifier: Classifier, X: MatrixLike, y: LabelsLike, test: tuple[Any, ...] | None, all_new: bool
 ) -> tuple[str, str, list[Section]]:
-    """Heading, lead and sections of a classifier."""
+    """Title, lead and sections of a report on classes."""
     X, y = _table(X, y)
     rows, labels = (X, y) if test is None else _table(*test)
     if not np.isin(np.asarray(labels), classifier.classes_).any():
@@ -117,8 +122,8 @@ def _classes(
     return words.title(classifier, X, y), lead, parts
 
 
-def _table(X: Any, y: Any) -> tuple[Any, Any]:
-    """A pandas data frame with rows, and as many labels."""
+def _table(X: MatrixLike, y: LabelsLike) -> tuple[pd.DataFrame, LabelsLike]:
+    """X as a pandas data frame, and y; raises unless both have the same positive length."""
     if not hasattr(X, "iloc"):
         import pandas as pd
 
