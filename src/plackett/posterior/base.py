@@ -152,12 +152,10 @@ class Posterior(ABC):
         raise NotImplementedError
 
     def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
-        """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (C, S, K).
+        """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (S, C, K).
 
         X is a pandas data frame that the model takes; settings may be made of it. Draws are at most some hundred.
         """
-        from plackett.output.effects import for_model
-
         point, draws = [], []
         for places, values in settings:
             moved = X.copy()
@@ -167,7 +165,7 @@ class Posterior(ABC):
             mean = np.sum([block.sum(axis=0) for block in blocks], axis=0) / len(X)
             point.append(mean.mean(axis=0))
             draws.append(mean[np.linspace(0, len(mean) - 1, min(len(mean), DRAWS)).round().astype(np.intp)])
-        return np.array(point), np.array(draws)
+        return np.array(point), np.stack(draws, axis=1)
 
     def step(self, model: Any) -> float:
         """By how much of its deviation a number is moved to see what this does to predictions."""
@@ -246,3 +244,37 @@ def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
     tail = (1 - prob) / 2
     lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
     return lower, upper
+
+
+def around(centre: Array, draws: Array, prob: float, axis: int = 0) -> tuple[Array, Array]:
+    """Equal-tailed interval over the draws, widened to hold an estimate that need not be their average."""
+    tail = (1 - prob) / 2
+    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=axis)
+    return np.fmin(lower, centre), np.fmax(upper, centre)
+
+
+def positive(draws: Array, axis: int = 0) -> Array:
+    """The probability of being above 0, rounded."""
+    found: Array = ((draws > 0) + (draws == 0) / 2).mean(axis=axis).round(3)
+    return found
+
+
+def for_model(model: Any, frame: Any) -> Any:
+    """Rows of a data frame under their names where the model knows names, else as an array."""
+    return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
+
+
+def significant(numbers: Array, digits: int = 4) -> Array:
+    """Rounded to so many digits, each by itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where((numbers != 0) & np.isfinite(numbers), np.floor(np.log10(np.abs(numbers))), 0.0)
+    factor = 10.0 ** (digits - 1 - size)
+    rounded: Array = np.round(numbers * factor) / factor + 0.0
+    return rounded
+
+
+def objects(labels: Any) -> npt.NDArray[np.object_]:
+    """Labels of any kind as an array of objects."""
+    found = np.empty(len(labels), dtype=object)
+    found[:] = list(labels)
+    return found

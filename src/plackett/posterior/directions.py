@@ -13,8 +13,7 @@ from scipy.special import logsumexp
 from plackett.features.gate_summary import components
 from plackett.features.gates import Gates, softmax
 from plackett.features.mapped import MappedRows
-from plackett.model.diagnostics import agreement
-from plackett.model.mixture import SMALLEST, Stacked, probabilities, sharpened, varied
+from plackett.model.mixture import SMALLEST, probabilities, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import (
     Explanation,
@@ -27,7 +26,7 @@ from plackett.posterior.base import (
 )
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.reasons import reasons
-from plackett.posterior.stacked import NAMELESS, ModeAlone
+from plackett.posterior.stacked import NAMELESS, LearnedPosterior, ModeAlone
 from plackett.posterior.weights import CHUNK
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ INSTEAD = "plots.relevance draws how much each column matters, and summary() lis
 
 
 @dataclass(frozen=True)
-class DirectionDraws(Stacked, RacePosterior):
+class DirectionDraws(LearnedPosterior, RacePosterior):
     """Draws of a Markov chain: directions along standardised covariates or their principal axes, ln λ̄ of classes."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
@@ -124,7 +123,7 @@ class DirectionDraws(Stacked, RacePosterior):
         S, M, _ = gates.directions.shape
         K, step = len(model.classes_), max(1, CHUNK // (S * M))
         share, votes = self._pooled()[2], self.votes
-        point, draws = np.zeros((len(settings), K)), np.zeros((len(settings), S - has_mode, K))
+        point, draws = np.zeros((len(settings), K)), np.zeros((S - has_mode, len(settings), K))
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
             z = gates.on_scale(rows[some])
@@ -134,7 +133,7 @@ class DirectionDraws(Stacked, RacePosterior):
                 moved = softmax(gates.directions_along(places) @ change.T, scores)
                 p = np.matmul(votes, moved).transpose(2, 0, 1) / M  # as `weights` has them
                 point[c] += self._sharpened(np.tensordot(p, share, (1, 0))).sum(axis=0)
-                draws[c] += self._sharpened(p[:, : S - has_mode]).sum(axis=0)
+                draws[:, c] += self._sharpened(p[:, : S - has_mode]).sum(axis=0)
         return point / len(rows), draws / len(rows)
 
     def step(self, model: Any) -> float:
@@ -145,10 +144,6 @@ class DirectionDraws(Stacked, RacePosterior):
         """Classes and components."""
         K, M = self.log_weights.shape[2:]
         return f"{K} classes, {M} learned directions of {model.n_features_in_} covariates"
-
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree on predictions."""
-        return agreement(model.diagnostics_)
 
     def table(self, model: Any, prob: float) -> Table:
         """The components of one draw."""
@@ -170,7 +165,7 @@ class DirectionDraws(Stacked, RacePosterior):
         change = gates.directions @ (z if gates.rotation is None else z @ gates.rotation)
         votes, share = self.votes.transpose(0, 2, 1), self._pooled()[2]
         smallest = SMALLEST * votes.shape[1]  # `weights` are votes over the number of components
-        line = Mixture(gates.offsets, change, votes, share, self._has_mode, self.power, smallest)
+        line = Mixture(gates.offsets, change, votes, share, int(self._has_mode), self.power, smallest)
         found = contributions(line, k, gates.directions, lambda slopes: z * gates.along_covariates(slopes))
         return reasons(model, found, k, rows.X[0], gates.reference(), prob)
 

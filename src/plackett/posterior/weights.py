@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from plackett.features.mapped import transform
 from plackett.model.diagnostics import agreement
 from plackett.model.features import Features
-from plackett.model.mixture import normalised
+from plackett.model.mixture import Entries, normalised
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
 from plackett.posterior.base import (
@@ -28,7 +28,8 @@ from plackett.posterior.base import (
     Variables,
     averaged,
 )
-from plackett.posterior.weight_rates import WeightRates
+from plackett.posterior.pool import Members
+from plackett.posterior.reasons import by_winner
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
@@ -41,17 +42,73 @@ CHUNK = 1 << 18  # probabilities held at a time
 MANY = 1 << 24  # probabilities from which compiled code averages them
 
 
-class WeightPosterior(WeightRates, RacePosterior):
+@dataclass(frozen=True)
+class WeightMembers(Members):
+    """Draws of the weights of fixed features: r_e = Λ Σ_j W_ej λ̄_gj.
+
+    Attributes
+    ----------
+    weights : (S, K, p) array
+        λ̄.
+    log_mass : (S,) array, optional
+        ln Λ, where ties tell of it.
+    """
+
+    parameters = ("weights", "log_mass")
+    weights: Array
+    log_mass: Array | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """K."""
+        return self.weights.shape[1]
+
+    @property
+    def work(self) -> int:
+        """Rates of all groups."""
+        return self.n_groups
+
+    def log_rates(self, entries: Entries) -> Array:
+        """ln r_e (S, entries); −inf where no weight answers."""
+        used, row = np.unique(entries.row, return_inverse=True)
+        W, group, log_scale = entries.Z[used], self.group_of(entries), None
+        if entries.logs:
+            top = W.max(axis=1)
+            log_scale = np.where(np.isfinite(top), top, 0.0)
+            W = np.exp(W - log_scale[:, None])
+        if len(used) < len(row) and group.ndim == 1:  # entries share rows
+            rates = np.matmul(self.weights, W.T)[:, group, row]
+        elif self.n_groups == 1:
+            rates = (self.weights[:, 0] @ W.T)[:, row]
+        else:
+            rates, W = np.empty((len(self.weights), len(row))), W[row]
+            for s, each in enumerate(self.weights):
+                rates[s] = np.einsum("ej,ej->e", W, each[group if group.ndim == 1 else group[s]])
+        with np.errstate(divide="ignore"):
+            found: Array = np.log(rates)
+        if log_scale is not None:
+            found += log_scale[row]
+        return found if self.log_mass is None else found + self.log_mass[:, None]
+
+
+class WeightPosterior(RacePosterior):
     """Normalised weights λ̄ of fixed features, as draws that stand for the distribution.
 
     `log_mass` has ln Λ of the same draws where ties tell of it.
     """
 
     no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
+    log_mass: Array | None
 
     @abstractmethod
     def flat_draws(self) -> Array:
         """(S, K, p), each sums to 1."""
+
+    def members(self, every: bool = False) -> WeightMembers:
+        """All draws, which predict situations alike."""
+        weights = self.flat_draws()
+        log_mass = None if self.log_mass is None else self.log_mass.reshape(-1)
+        return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass)
 
     def rows(self, features: Any, X: Any) -> Features:
         """W, with as many columns as there are weights."""
@@ -100,17 +157,8 @@ class WeightPosterior(WeightRates, RacePosterior):
         """Competitors by their probability of winning the race, the most probable first."""
         competing, shares = self.wins(model._rows(row)[:])
         (K, p), (of, labels) = shares.shape[1:], model._labels()
-        columns: Table = {
-            of: np.repeat(labels, p),
-            "feature": np.tile(model._feature_names()[competing], K),
-            "probability": shares.mean(axis=0).ravel(),
-        }
-        if self.no_interval is None:
-            tail = (1 - prob) / 2
-            lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
-            columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
-        order = np.argsort(-columns["probability"], kind="stable")
-        return Explanation({name: column[order] for name, column in columns.items()}, {})
+        names: Table = {of: np.repeat(labels, p), "feature": np.tile(model._feature_names()[competing], K)}
+        return by_winner(names, shares, prob, self.no_interval is not None)
 
 
 def _estimates(
