@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.covariates import of_columns
-from plackett.features.choice_design import EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Table, objects
+from plackett.posterior.base import Codes, Explanation, Table, objects
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.pool import Pool
 from plackett.posterior.reasons import by_contribution, by_winner
 from plackett.posterior.stacked import DirectionMembers
-from plackett.posterior.weights import WeightMembers
+from plackett.posterior.weights import WeightMembers, WeightModel
 
 PERSON = "person"
+
+
+class ChoiceModel(WeightModel, Protocol):
+    """What posteriors of choices read of a model."""
+
+    weights: str
+    alternatives_: npt.NDArray[Any]
+    attributes_: list[Any]
+    person_: list[Any]
+    group_labels_: npt.NDArray[Any]
+    schema_: ChoiceSets
+    design_: ChoiceDesign
+
+    def _one(self, X: Any) -> tuple[EntryTable, Codes]:
+        """The table of one situation, of a person who is not known."""
+
+    def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
+        """Situations as the posterior takes them."""
 
 
 class Part(NamedTuple):
@@ -32,7 +51,7 @@ class Part(NamedTuple):
 
 
 def explain_choice(
-    model: Any, members: DirectionMembers, row: EntryTable, entries: Entries, prob: float
+    model: ChoiceModel, members: DirectionMembers, row: EntryTable, entries: Entries, prob: float
 ) -> Explanation:
     """Contributions of each alternative's attributes and of persons' columns to the log-odds of what is predicted.
 
@@ -62,7 +81,7 @@ def explain_choice(
     return by_contribution(names, [part.value for part in parts], found, told, prob, certain)
 
 
-def _parts(model: Any, row: EntryTable) -> list[Part]:
+def _parts(model: ChoiceModel, row: EntryTable) -> list[Part]:
     """Each attribute of each alternative, and each of the person's columns; the indicators of a text are one."""
     source, schema = model.design_.source_, model.schema_
     found = []
@@ -76,7 +95,9 @@ def _parts(model: Any, row: EntryTable) -> list[Part]:
     return found
 
 
-def explain_race(model: Any, members: WeightMembers, row: EntryTable, entries: Entries, prob: float) -> Explanation:
+def explain_race(
+    model: ChoiceModel, members: WeightMembers, row: EntryTable, entries: Entries, prob: float
+) -> Explanation:
     """Pr that feature j of alternative e wins, W_ej λ_gj / Σ of all, the most probable first."""
     members = members.meeting(entries)
     group = members.group_of(entries)
@@ -93,5 +114,5 @@ def explain_race(model: Any, members: WeightMembers, row: EntryTable, entries: E
     return Explanation(found, attributes)
 
 
-def _label(model: Any, alternative: int) -> Any:
+def _label(model: ChoiceModel, alternative: int) -> Any:
     return model.alternatives_[alternative : alternative + 1].tolist()[0]

@@ -13,7 +13,7 @@ from plackett.data.choice_outcomes import Chosen
 from plackett.model.mixture import POOLED, Entries, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, Table, Variables, around, positive, significant
-from plackett.posterior.choice_reasons import explain_choice, explain_race
+from plackett.posterior.choice_reasons import ChoiceModel, explain_choice, explain_race
 from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values
 from plackett.posterior.situations import SituationDraws
 from plackett.posterior.stacked import DirectionMembers
@@ -21,7 +21,7 @@ from plackett.posterior.weights import WeightMembers, WeightPosterior
 from plackett.responses import Outcomes, Response, make_response
 
 
-class ChoicePosterior(SituationPosterior):
+class ChoicePosterior(SituationPosterior[ChoiceModel]):
     """A posterior of alternatives, through that of the parameters."""
 
     model_name = "Plackett–Luce choice model"
@@ -65,11 +65,11 @@ class ChoicePosterior(SituationPosterior):
         """ln Pr(outcome) (S, T) under every draw of the chains."""
         return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
         """That of the parameters."""
         return self.law.verdict(model)
 
-    def quantities(self, model: Any) -> Quantities:
+    def quantities(self, model: ChoiceModel) -> Quantities:
         """Those of the parameters."""
         return self.law.quantities(model)
 
@@ -105,26 +105,26 @@ class FixedChoices(ChoicePosterior):
         some = found.take(np.linspace(0, n - 1, POOLED).round().astype(np.intp))
         return replace(some, share=np.full(POOLED, 1 / POOLED))
 
-    def size(self, model: Any) -> str:
+    def size(self, model: ChoiceModel) -> str:
         """Alternatives, features and prior."""
         p = self.shape_of_estimate[1]
         return f"{_alternatives(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
 
-    def table(self, model: Any, prob: float) -> Table:
+    def table(self, model: ChoiceModel, prob: float) -> Table:
         """Weights, the largest first, of all or by alternative or person."""
         table: Table = self.of_weights.estimates(model).table(model._labels(), prob)
         return table
 
-    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
         """The first rows of that table."""
         return "largest weights", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ChoiceModel, row: Any, prob: float) -> Explanation:
         """Who wins the race of one situation: features of alternatives."""
         table, person = model._one(row)
         return explain_race(model, self.members(), table, model._entries(table, person), prob)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: ChoiceModel, raw: bool) -> Variables:
         """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
         found = self.of_weights.variables(model, raw)
         whose = model._labels()[0]
@@ -168,17 +168,17 @@ class LearnedChoices(ChoicePosterior):
             with np.errstate(divide="ignore"):
                 yield np.log(sharpened(weight * its + (1 - weight) * draws, power))
 
-    def step(self, model: Any) -> float:
+    def step(self, model: ChoiceModel) -> float:
         """Normal scores and hinges bend: they are judged over half a deviation."""
         return 0.01 if model.design_.bend == "none" else 0.25
 
-    def size(self, model: Any) -> str:
+    def size(self, model: ChoiceModel) -> str:
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
         return f"{_alternatives(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
 
-    def table(self, model: Any, prob: float) -> Table:
+    def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
         design, tail = model.design_, (1 - prob) / 2
         entries = model._entries(design.average(), np.array([-1]))
@@ -195,16 +195,16 @@ class LearnedChoices(ChoicePosterior):
             }
         return columns
 
-    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
         """The first rows of that table."""
         return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ChoiceModel, row: Any, prob: float) -> Explanation:
         """What attributes and persons' columns contribute to the log-odds of the predicted alternative."""
         table, person = model._one(row)
         return explain_choice(model, self.of_directions.members(), table, model._entries(table, person), prob)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: ChoiceModel, raw: bool) -> Variables:
         """Nothing but predictions is identified."""
         coords: Table = {"class": model.alternatives_}
         if not raw:
@@ -228,11 +228,11 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
     return found
 
 
-def _alternatives(model: Any) -> str:
+def _alternatives(model: ChoiceModel) -> str:
     return f"{len(model.alternatives_)} alternatives"
 
 
-def _whose(model: Any) -> str:
+def _whose(model: ChoiceModel) -> str:
     if model.weights == "person":
         return f"weights of {len(model.group_labels_)} persons"
     return "shared weights" if model.weights == "shared" else "weights of alternatives"

@@ -23,7 +23,7 @@ from plackett.compute.pieces import cores
 from plackett.engines.left_sets import sets_of
 from plackett.model.mixture import FAINT, Entries, outcome_values, part_of_outcomes, sharpened
 from plackett.model.race import Array
-from plackett.posterior.base import Codes, Posterior, refuse
+from plackett.posterior.base import Codes, M, Posterior, refuse
 from plackett.responses.base import Outcomes, Response, Whole
 from plackett.responses.ranking import Ranking
 
@@ -214,7 +214,7 @@ def all_entries(Z: Array, n_groups: int) -> Entries:
     return Entries(Z, group, row, np.arange(0, n * n_groups + 1, n_groups), group, n_groups)
 
 
-class SituationPosterior(Posterior):
+class SituationPosterior(Posterior[M]):
     """A posterior whose rows are situations, and which predicts them through pools."""
 
     @abstractmethod

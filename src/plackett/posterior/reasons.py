@@ -9,12 +9,12 @@ import numpy as np
 
 from plackett.data.covariates import covariates_of, summed
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Table, around
+from plackett.posterior.base import Explanation, FittedModel, Table, around
 from plackett.posterior.contributions import Contributions
 
 
 def reasons(
-    model: Any, found: Contributions, k: int, x: Array, reference: tuple[Array, str], prob: float
+    model: FittedModel, found: Contributions, k: int, x: Array, reference: tuple[Array, str], prob: float
 ) -> Explanation:
     """Contributions of the columns of a row x; the reference is a row, and which it is in words."""
     columns = covariates_of(model)
@@ -59,5 +59,5 @@ def by_winner(names: Table, shares: Array, prob: float, certain: bool) -> Explan
     return Explanation({name: column[order] for name, column in columns.items()}, {})
 
 
-def _certain(model: Any) -> bool:
+def _certain(model: FittedModel) -> bool:
     return model.posterior_.no_interval is not None

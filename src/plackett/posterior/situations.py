@@ -6,22 +6,31 @@ Entry e of a situation has the rate r_e = Σ_j exp(z_e·β_j) λ_gj. No row of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
 from plackett.features.scaled_columns import Columns
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Table, Variables
+from plackett.posterior.base import Explanation, FittedModel, Table, Variables
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.pool import SituationPosterior
 from plackett.posterior.reasons import reasons
 from plackett.posterior.stacked import NAMELESS, LearnedPosterior, ModeAlone
 
 
+class RankingModel(FittedModel, Protocol):
+    """What the posterior of learned directions reads of a model of rankings."""
+
+    features_: Columns
+
+    def _checked_rows(self, X: Any, reset: bool) -> Any:
+        """Covariates as the feature map takes them."""
+
+
 @dataclass(frozen=True)
-class SituationDraws(LearnedPosterior, SituationPosterior):
+class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingModel]):
     """Draws of a Markov chain: directions along the columns of the design, and ln λ of groups, whose weights differ."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare."
@@ -37,12 +46,12 @@ class SituationDraws(LearnedPosterior, SituationPosterior):
         """Persons' columns, standardised."""
         return features.of(X)
 
-    def size(self, model: Any) -> str:
+    def size(self, model: RankingModel) -> str:
         """Groups and components."""
         K, M = self.log_weights.shape[2:]
         return f"{M} learned directions of {self.directions.shape[-1]} columns, weights of {K}"
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: RankingModel, row: Any, prob: float) -> Explanation:
         """What persons' columns contribute to the log-odds of the item that is most probably first.
 
         Pr(k first) = Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j; the reference is z = 0.
@@ -56,7 +65,7 @@ class SituationDraws(LearnedPosterior, SituationPosterior):
         found = contributions(line, k, members.directions, lambda slopes: z * slopes)
         return reasons(model, found, k, x[0], model.features_.reference(), prob)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: RankingModel, raw: bool) -> Variables:
         """Nothing but predictions is identified; what was drawn is for the columns of the design."""
         if not raw:
             return Variables({}, {}, {})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from plackett.model.diagnostics import agreement
 from plackett.model.mixture import Entries, Stacked, log_rates
 from plackett.model.race import Array
-from plackett.posterior.base import NO_CHAINS, Posterior, Quantities
+from plackett.posterior.base import NO_CHAINS, FittedModel, M, Posterior, Quantities
 from plackett.posterior.pool import Members
 
 NAMELESS = "the components of learned directions have no identity from draw to draw"
@@ -55,7 +55,7 @@ class DirectionMembers(Members):
 
 
 @dataclass(frozen=True)
-class LearnedPosterior(Stacked, Posterior):
+class LearnedPosterior(Stacked, Posterior[M]):
     """Draws of directions and weights, with a mode beside them and κ."""
 
     model_name = "Plackett–Luce regression"
@@ -76,11 +76,11 @@ class LearnedPosterior(Stacked, Posterior):
             return None
         return DirectionMembers(np.ones(1), self.mode_directions[None], self.mode_log_weights[None])
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
         """Whether the chains agree on predictions."""
         return agreement(model.diagnostics_)
 
-    def quantities(self, model: Any) -> Quantities:
+    def quantities(self, model: FittedModel) -> Quantities:
         """The log-posterior alone: nothing else has an identity."""
         return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
 
@@ -93,6 +93,6 @@ class ModeAlone:
         "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'."
     )
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
         """There is nothing to judge it by."""
         return None, "one estimate without uncertainty"
