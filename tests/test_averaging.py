@@ -56,7 +56,7 @@ def test_many_predictions_are_those_of_few(monkeypatch, iris):
 
 
 def test_few_predictions_do_not_compile(monkeypatch):
-    monkeypatch.setattr("plackett.posterior.averaging.mean_shares", None)
+    monkeypatch.setattr("plackett.posterior.weights.mean_shares", None)
     W, weights = problem(100, 50, 3, 4)
     np.testing.assert_allclose(mean_probabilities(W, weights), plain(W, weights), rtol=1e-12)
 

@@ -11,12 +11,13 @@ import pytest
 from plackett.chooser import PlackettLuceChooser
 from plackett.data.columns import Number
 from plackett.features.choice_design import ChoiceDesign, EntryTable
-from plackett.model.mixture import log_rates
-from plackett.output.choices import Survey, diversion, effects, elasticities, willingness_to_pay
+from plackett.model.mixture import Entries, log_rates
+from plackett.output.choice_effects import Survey, diversion, effects, elasticities, willingness_to_pay
 from plackett.posterior.choice_reasons import explain_choice
-from plackett.posterior.choices import Outlook, log_rates_of_features
 from plackett.posterior.choosers import LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.pool import Pool
+from plackett.posterior.weights import WeightMembers
 
 A, T = 4, 60
 TIGHT = {"rtol": 2e-3, "atol": 1e-9}  # of numbers that were rounded to four digits
@@ -70,6 +71,11 @@ def logit(X, table, model, coefficient):
     wide[table.situation, table.alternative] = utility
     p = np.exp(wide - wide.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)
+
+
+def explained(model, row):
+    entries = model._entries(row, np.array([-1]))
+    return explain_choice(model, model.posterior_.members(), row, entries, 0.9)
 
 
 def predicted(model, table):
@@ -216,20 +222,20 @@ def test_a_mode_beside_the_draws_and_a_power_are_in_the_prediction():
     rng = np.random.default_rng(0)
     log_rates, available = rng.normal(size=(4, 3, A)), np.array([[True] * A, [True, True, False, False], [True] * A])
     share = np.array([0.2, 0.2, 0.2, 0.4])
-    outlook = Outlook(log_rates, available, share, modes=1, power=1.5)
+    pool = Pool(log_rates, available, share, modes=1, power=1.5)
     p = np.exp(np.where(available, log_rates, -np.inf))
     p /= p.sum(axis=2, keepdims=True)
     mixed = np.tensordot(share, p, 1) ** 1.5
-    centre, draws = outlook.both()
+    centre, draws = pool.both()
     np.testing.assert_allclose(centre, mixed / mixed.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(centre, outlook.prediction())
+    np.testing.assert_allclose(centre, pool.prediction())
     assert draws.shape == (3, 3, A)
     np.testing.assert_allclose(draws, p[:3] ** 1.5 / (p[:3] ** 1.5).sum(axis=2, keepdims=True))
 
 
 def test_where_nothing_has_a_rate_all_are_equal():
-    outlook = Outlook(np.full((1, 1, A), -np.inf), np.array([[True, True, False, True]]), np.ones(1))
-    np.testing.assert_allclose(outlook.prediction(), [[1 / 3, 1 / 3, 0, 1 / 3]])
+    pool = Pool(np.full((1, 1, A), -np.inf), np.array([[True, True, False, True]]), np.ones(1))
+    np.testing.assert_allclose(pool.prediction(), [[1 / 3, 1 / 3, 0, 1 / 3]])
 
 
 def test_log_rates_are_sums_over_components():
@@ -242,9 +248,13 @@ def test_log_rates_are_sums_over_components():
     np.testing.assert_allclose(log_rates(beta, log_weights, Z, groups), expected)
     weights = np.exp(rng.normal(size=(5, 4, 3)))
     expected = np.log(np.einsum("ef,sef->se", np.exp(Z), weights[:, group]))
-    np.testing.assert_allclose(log_rates_of_features(Z, weights, group), expected)
-    np.testing.assert_allclose(log_rates_of_features(Z, weights, groups), expected)
-    far = log_rates_of_features(Z - 1e4, weights, group)  # rates that underflow keep their ratios
+    entries = Entries(Z, group, np.arange(7), np.array([0, 3, 7]), logs=True)
+    members = WeightMembers(np.full(5, 0.2), weights)
+    np.testing.assert_allclose(members.log_rates(entries), expected)
+    np.testing.assert_allclose(members.log_rates(entries._replace(Z=np.exp(Z), logs=False)), expected)
+    twice = entries._replace(group=np.tile(group, 2), row=np.tile(np.arange(7), 2), start=np.array([0, 7, 14]))
+    np.testing.assert_allclose(members.log_rates(twice), np.tile(expected, 2))  # entries that share rows
+    far = members.log_rates(entries._replace(Z=Z - 1e4))  # rates that underflow keep their ratios
     np.testing.assert_allclose(far, expected - 1e4)
 
 
@@ -255,7 +265,7 @@ def test_contributions_add_up_to_the_log_odds_of_the_prediction(components, bend
     model, _ = logit_model(X, draws=50, components=components, bend=bend)
     for t in (0, 7, 20):
         row = EntryTable.of(X).take(np.array([t]))
-        columns, attributes = explain_choice(model, row, np.array([-1]), 0.9)
+        columns, attributes = explained(model, row)
         p = predicted(model, row)[0]
         k = X.alternatives.tolist().index(attributes["class"])
         assert k == np.argmax(p)
@@ -276,8 +286,8 @@ def test_what_an_explanation_leaves_to_share_out_is_little():
     model, _ = logit_model(X, draws=50, components=3)
     row = EntryTable.of(X).take(np.array([3]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plackett.posterior.choice_reasons.exact", lambda parts, total: parts)
-        columns, attributes = explain_choice(model, row, np.array([-1]), 0.9)
+        patch.setattr("plackett.posterior.contributions.exact", lambda parts, total: parts)
+        columns, attributes = explained(model, row)
     left = attributes["prediction"] - attributes["reference"] - columns["contribution"].sum()
     assert abs(left) < 1e-6
 
@@ -287,7 +297,7 @@ def test_a_contribution_of_two_alternatives_under_logit_is_the_difference_of_uti
     model, coefficient = logit_model(X)
     t = int(np.flatnonzero(np.diff(X.start) == 2)[0])
     row = EntryTable.of(X).take(np.array([t]))
-    columns, attributes = explain_choice(model, row, np.array([-1]), 0.9)
+    columns, attributes = explained(model, row)
     by_name = dict(zip(model.design_.names_, coefficient[0], strict=True))
     for name, of, value, part in zip(*(columns[c] for c in ("feature", "of", "value", "contribution")), strict=True):
         if of != "person":

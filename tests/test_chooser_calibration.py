@@ -16,8 +16,9 @@ from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, size
 from plackett.directions.situations import SituationTask
 from plackett.features.choice_design import ChoiceDesign, EntryTable
-from plackett.model.mixture import log_rates
-from plackett.posterior.choices import log_rates_of_features
+from plackett.model.mixture import Entries, log_rates
+from plackett.posterior.pool import Pool
+from plackett.posterior.weights import WeightMembers
 
 LABELS, T = ["a", "b", "c"], 15  # too few to hold some out
 LEARNED = LearnedDirections(components=2, own_shape=0.5)
@@ -59,14 +60,15 @@ def rank(rng, features, inference, seed):
         model.design_, model.features_ = design, model._make_features().fit(design.columns(old))
         log_W = model._log_features(table)
         weights = rng.gamma(0.5, size=(1, 1, log_W.shape[1]))
-        log_rates = log_rates_of_features(log_W, weights, np.zeros(len(log_W), dtype=int))[0]
+        entries = Entries(log_W, np.zeros(len(log_W), dtype=int), np.arange(len(log_W)), table.start, logs=True)
+        log_rates = WeightMembers(np.ones(1), weights).log_rates(entries)[0]
     arrived = log_rates + rng.gumbel(size=len(log_rates))
     y = [
         LABELS[table.alternative[s + np.argmax(arrived[s:e])]]
         for s, e in zip(old.start[:-1], old.start[1:], strict=True)
     ]
     model = PlackettLuceChooser(inference, random_state=seed, **settings).fit(X[:T], y)
-    last = model.posterior_.outlook(model._rows(X[T]), every=True).log_rates[:, 0]
+    last = Pool.of(model.posterior_.members(every=True), model._rows(X[T])).log_rates[:, 0]
     draws = (last[:, 0] - last[:, 1])[:: max(1, len(last) // KEPT)][:KEPT]
     truth = log_rates[table.start[T]] - log_rates[table.start[T] + 1]
     return int((draws < truth).sum())

@@ -1,6 +1,7 @@
 """Learned directions over situations: densities, modes and predictions against other routes to the same numbers."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,8 +28,9 @@ from plackett.directions.situation_folds import best_weight, dealt, mean_and_err
 from plackett.directions.situations import learn, make_situation_task
 from plackett.directions.task import make_task
 from plackett.inference import hmc
-from plackett.model.mixture import Entries, log_rates, outcome_values
+from plackett.model.mixture import Entries, log_rates, outcome_values, sharpened
 from plackett.output import modelfile
+from plackett.posterior.pool import log_scores, outcome_log_values
 from plackett.posterior.situations import SituationDraws
 from plackett.responses import Outcomes, make_response
 
@@ -312,17 +314,16 @@ def test_predictions_are_mixtures_of_draws_and_mode(quiet):
     assert p.shape == (40, 4) and ((p == 0) == (np.arange(4) >= np.diff(outcomes.start)[:, None])).all()
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert ((lower <= p) & (p <= upper)).all()
-    np.testing.assert_allclose(draws.log_scores(entries, outcomes, response), np.log(p[:, 0]))
-    values = draws.values(entries, outcomes, response)
-    average = draws.draw_weights @ np.exp(values)
-    plain = draws.with_mode(draws, draws.mode_weight, 1.0)  # any mode will do
-    np.testing.assert_allclose(
-        np.exp(plain.log_scores(entries, outcomes, response)),
-        plain.draw_weights @ np.exp(plain.values(entries, outcomes, response)),
-    )
-    assert values.shape == (41, 40) and np.isfinite(average).all()
-    chains = draws.chain_values(entries, outcomes, response)
-    np.testing.assert_allclose(chains.reshape(40, 40), values[:40])
+    members = draws.members()
+    values = outcome_log_values(members, entries, outcomes, response)
+    average = members.share @ np.exp(values)
+    np.testing.assert_allclose(np.exp(log_scores(members, entries, outcomes, response)), average)
+    plain = replace(draws, power=1.0).predict(entries)
+    np.testing.assert_allclose(plain[:, 0], average)  # the chosen entry is the first
+    np.testing.assert_allclose(p, sharpened(plain, draws.power))
+    assert values.shape == (41, 40)
+    chains = outcome_log_values(draws.members(every=True), entries, outcomes, response)
+    np.testing.assert_allclose(chains, values[:40])
 
 
 def test_a_model_file_holds_the_posterior(quiet):

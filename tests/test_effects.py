@@ -63,18 +63,18 @@ def test_effects_of_a_logit_are_those_of_its_formula(frame, logit):
     score = X.to_numpy() @ coef.T + intercept
     p = expit(-score)  # of "yes", the last class, under every draw
     found = average_effects(logit, X)
-    assert found.features == ["up", "none", "on"] and found.draws.shape == (3, 400, 2)
+    assert found.features == ["up", "none", "on"] and found.average.draws.shape == (400, 3, 2)
     for f in (0, 1):
         slopes = -(p * (1 - p)).mean(axis=0) * coef[:, f]
-        np.testing.assert_allclose(found.draws[f, :, 1], slopes, rtol=1e-3, atol=1e-7)
-        np.testing.assert_allclose(found.centre[f, 1], slopes.mean(), rtol=1e-3, atol=1e-7)
+        np.testing.assert_allclose(found.average.draws[:, f, 1], slopes, rtol=1e-3, atol=1e-7)
+        np.testing.assert_allclose(found.average.point[f, 1], slopes.mean(), rtol=1e-3, atol=1e-7)
     off, on = (expit(-(score + (value - X["on"].to_numpy())[:, None] * coef[:, 2])) for value in (0, 1))
-    np.testing.assert_allclose(found.draws[2, :, 1], (on - off).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.average.draws[:, 2, 1], (on - off).mean(axis=0), atol=1e-12)
     table = by_feature(logit.effects(X, prob=0.8), "yes")
-    lower, upper = np.quantile(found.draws[:, :, 1], [0.1, 0.9], axis=1)
-    for column, numbers in (("effect", found.centre[:, 1]), ("lower", lower), ("upper", upper)):
+    lower, upper = np.quantile(found.average.draws[:, :, 1], [0.1, 0.9], axis=0)
+    for column, numbers in (("effect", found.average.point[:, 1]), ("lower", lower), ("upper", upper)):
         np.testing.assert_allclose(table[column], numbers, rtol=0.006, atol=6e-4)
-    np.testing.assert_allclose(table["positive"], (found.draws[:, :, 1] > 0).mean(axis=1), atol=6e-4)
+    np.testing.assert_allclose(table["positive"], (found.average.draws[:, :, 1] > 0).mean(axis=0), atol=6e-4)
 
 
 def test_the_table_can_be_read(frame, logit, learned):
@@ -111,10 +111,10 @@ def test_effects_are_of_the_predictions_that_are_made(frame, learned):
     for f, h in ((0, 1e-4), (1, 1e-4)):
         up, down = (X.assign(**{X.columns[f]: X.iloc[:, f] + sign * h}) for sign in (1, -1))
         slope = (learned.predict_proba(up) - learned.predict_proba(down)).mean(axis=0) / (2 * h)
-        np.testing.assert_allclose(found.centre[f], slope, rtol=2e-3, atol=1e-5)
+        np.testing.assert_allclose(found.average.point[f], slope, rtol=2e-3, atol=1e-5)
     off, on = (learned.predict_proba(X.assign(on=value)).mean(axis=0) for value in (0, 1))
-    np.testing.assert_allclose(found.centre[2], on - off, atol=1e-12)
-    np.testing.assert_array_equal(average_effects(learned, X.to_numpy()).centre, found.centre)
+    np.testing.assert_allclose(found.average.point[2], on - off, atol=1e-12)
+    np.testing.assert_array_equal(average_effects(learned, X.to_numpy()).average.point, found.average.point)
 
 
 def test_effects_cover_those_that_made_the_labels():
@@ -130,7 +130,7 @@ def test_effects_cover_those_that_made_the_labels():
             clf = SparseLogitClassifier(draws=150, tune=150, chains=2, random_state=seed).fit(X, y)
         true = np.stack([(p * (beta[:, f] - (p @ beta[:, f])[:, None])).mean(axis=0) for f in (0, 1)])
         found = average_effects(clf, X)
-        lower, upper = np.quantile(found.draws, [0.05, 0.95], axis=1)
+        lower, upper = np.quantile(found.average.draws, [0.05, 0.95], axis=0)
         held.append((lower <= true) & (true <= upper))
     assert 0.78 <= np.mean(held) <= 0.98  # of 72, of which 24 add up to others: a deviation of .05
 
@@ -145,7 +145,7 @@ def test_normal_scores_have_slopes_over_half_a_deviation(quiet):
     found, h = average_effects(clf, X), X[:, 0].std() / 4
     shift = np.array([h, 0.0])
     expected = (clf.predict_proba(X + shift) - clf.predict_proba(X - shift)).mean(axis=0) / (2 * h)
-    np.testing.assert_allclose(found.centre[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(found.average.point[0], expected, rtol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -183,9 +183,9 @@ def test_levels_of_a_text_column_are_compared_with_the_most_frequent(people):
         no, yes = (clf.predict_proba(frame.assign(owns=level)) for level in ("no", "yes"))
     kept = X.assign(**{"home is missing": 0.0, "home=farm": 1.0, "home=town": 0.0, "home=coast": 0.0})
     np.testing.assert_allclose(at["farm"], clf.predict_proba(kept), atol=1e-12)
-    np.testing.assert_allclose(found.centre[2], (at["town"] - at["farm"]).mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(found.centre[3], (at["missing"] - at["farm"]).mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(found.centre[4], (no - yes).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.average.point[2], (at["town"] - at["farm"]).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.average.point[3], (at["missing"] - at["farm"]).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.average.point[4], (no - yes).mean(axis=0), atol=1e-12)
     pd.testing.assert_frame_equal(clf.effects(X), table)
 
 
@@ -218,10 +218,10 @@ def test_more_columns_than_rows_and_constant_ones(quiet, monkeypatch):
     clf = PlackettLuceClassifier(SHORT, random_state=0).fit(X, y)
     assert clf.features_.rotation is not None
     found = average_effects(clf, X)
-    assert (found.draws[5] == 0).all() and by_feature(clf.effects(X), 1)["positive"]["x5"] == 0.5
+    assert (found.average.draws[:, 5] == 0).all() and by_feature(clf.effects(X), 1)["positive"]["x5"] == 0.5
     h = 1e-3 * X[:, 0].std() * np.eye(80)[0]
     slope = (clf.predict_proba(X + h) - clf.predict_proba(X - h)).mean(axis=0) / (2 * h[0])
-    np.testing.assert_allclose(found.centre[0], slope, rtol=1e-3)
+    np.testing.assert_allclose(found.average.point[0], slope, rtol=1e-3)
 
 
 def test_of_many_rows_some_are_taken(frame, logit):
@@ -229,7 +229,7 @@ def test_of_many_rows_some_are_taken(frame, logit):
     many = pd.concat([X] * 4, ignore_index=True)
     some = many.iloc[np.linspace(0, 1199, 400).round().astype(int)]
     np.testing.assert_allclose(
-        average_effects(logit, many).centre[2], average_effects(logit, some).centre[2], atol=1e-12
+        average_effects(logit, many).average.point[2], average_effects(logit, some).average.point[2], atol=1e-12
     )
 
 

@@ -84,7 +84,8 @@ def test_intervals_are_those_of_single_draws(drawn):
     why = explain(drawn, where, prob=0.8).set_index("feature").loc["age"]
     k = int(np.argmax(drawn.predict_proba(pd.DataFrame([where]))[0]))
     start = pd.DataFrame([where | {"age": explain(drawn, where).attrs["reference_row"]["age"]}])
-    logs = [next(drawn._rates(rows)).logs[: drawn.posterior_.n_draws, 0] for rows in (start, pd.DataFrame([where]))]
+    pools = [next(drawn._pools(rows)) for rows in (start, pd.DataFrame([where]))]
+    logs = [pool.log_rates[: pool.n_draws, 0] for pool in pools]
     shares = [np.exp(log) / np.exp(log).sum(axis=1, keepdims=True) for log in logs]
     moved = odds(shares[1][:, k]) - odds(shares[0][:, k])
     lower, upper = np.quantile(moved, [0.1, 0.9])

@@ -32,6 +32,7 @@ from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.pool import Pool
 from plackett.priors import GIG
 from plackett.responses import make_response
 
@@ -296,7 +297,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         problem = Problem(rows, *shared, side_by_side=beside, mirrors=mirrors, probe=probe)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
-        self.posterior_ = FixedChoices(fit.posterior)
+        self.posterior_ = FixedChoices(fit.posterior)  # type: ignore[arg-type]
         return fit
 
     def _held_out_shape(self, em: EM, order: Codes, make: Make) -> tuple[float, dict[float, float]]:
@@ -317,7 +318,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         entries = self._entries(table, person)
 
         def probe(draws: Any) -> Array:
-            shares = FixedChoices(draws).outlook(entries, every=True).shares()
+            shares = Pool.of(FixedChoices(draws).members(every=True), entries).shares()
             return shares.reshape(*draws.shape.shape, *shares.shape[1:])
 
         return probe
@@ -340,7 +341,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             designs, task = self._prepared_directions(given)
         fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
         self.design_ = designs[fit.extra.pop("design_")]
-        self.posterior_ = LearnedChoices(fit.posterior)
+        self.posterior_ = LearnedChoices(fit.posterior)  # type: ignore[arg-type]
         return fit
 
     def _prepared_directions(self, given: Given) -> tuple[list[ChoiceDesign], SituationTask]:

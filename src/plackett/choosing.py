@@ -15,9 +15,10 @@ from plackett.data.validation import check_prob, plain
 from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.mapped import feature_names, transform
+from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
-from plackett.posterior.choices import ChoicePosterior, Entries
+from plackett.posterior.choosers import ChoicePosterior
 from plackett.race_model import RaceModel
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class ChoosingModel(RaceModel):
               ``class: first vs second``. Over the alternatives effects add up to 0;
             - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM.
         """
-        from plackett.output.choices import effects
+        from plackett.output.choice_effects import effects
 
         survey, pandas = self._survey(X, groups), optional("pandas", "effects")
         return pandas.DataFrame(effects(survey, check_prob(prob)))
@@ -151,7 +152,7 @@ class ChoosingModel(RaceModel):
         Lerman 1985, section 6.4): Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over situations in which both are available. That is
         the elasticity of the expected number of choices of b if x_a changes by one per cent everywhere.
         """
-        from plackett.output.choices import elasticities
+        from plackett.output.choice_effects import elasticities
 
         survey, pandas = self._survey(X, groups), optional("pandas", "elasticities")
         return pandas.DataFrame(elasticities(survey, self._attribute(attribute), check_prob(prob)))
@@ -186,7 +187,7 @@ class ChoosingModel(RaceModel):
         The ratio is taken under every draw; ``value`` is the median. An average need not exist, where the marginal
         utility of the cost may be 0. If it has the other sign in more than a twentieth of the draws, a warning says so.
         """
-        from plackett.output.choices import Survey, willingness_to_pay
+        from plackett.output.choice_effects import Survey, willingness_to_pay
 
         check_is_fitted(self)
         f, c, prob = self._attribute(attribute), self._attribute(cost), check_prob(prob)
@@ -217,7 +218,7 @@ class ChoosingModel(RaceModel):
             For each other alternative: the ``share`` that it gets of what ``drop`` had, ``lower`` and ``upper``, and
             its probability ``before`` and ``after``, averages over the situations. Shares add up to 1.
         """
-        from plackett.output.choices import diversion
+        from plackett.output.choice_effects import diversion
 
         survey, labels = self._survey(X, groups), self.alternatives_.tolist()
         if drop not in labels:
@@ -251,7 +252,7 @@ class ChoosingModel(RaceModel):
         return EntryTable.of(self._known_sets(X)), np.array([-1])
 
     def _survey(self, X: ChoiceSets, groups: Any) -> Any:
-        from plackett.output.choices import Survey
+        from plackett.output.choice_effects import Survey
 
         X = self._known_sets(X)
         return Survey(self, EntryTable.of(X), self._known(groups, len(X)))
@@ -282,9 +283,9 @@ class ChoosingModel(RaceModel):
 
     def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
         """Situations as the posterior takes them."""
-        features = self.design_.transform(table) if self._learned() else self._log_features(table)
-        group = self._group(table, person)
-        return Entries(features, table.start, table.alternative, group, len(self.alternatives_))
+        learned, of = self._learned(), table.alternative
+        Z, group = self.design_.transform(table) if learned else self._log_features(table), self._group(table, person)
+        return Entries(Z, group, np.arange(len(of)), table.start, of, len(self.alternatives_), logs=not learned)
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
         """Whose weights each entry uses; −1 for a person who is not known."""

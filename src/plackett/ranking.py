@@ -23,14 +23,16 @@ from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Table, refuse
-from plackett.posterior.weight_rates import all_entries, runs
+from plackett.posterior.pool import Pool, all_entries, log_scores
+from plackett.posterior.situations import SituationDraws
+from plackett.posterior.weights import WeightPosterior
 from plackett.posterior.worths import (
     OF,
-    Rates,
     better,
     finite_logs,
     first_intervals,
     first_places,
+    item_pools,
     order_of,
     place_shares,
     simulated_places,
@@ -53,7 +55,7 @@ class RankingModel(RaceModel):
 
     ties: str
     items_: npt.NDArray[Any]
-    posterior_: Any  # with log_rates, log_scores and so on, as `posterior.weight_rates` and `posterior.situations` do
+    posterior_: WeightPosterior | SituationDraws
 
     def worth(self, prob: float = 0.9, X: Any = None) -> pd.DataFrame:
         """The items by their worth, the best first.
@@ -76,8 +78,7 @@ class RankingModel(RaceModel):
             - ``first``: the probability that no other item has a larger worth, as far as the data tell;
             - ``rank``: the mean of its place among the worths.
         """
-        rates = self._all_rates(X)
-        order, columns = worth_table(rates, check_prob(prob), self.posterior_.no_interval is not None)
+        order, columns = worth_table(self._whole_pool(X), check_prob(prob), self.posterior_.no_interval is not None)
         index = optional("pandas", "worth").Index(self.items_[order], name="item")
         return optional("pandas", "worth").DataFrame(columns, index=index)
 
@@ -98,7 +99,9 @@ class RankingModel(RaceModel):
         DataFrame
             Items × items, NaN on the diagonal; with X, row × item as index.
         """
-        return self._square("prob_better", X, _known(of), lambda rates: better(rates, of), self.items_, "than")
+        return self._square(
+            "prob_better", X, _known(of), lambda pool: better(pool, of, self._slots), self.items_, "than"
+        )
 
     def rank_distribution(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
         """The probability of every place of each item.
@@ -119,8 +122,8 @@ class RankingModel(RaceModel):
         """
         errors, rng = [], np.random.default_rng(self._run_settings()[0])
 
-        def shares(rates: Rates) -> Array:
-            found, error = place_shares(rates, of, rng)
+        def shares(pool: Pool) -> Array:
+            found, error = place_shares(pool, of, self._slots, rng)
             errors.append(error)
             return found
 
@@ -137,7 +140,7 @@ class RankingModel(RaceModel):
         if is_dask(X):
             check_is_fitted(self)
             return lazily(self, "predict", X)
-        found = np.concatenate([order_of(rates) for rates in self._rates(X)])
+        found = np.concatenate([order_of(pool) for pool in self._pools(X)])
         return self.items_[found if X is not None else found[0]]
 
     def predict_proba(self, X: Any = None) -> Any:
@@ -149,21 +152,21 @@ class RankingModel(RaceModel):
         if is_dask(X):
             check_is_fitted(self)
             return lazily(self, "predict_proba", X)
-        found = np.concatenate([first_places(rates) for rates in self._rates(X)])
+        found = np.concatenate([first_places(pool) for pool in self._pools(X)])
         return found if X is not None else found[0]
 
     def predict_interval(self, X: Any = None, prob: float = 0.9) -> tuple[Array, Array]:
         """Equal-tailed credible intervals of what `predict_proba` gives, two arrays."""
         check_is_fitted(self)
         refuse(self.posterior_.no_interval)
-        found = [first_intervals(rates, check_prob(prob)) for rates in self._rates(X)]
+        found = [first_intervals(pool, check_prob(prob)) for pool in self._pools(X)]
         lower, upper = (np.concatenate(each) for each in zip(*found, strict=True))
         return (lower, upper) if X is not None else (lower[0], upper[0])
 
     def log_likelihood(self, X: Any, R: Rankings) -> Array:
         """ln of the predicted probability of each ranking, (n,), averaged over the posterior; counts do not enter."""
-        found: Array = self.posterior_.log_scores(*self._situations(X, R))
-        return found
+        situations = self._situations(X, R)
+        return log_scores(self.posterior_.members(), *situations)
 
     def score(self, X: Any, R: Rankings, sample_weight: Any = None) -> float:
         """The mean of `log_likelihood` over the rankings, each as often as it was seen; the larger, the better."""
@@ -178,7 +181,11 @@ class RankingModel(RaceModel):
         check_count("n", n)
         seed = self._run_settings()[0] if random_state is None else check_random_state(random_state).randint(2**31)
         rng = np.random.default_rng(seed)
-        places = [simulated_places(rates, i, n, rng) for rates in self._rates(X) for i in range(rates.logs.shape[1])]
+        places = [
+            simulated_places(pool, i, n, self._slots, rng)
+            for pool in self._pools(X)
+            for i in range(pool.log_rates.shape[1])
+        ]
         return Rankings.from_ranks(np.concatenate(places) + 1, items=self.items_)
 
     def to_arviz(self, X: Any = None, R: Any = None, raw: bool = False) -> Any:
@@ -216,7 +223,7 @@ class RankingModel(RaceModel):
     def _table(self, prob: float) -> Table:
         if not self._plain:
             return dict(self.posterior_.table(self, prob))
-        order, columns = worth_table(self._all_rates(None), prob, self.posterior_.no_interval is not None)
+        order, columns = worth_table(self._whole_pool(None), prob, self.posterior_.no_interval is not None)
         found = getattr(self, "diagnostics_", None)
         rounded: Table = {"item": self.items_[order]} | {name: column.round(4) for name, column in columns.items()}
         if found is not None:
@@ -264,8 +271,6 @@ class RankingModel(RaceModel):
         return np.ones((len(X), 1))
 
     def _features_of(self, X: Any) -> Any:
-        if self._learned():
-            return self.features_.of(X)
         return self.posterior_.rows(self.features_, X)
 
     def _situations(self, X: Any, R: Any) -> tuple[Entries, Any, Response]:
@@ -276,32 +281,34 @@ class RankingModel(RaceModel):
         row = R.situation if X is not None else np.zeros_like(R.item)
         return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
 
-    def _rates(self, X: Any) -> Iterator[Rates]:
-        """Log-rates of all items, of runs of rows."""
-        Z, posterior, K = self._rows(X), self.posterior_, len(self.items_)
-        weights: Array = posterior.draw_weights
-        for run in runs(len(Z), K * len(weights)):
-            logs = posterior.log_rates(all_entries(Z[run], K))
-            yield Rates(finite_logs(logs.reshape(len(weights), -1, K)), weights, posterior.n_draws, self.ties == "race")
+    @property
+    def _slots(self) -> bool:
+        """Whether arrivals are seen in slots of time, which makes ties."""
+        return self.ties == "race"
 
-    def _all_rates(self, X: Any) -> Rates:
-        """The same of all rows at once."""
-        found = list(self._rates(X))
-        return found[0]._replace(logs=np.concatenate([rates.logs for rates in found], axis=1))
+    def _pools(self, X: Any) -> Iterator[Pool]:
+        """Log-rates of all items, of runs of rows."""
+        return item_pools(self.posterior_.members(), self._rows(X))
+
+    def _whole_pool(self, X: Any) -> Pool:
+        """Log-rates of all items in all rows."""
+        found = list(self._pools(X))
+        log_rates = np.concatenate([pool.log_rates for pool in found], axis=1)
+        return found[0]._replace(log_rates=log_rates, available=np.concatenate([pool.available for pool in found]))
 
     def _chain_log_worths(self, X: Any) -> Array:
         """ln r with mean 0 over the items, (chain, draw, row, K), of draws of a chain."""
-        logs = self.posterior_.chain_log_rates(all_entries(self._rows(X), len(self.items_)))
-        logs = finite_logs(logs.reshape(*logs.shape[:2], -1, len(self.items_)))
+        logs = self.posterior_.members(every=True).log_rates(all_entries(self._rows(X), len(self.items_)))
+        logs = finite_logs(logs.reshape(*self.trace_.shape, -1, len(self.items_)))
         centred: Array = logs - logs.mean(axis=3, keepdims=True)
         return centred
 
     def _square(
-        self, what: str, X: Any, of: str, answer: Callable[[Rates], Array], columns: npt.NDArray[Any], name: str
+        self, what: str, X: Any, of: str, answer: Callable[[Pool], Array], columns: npt.NDArray[Any], name: str
     ) -> pd.DataFrame:
         """Tables (n, K, K) of runs of rows, one below the other."""
         pandas = optional("pandas", what)
-        found = np.concatenate([answer(rates) for rates in self._rates(X)])
+        found = np.concatenate([answer(pool) for pool in self._pools(X)])
         index = pandas.Index(self.items_, name="item")
         if X is not None:
             index = pandas.MultiIndex.from_product([range(len(found)), self.items_], names=["row", "item"])

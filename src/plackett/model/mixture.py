@@ -27,32 +27,79 @@ class Entries(NamedTuple):
     Attributes
     ----------
     Z : (rows, d) array
-        Covariates, standardised as those of the fit were.
+        Covariates, standardised as those of the fit were, or features W.
     group : (entries,) array
-        g(e): whose weights an entry uses.
+        g(e): whose weights an entry uses; −1 for a person who is not known.
     row : (entries,) array
         Its row of Z.
     start : (T + 1,) array
         The first entry of each situation; the last number is that of all entries.
+    labels : (entries,) array, optional
+        The item or alternative of each entry: its column in predictions. None: its place in the situation.
+    n_labels : int
+        A, columns of predictions; 0: as many as the largest situation has entries.
+    logs : bool
+        Whether Z holds ln W.
     """
 
     Z: Array
     group: Whole
     row: Whole
     start: Whole
+    labels: Whole | None = None
+    n_labels: int = 0
+    logs: bool = False
+
+    @property
+    def n_situations(self) -> int:
+        """T."""
+        return len(self.start) - 1
+
+    @property
+    def width(self) -> int:
+        """A."""
+        return self.n_labels or int(np.diff(self.start).max(initial=0))
+
+    @property
+    def situation(self) -> Whole:
+        """The situation of each entry."""
+        return np.repeat(np.arange(self.n_situations), np.diff(self.start))
+
+    @property
+    def column(self) -> Whole:
+        """The column of each entry in predictions."""
+        if self.labels is not None:
+            return self.labels
+        return np.arange(self.start[-1]) - np.repeat(self.start[:-1], np.diff(self.start))
 
     def part(self, first: int, last: int) -> Entries:
         """Situations first ≤ t < last, with all rows."""
         low, high = self.start[first], self.start[last]
-        return Entries(self.Z, self.group[low:high], self.row[low:high], self.start[first : last + 1] - low)
+        labels = None if self.labels is None else self.labels[low:high]
+        start, width = self.start[first : last + 1] - low, self.width
+        return Entries(self.Z, self.group[low:high], self.row[low:high], start, labels, width, self.logs)
 
     def parts(self, size: int) -> Iterator[tuple[int, int]]:
         """Runs of situations of about so many entries."""
-        first, T = 0, len(self.start) - 1
+        first, T = 0, self.n_situations
         while first < T:
             last = max(first + 1, int(np.searchsorted(self.start, self.start[first] + size, side="right")) - 1)
             yield first, min(last, T)
             first = last
+
+    def ordered(self, entry: Whole, start: Whole) -> Entries:
+        """Some of the entries in another order, such as that of an outcome."""
+        labels = None if self.labels is None else self.labels[entry]
+        return self._replace(group=self.group[entry], row=self.row[entry], start=start, labels=labels)
+
+    def wide(self, values: Array, missing: float = 0.0) -> Array:
+        """Numbers (…, entries) as (…, T, A), with `missing` where a situation has no such entry."""
+        T, A, column = self.n_situations, self.width, self.column
+        if len(column) == T * A and (column.reshape(T, A) == np.arange(A)).all():
+            return np.ascontiguousarray(values).reshape(*values.shape[:-1], T, A)
+        found = np.full((*values.shape[:-1], T, A), missing)
+        found[..., self.situation, column] = values
+        return found
 
 
 def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row: Whole | None = None) -> Array:

@@ -18,6 +18,7 @@ from plackett.engines.base import check_counts
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Codes, refuse
+from plackett.posterior.pool import outcome_log_values
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
@@ -105,7 +106,7 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
         dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
     if R is not None:
         situations = model._situations(X, R)
-        found = posterior.chain_values(*situations)
+        found = outcome_log_values(posterior.members(every=True), *situations).reshape(*trace.shape, -1)
         groups["log_likelihood"] = {"ranking": np.repeat(found, counts, axis=2)}
         dims, coords = dims | {"ranking": ["seen"]}, coords | {"seen": np.repeat(np.arange(len(R)), counts)}
     used = {name for name in values} | set(groups.get("log_likelihood", ()))

@@ -17,36 +17,30 @@ from plackett.features import ExpFeatures
 from plackett.features.gates import Gates
 from plackett.model.race import Array
 from plackett.optional import optional
-from plackett.posterior.base import Setting
+from plackett.output.what_if import Average, a_little, spread_out
+from plackett.posterior.base import Setting, for_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS = 400  # that averages are taken over, at the most
 DIGITS = 3  # significant ones, of the largest number of a feature
 OTHER = "none of these"  # a row whose indicators are all zero
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Each a difference of averages over the rows: (L, K) of the prediction, (L, S, K) of what single draws predict."""
+    """Each a difference of averages over the rows: (L, K) of the prediction, (S, L, K) of what single draws predict."""
 
     features: list[str]
-    centre: Array
-    draws: Array
+    average: Average
 
     def table(self, classes: npt.NDArray[Any], prob: float, certain: bool) -> dict[str, npt.NDArray[Any]]:
         """The columns of `effects`, by class; without intervals where there is but one estimate."""
-        tail = (1 - prob) / 2
-        lower, upper = np.quantile(self.draws, [tail, 1 - tail], axis=1)
-        lower, upper = np.minimum(lower, self.centre), np.maximum(upper, self.centre)
-        positive = ((self.draws > 0) + (self.draws == 0) / 2).mean(axis=1).round(3)
-        if certain:
-            lower = upper = positive = np.full_like(self.centre, np.nan)
-        size = np.nanmax(np.abs([self.centre, lower, upper]), axis=(0, 2)) if len(self.centre) else np.empty(0)
+        centre, (lower, upper, positive) = self.average.point, self.average.judged(prob, certain)
+        size = np.nanmax(np.abs([centre, lower, upper]), axis=(0, 2)) if len(centre) else np.empty(0)
         places = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0))).astype(int)
-        centre, lower, upper = (_rounded(part, places) for part in (self.centre, lower, upper))
-        L, K = self.centre.shape
+        L, K = centre.shape
+        centre, lower, upper = (_rounded(part, places) for part in (centre, lower, upper))
         return {
             "class": np.repeat(classes, L),
             "feature": np.tile(np.array(self.features, dtype=object), K),
@@ -81,11 +75,9 @@ def average_effects(model: Any, X: Any) -> Effects:
             features.append(column.name if column.levels is None else f"{column.name}: {level} vs {base}")
             settings += [table.all_at(column, levels[base]), table.all_at(column, levels[level])]
             steps.append(1.0)
-    centre, draws = model.posterior_.averages(model, table.some, settings)
-    step = np.array(steps)
-    return Effects(
-        features, (centre[1::2] - centre[::2]) / step[:, None], (draws[1::2] - draws[::2]) / step[:, None, None]
-    )
+    found = Average(*model.posterior_.averages(model, table.some, settings))
+    down, up = (Average(found.point[some], found.draws[:, some]) for some in (slice(0, None, 2), slice(1, None, 2)))
+    return Effects(features, up.minus(down).over(np.array(steps)[:, None]))
 
 
 @dataclass(frozen=True)
@@ -115,8 +107,7 @@ class Rows:
             known = X.shape[1] == model.n_features_in_
             frame = pd.DataFrame(X, columns=list(map(str, model._covariates())) if known else None)
         model._rows(for_model(model, frame.iloc[:1]))  # which says what is wrong with the columns
-        some = frame.iloc[np.linspace(0, len(frame) - 1, min(len(frame), ROWS)).round().astype(np.intp)]
-        return cls(model, frame, some, _columns(model, frame))
+        return cls(model, frame, frame.iloc[spread_out(len(frame))], _columns(model, frame))
 
     def levels(self, column: Covariate) -> dict[str, tuple[Any, ...]] | None:
         """The levels of a column, the one that others are compared with first; None for a number that varies."""
@@ -134,8 +125,7 @@ class Rows:
     def about(self, j: int) -> tuple[Array, Array]:
         """A number moved a little down and up in each row, (n, 1); for maps that users give not beyond the rows."""
         x, some = (np.asarray(part.iloc[:, [j]], dtype=np.float64) for part in (self.frame, self.some))
-        spread = float(x.std()) or max(1.0, abs(float(x[0, 0])))
-        h = spread * float(self.model.posterior_.step(self.model))
+        h = a_little(x, self.model.posterior_.step(self.model))
         given = not isinstance(getattr(self.model, "features_", None), (ExpFeatures, Gates, type(None)))
         if not given or np.ptp(x) == 0:
             return some - h, some + h
@@ -171,8 +161,3 @@ def _columns(model: Any, frame: pd.DataFrame) -> list[Covariate]:
         else:
             found.append(column)
     return found
-
-
-def for_model(model: Any, frame: pd.DataFrame) -> Any:
-    """Rows under their names where the model knows names, else as an array."""
-    return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.data.types import MatrixLike
 from plackett.data.validation import check_prob
 from plackett.output.effects import Rows
-from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of
+from plackett.plots.style import REST, axes, colour, dash, label, marker, of
+from plackett.posterior.base import around
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,8 +71,7 @@ def effect(
         values = list(levels.values())
     posterior = classifier.posterior_
     centre, draws = posterior.averages(classifier, table.some, [table.all_at(column, value) for value in values])
-    lower, upper = interval(draws.swapaxes(0, 1), prob)
-    lower, upper = np.minimum(lower, centre), np.maximum(upper, centre)
+    lower, upper = around(centre, draws, prob)
     certain = posterior.no_interval is not None
     ax = axes(ax)
     drawn = np.sort(np.argsort(-np.ptp(centre, axis=0), kind="stable")[:n])

@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from plackett.model.diagnostics import Diagnostics
 from plackett.model.race import Array
 
 Table = dict[str, npt.NDArray[Any]]  # columns by their names
@@ -105,7 +106,33 @@ class Quantities(NamedTuple):
     scalar_ess: float = np.nan
 
 
-class Posterior(ABC):
+class FittedModel(Protocol):
+    """What any posterior reads of the model that it belongs to; some read more, which they declare."""
+
+    posterior_: Posterior[Any]
+    classes_: npt.NDArray[Any]
+    diagnostics_: Diagnostics | None
+    trace_: Array
+    n_iter_: int
+    n_features_in_: int
+
+    def _labels(self) -> tuple[str, npt.NDArray[Any]]:
+        """What has weights, in a word, and their labels."""
+
+    def _predicted(self) -> npt.NDArray[Any]:
+        """Labels of what is predicted."""
+
+    def _covariates(self) -> npt.NDArray[np.object_]:
+        """Names of the covariates."""
+
+    def _rows(self, X: Any) -> Any:
+        """New rows, checked, as the posterior takes them."""
+
+
+M = TypeVar("M", bound=FittedModel)
+
+
+class Posterior(ABC, Generic[M]):
     """What a fit leaves behind."""
 
     model_name: ClassVar[str]  # whose posterior this is, in a sentence
@@ -151,13 +178,11 @@ class Posterior(ABC):
         """ln Pr (S, n) of outcomes that are no labels, under every draw of the chains."""
         raise NotImplementedError
 
-    def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
-        """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (C, S, K).
+    def averages(self, model: M, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
+        """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (S, C, K).
 
         X is a pandas data frame that the model takes; settings may be made of it. Draws are at most some hundred.
         """
-        from plackett.output.effects import for_model
-
         point, draws = [], []
         for places, values in settings:
             moved = X.copy()
@@ -167,29 +192,29 @@ class Posterior(ABC):
             mean = np.sum([block.sum(axis=0) for block in blocks], axis=0) / len(X)
             point.append(mean.mean(axis=0))
             draws.append(mean[np.linspace(0, len(mean) - 1, min(len(mean), DRAWS)).round().astype(np.intp)])
-        return np.array(point), np.array(draws)
+        return np.array(point), np.stack(draws, axis=1)
 
-    def step(self, model: Any) -> float:
+    def step(self, model: M) -> float:
         """By how much of its deviation a number is moved to see what this does to predictions."""
         return 0.01
 
     @abstractmethod
-    def size(self, model: Any) -> str:
+    def size(self, model: M) -> str:
         """How large the model is, and its prior, in a line."""
 
     @abstractmethod
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: M) -> tuple[bool | None, str]:
         """Whether the fit may be trusted (None: it cannot be told), and what came out of it."""
 
-    def estimates(self, model: Any) -> Estimates:
+    def estimates(self, model: M) -> Estimates:
         """What `summary` lists and `plots.weights` draws."""
         raise ValueError(self.no_estimates)
 
-    def table(self, model: Any, prob: float) -> Table:
+    def table(self, model: M, prob: float) -> Table:
         """The columns of `summary`."""
         return self.estimates(model).table(model._labels(), prob)
 
-    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+    def largest(self, model: M, n: int) -> tuple[str, Table]:
         """What matters most: its name, and the first rows of the summary without weights that are zero."""
         found = self.estimates(model)
         n = min(n, len(found.order))
@@ -201,19 +226,19 @@ class Posterior(ABC):
         raise ValueError(self.no_race)
 
     @abstractmethod
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: M, row: Any, prob: float) -> Explanation:
         """What `explain` says of one row: its race, or what columns contribute where no feature has a name."""
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: M, raw: bool) -> Variables:
         """Draws that are identified without any row, for ArviZ; if raw, also those that are not."""
         raise ValueError(self.no_chains)
 
-    def quantities(self, model: Any) -> Quantities:
+    def quantities(self, model: M) -> Quantities:
         """What the plots of chains can show."""
         raise ValueError(self.no_chains)
 
 
-class RacePosterior(Posterior):
+class RacePosterior(Posterior[M]):
     """What a fit of the weights of a race leaves behind."""
 
     model_name = "Plackett–Luce regression"
@@ -246,3 +271,37 @@ def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
     tail = (1 - prob) / 2
     lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
     return lower, upper
+
+
+def around(centre: Array, draws: Array, prob: float, axis: int = 0) -> tuple[Array, Array]:
+    """Equal-tailed interval over the draws, widened to hold an estimate that need not be their average."""
+    tail = (1 - prob) / 2
+    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=axis)
+    return np.fmin(lower, centre), np.fmax(upper, centre)
+
+
+def positive(draws: Array, axis: int = 0) -> Array:
+    """The probability of being above 0, rounded."""
+    found: Array = ((draws > 0) + (draws == 0) / 2).mean(axis=axis).round(3)
+    return found
+
+
+def for_model(model: FittedModel, frame: Any) -> Any:
+    """Rows of a data frame under their names where the model knows names, else as an array."""
+    return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
+
+
+def significant(numbers: Array, digits: int = 4) -> Array:
+    """Rounded to so many digits, each by itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where((numbers != 0) & np.isfinite(numbers), np.floor(np.log10(np.abs(numbers))), 0.0)
+    factor = 10.0 ** (digits - 1 - size)
+    rounded: Array = np.round(numbers * factor) / factor + 0.0
+    return rounded
+
+
+def objects(labels: Any) -> npt.NDArray[np.object_]:
+    """Labels of any kind as an array of objects."""
+    found = np.empty(len(labels), dtype=object)
+    found[:] = list(labels)
+    return found

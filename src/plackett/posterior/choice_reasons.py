@@ -2,106 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from plackett.data.choice_sets import ChoiceSets
 from plackett.data.covariates import of_columns
-from plackett.features.choice_design import EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.model.mixture import Entries
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Table
-from plackett.posterior.choices import Codes, objects
-from plackett.posterior.contributions import exact, log_odds, slope
+from plackett.posterior.base import Codes, Explanation, Table, objects
+from plackett.posterior.contributions import Mixture, contributions
+from plackett.posterior.pool import Pool
+from plackett.posterior.reasons import by_contribution, by_winner
+from plackett.posterior.stacked import DirectionMembers
+from plackett.posterior.weights import WeightMembers, WeightModel
 
-PANELS = 40  # of the line from the reference to the situation
-NODES, SHARES = (part / 2 for part in np.polynomial.legendre.leggauss(5))  # of a panel of length 1 about 0
-PLACES = ((np.arange(PANELS)[:, None] + 0.5 + NODES) / PANELS).ravel()
-WEIGHTS = np.tile(SHARES / PANELS, PANELS)
-SMALLEST = 1e-300
 PERSON = "person"
 
 
-class Line:
-    """Log-rates of one situation on the way from a reference: scores start_sej + t change_sej, 0 ≤ t ≤ 1.
+class ChoiceModel(WeightModel, Protocol):
+    """What posteriors of choices read of a model."""
 
-    With F the log-odds of alternative k under p ∝ (Σ_s share_s p_s)^κ and ρ_sej the share of component j in r_e,
-    column f of entry e contributes Δz_ef ∫ Σ_sj ∂F/∂ln r_se ρ_sej β_sjf dt; these add up to F at 1 less F at 0.
-    """
+    weights: str
+    alternatives_: npt.NDArray[Any]
+    attributes_: list[Any]
+    person_: list[Any]
+    group_labels_: npt.NDArray[Any]
+    schema_: ChoiceSets
+    design_: ChoiceDesign
 
-    def __init__(self, start: Array, change: Array, share: Array, modes: int, power: float):
-        self.start, self.change, self.share, self.power = start, change, share, power
-        self.n_draws = len(share) - modes
+    def _one(self, X: Any) -> tuple[EntryTable, Codes]:
+        """The table of one situation, of a person who is not known."""
 
-    def at(self, t: float) -> tuple[Array, Array]:
-        """ρ (S, E, M) and p_s (S, E)."""
-        scores = self.start + t * self.change
-        top = scores.max(axis=(1, 2), keepdims=True)
-        parts = np.exp(scores - top)
-        rates = np.maximum(parts.sum(axis=2), SMALLEST)
-        return parts / rates[:, :, None], rates / rates.sum(axis=1, keepdims=True)
-
-    def odds(self, t: float, k: int) -> tuple[float, Array]:
-        """F of the prediction, and under each draw (S',)."""
-        p = self.at(t)[1]
-        point = log_odds(self.share @ p, k, self.power, SMALLEST)
-        return float(point), log_odds(p[: self.n_draws], k, self.power, SMALLEST)
-
-    def slopes(self, k: int) -> tuple[Array, Array]:
-        """∫ ∂F/∂score dt: of the prediction (S, E, M), and under each draw (S', E, M)."""
-        point, own = np.zeros_like(self.start), np.zeros_like(self.start[: self.n_draws])
-        for t, weight in zip(PLACES, WEIGHTS, strict=True):
-            rho, p = self.at(t)
-            rising = slope(self.share @ p, k, self.power, SMALLEST)
-            pull = self.share[:, None] * p * (rising - (p @ rising)[:, None])
-            point += weight * pull[:, :, None] * rho
-            some = p[: self.n_draws]
-            rising = slope(some, k, self.power, SMALLEST)
-            pull = some * (rising - (some * rising).sum(axis=1, keepdims=True))
-            own += weight * pull[:, :, None] * rho[: self.n_draws]
-        return point, own
-
-
-def explain_choice(model: Any, row: EntryTable, person: Codes, prob: float) -> Explanation:
-    """Contributions of each alternative's attributes and of persons' columns to the log-odds of what is predicted.
-
-    The reference has every available alternative with its own average attributes, and an average person.
-    """
-    posterior, design, entries = model.posterior_, model.design_, model._entries(row, person)
-    k = int(np.argmax(posterior.predict(entries)[0, row.alternative]))
-    typical = row._replace(values=design.typical_[row.alternative], context=design.centre_[None])
-    z0 = design.transform(typical)
-    change = entries.features - z0
-    some, group, share, modes, power = posterior.stand_ins(entries)
-    directions, log_weights, _ = posterior.members(every=False)
-    directions, log_weights = directions[some], log_weights[some]
-    of_groups = log_weights[np.arange(len(some))[:, None], group if group.ndim == 2 else group[None]]
-    line = Line(_scores(z0, directions) + of_groups, _scores(change, directions), share, modes, power)
-    of_point, of_draws = line.slopes(k)
-    of_entries = np.einsum("sem,smf->ef", of_point, directions) * change
-    of_entries_drawn = np.einsum("sem,smf->sef", of_draws, directions[: len(of_draws)]) * change
-    parts = _parts(model, row)
-    (reference, at_first), (prediction, at_last) = line.odds(0.0, k), line.odds(1.0, k)
-    centre = exact(np.array([[(of_entries * part.mask).sum() for part in parts]]), np.array([prediction - reference]))[
-        0
-    ]
-    drawn = np.stack([(of_entries_drawn * part.mask).sum(axis=(1, 2)) for part in parts], axis=1)
-    kind = object if any(isinstance(part.value, str) for part in parts) else np.float64
-    columns: Table = {
-        "feature": np.array([part.feature for part in parts], dtype=object),
-        "of": objects([part.of for part in parts]),
-        "value": np.array([part.value for part in parts], dtype=kind),
-        "contribution": centre,
-    }
-    columns |= _interval(posterior.no_interval is None, centre, exact(drawn, at_last - at_first), prob)
-    order = np.argsort(-np.abs(centre), kind="stable")
-    attributes = {
-        "class": _label(model, row.alternative[k]),
-        "reference": reference,
-        "prediction": prediction,
-        "reference_is": "every alternative with its average attributes, and an average person",
-        "prob": prob,
-    }
-    return Explanation({name: column[order] for name, column in columns.items()}, attributes)
+    def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
+        """Situations as the posterior takes them."""
 
 
 class Part(NamedTuple):
@@ -110,60 +46,73 @@ class Part(NamedTuple):
     feature: str
     of: Any
     value: Any
-    mask: Array  # (entries, columns)
+    columns: npt.NDArray[np.bool_]  # of the design
+    entry: slice
 
 
-def _parts(model: Any, row: EntryTable) -> list[Part]:
+def explain_choice(
+    model: ChoiceModel, members: DirectionMembers, row: EntryTable, entries: Entries, prob: float
+) -> Explanation:
+    """Contributions of each alternative's attributes and of persons' columns to the log-odds of what is predicted.
+
+    The reference has every available alternative with its own average attributes, and an average person.
+    """
+    design, members = model.design_, members.meeting(entries)
+    k = int(np.argmax(Pool.of(members, entries).prediction()[0, row.alternative]))
+    typical = row._replace(values=design.typical_[row.alternative], context=design.centre_[None])
+    z = design.transform(typical)
+    change, start = entries.Z - z, members.component_scores(entries._replace(Z=z))
+    along = np.einsum("ef,smf->sem", change, members.directions)
+    line = Mixture(start, along, None, members.share, members.modes, members.power)
+    parts = _parts(model, row)
+
+    def onto(gradients: Array) -> Array:
+        by_entry = gradients * change
+        sums = [by_entry[..., part.entry, :][..., part.columns].sum(axis=(-2, -1)) for part in parts]
+        return np.stack(sums, axis=-1)
+
+    found = contributions(line, k, members.directions, onto)
+    names: Table = {"feature": objects([part.feature for part in parts]), "of": objects([part.of for part in parts])}
+    told = {
+        "class": _label(model, row.alternative[k]),
+        "reference_is": "every alternative with its average attributes, and an average person",
+    }
+    certain = model.posterior_.no_interval is not None
+    return by_contribution(names, [part.value for part in parts], found, told, prob, certain)
+
+
+def _parts(model: ChoiceModel, row: EntryTable) -> list[Part]:
     """Each attribute of each alternative, and each of the person's columns; the indicators of a text are one."""
-    source, E, schema = model.design_.source_, len(row.alternative), model.schema_
+    source, schema = model.design_.source_, model.schema_
     found = []
     for column in of_columns(schema.attribute_columns):
         own = np.isin(source, [str(model.attributes_[f]) for f in column.places])
         for e, a in enumerate(row.alternative):
-            mask = (np.arange(E) == e)[:, None] * own
-            found.append(Part(column.name, _label(model, a), column.value(row.values[e]), mask))
+            found.append(Part(column.name, _label(model, a), column.value(row.values[e]), own, slice(e, e + 1)))
     for column in of_columns(schema.person_columns):
         own = np.isin(source, [str(model.person_[h]) for h in column.places])
-        found.append(Part(column.name, PERSON, column.value(row.context[0]), np.ones((E, 1)) * own))
+        found.append(Part(column.name, PERSON, column.value(row.context[0]), own, slice(None)))
     return found
 
 
-def explain_race(model: Any, row: EntryTable, person: Codes, prob: float) -> Explanation:
+def explain_race(
+    model: ChoiceModel, members: WeightMembers, row: EntryTable, entries: Entries, prob: float
+) -> Explanation:
     """Pr that feature j of alternative e wins, W_ej λ_gj / Σ of all, the most probable first."""
-    posterior, entries = model.posterior_, model._entries(row, person)
-    some, group, *_ = posterior.stand_ins(entries)
-    weights = posterior.members(every=False)[some]
-    W = np.exp(entries.features - entries.features.max())
-    rates = W * weights[np.arange(len(some))[:, None], group if group.ndim == 2 else group[None]]
+    members = members.meeting(entries)
+    group = members.group_of(entries)
+    W = np.exp(entries.Z - entries.Z.max())
+    rates = W * members.weights[np.arange(len(members.share))[:, None], group if group.ndim == 2 else group[None]]
     total = rates.sum(axis=(1, 2), keepdims=True)
     shares = np.where(total > 0, rates / np.where(total > 0, total, 1.0), 1 / rates[0].size)
-    names = model._feature_names()
-    labels = objects([_label(model, a) for a in row.alternative])
-    centre = shares.mean(axis=0).ravel()
-    columns: Table = {
-        "alternative": np.repeat(labels, len(names)),
-        "feature": np.tile(names, len(labels)),
-        "probability": centre,
-    }
-    if posterior.no_interval is None:
-        columns |= _interval(True, centre, shares.reshape(len(shares), -1), prob)
-    order = np.argsort(-centre, kind="stable")
-    return Explanation({name: column[order] for name, column in columns.items()}, {})
+    names, labels = model._feature_names(), objects([_label(model, a) for a in row.alternative])
+    columns: Table = {"alternative": np.repeat(labels, len(names)), "feature": np.tile(names, len(labels))}
+    found, attributes = by_winner(columns, shares, prob, model.posterior_.no_interval is not None)
+    for name, bound in (("lower", np.minimum), ("upper", np.maximum)):
+        if name in found:
+            found[name] = bound(found[name], found["probability"])
+    return Explanation(found, attributes)
 
 
-def _scores(z: Array, directions: Array) -> Array:
-    """z_e·β_sj, (S, E, M)."""
-    scores: Array = np.einsum("ef,smf->sem", z, directions)
-    return scores
-
-
-def _interval(drawn: bool, centre: Array, draws: Array, prob: float) -> Table:
-    if not drawn:
-        return {"lower": np.full(len(centre), np.nan), "upper": np.full(len(centre), np.nan)}
-    tail = (1 - prob) / 2
-    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-    return {"lower": np.minimum(lower, centre), "upper": np.maximum(upper, centre)}
-
-
-def _label(model: Any, alternative: int) -> Any:
+def _label(model: ChoiceModel, alternative: int) -> Any:
     return model.alternatives_[alternative : alternative + 1].tolist()[0]

@@ -1,25 +1,81 @@
-"""The two posteriors of a chooser: of the weights of fixed features, and of learned directions."""
+"""Posteriors of a chooser: of the weights of fixed features, and of learned directions."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from plackett.model.mixture import POOLED, log_rates, sharpened, varied
+from plackett.data.choice_outcomes import Chosen
+from plackett.model.mixture import POOLED, Entries, sharpened, varied
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Quantities, Table, Variables
-from plackett.posterior.choice_reasons import explain_choice, explain_race
-from plackett.posterior.choices import (
-    ChoicePosterior,
-    Codes,
-    Entries,
-    log_rates_of_features,
-    significant,
-    slopes_at,
-)
+from plackett.posterior.base import Explanation, Quantities, Table, Variables, around, positive, significant
+from plackett.posterior.choice_reasons import ChoiceModel, explain_choice, explain_race
+from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values
+from plackett.posterior.situations import SituationDraws
+from plackett.posterior.stacked import DirectionMembers
+from plackett.posterior.weights import WeightMembers, WeightPosterior
+from plackett.responses import Outcomes, Response, make_response
+
+
+class ChoicePosterior(SituationPosterior[ChoiceModel]):
+    """A posterior of alternatives, through that of the parameters."""
+
+    model_name = "Plackett–Luce choice model"
+
+    @property
+    @abstractmethod
+    def law(self) -> WeightPosterior | SituationDraws:
+        """The posterior of the parameters."""
+
+    @property
+    def no_interval(self) -> str | None:  # type: ignore[override]
+        """Why there is no interval, if there is none."""
+        return self.law.no_interval
+
+    @property
+    def no_chains(self) -> str | None:  # type: ignore[override]
+        """Why there are no chains, if there are none."""
+        return self.law.no_chains
+
+    @property
+    def shape_of_estimate(self) -> tuple[int, int]:
+        """Groups and features or components."""
+        return self.law.shape_of_estimate
+
+    def members(self, every: bool = False) -> Members:
+        """Those of the parameters."""
+        return self.law.members(every)
+
+    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
+        """ln of the predicted probability of what was seen in each situation, (T,).
+
+        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
+        """
+        if seen.response == "choice":
+            first = seen.first
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
+        return log_scores(self.members().meeting(entries), *_outcomes(entries, seen))
+
+    def log_values(self, entries: Entries, seen: Chosen) -> Array:
+        """ln Pr(outcome) (S, T) under every draw of the chains."""
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+
+    def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
+        """That of the parameters."""
+        return self.law.verdict(model)
+
+    def quantities(self, model: ChoiceModel) -> Quantities:
+        """Those of the parameters."""
+        return self.law.quantities(model)
+
+
+def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+    return entries.ordered(seen.entry, seen.outcomes.start), seen.outcomes, make_response(seen.response)
 
 
 @dataclass(frozen=True)
@@ -33,77 +89,48 @@ class FixedChoices(ChoicePosterior):
     """
 
     drawn = ("of_weights",)
-    of_weights: Any
+    of_weights: WeightPosterior
 
     @property
-    def no_interval(self) -> str | None:  # type: ignore[override]
-        """Why there is no interval, if there is none."""
-        return self.of_weights.no_interval
+    def law(self) -> WeightPosterior:
+        """The posterior of the weights."""
+        return self.of_weights
 
-    @property
-    def no_chains(self) -> str | None:  # type: ignore[override]
-        """Why there are no chains, if there are none."""
-        return self.of_weights.no_chains
+    def members(self, every: bool = False) -> WeightMembers:
+        """Draws, at most 400 of them unless all are asked for."""
+        found = self.of_weights.members()
+        n = len(found.share)
+        if every or n <= POOLED:
+            return found
+        some = found.take(np.linspace(0, n - 1, POOLED).round().astype(np.intp))
+        return replace(some, share=np.full(POOLED, 1 / POOLED))
 
-    @property
-    def shape_of_estimate(self) -> tuple[int, int]:
-        """(K, p)."""
-        return self.of_weights.shape_of_estimate
-
-    @property
-    def n_groups(self) -> int:
-        """K."""
-        return self.shape_of_estimate[0]
-
-    def pool(self, every: bool) -> tuple[Array, int, float]:
-        """Draws count the same."""
-        n = len(self.members(every))
-        return np.full(n, 1 / n), 0, 1.0
-
-    def members(self, every: bool) -> Array:
-        """Weights (S, K, p) of what predicts, or of every draw."""
-        weights: Array = self.of_weights.flat_draws()
-        n = len(weights)
-        return weights if every else weights[np.linspace(0, n - 1, min(n, POOLED)).round().astype(np.intp)]
-
-    def log_rates(self, features: Array, group: Codes, every: bool, some: Codes) -> Array:
-        """Of features as ln W."""
-        return log_rates_of_features(features, self.members(every)[some], group)
-
-    def size(self, model: Any) -> str:
+    def size(self, model: ChoiceModel) -> str:
         """Alternatives, features and prior."""
         p = self.shape_of_estimate[1]
         return f"{_alternatives(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """That of the weights."""
-        return self.of_weights.verdict(model)
-
-    def table(self, model: Any, prob: float) -> Table:
+    def table(self, model: ChoiceModel, prob: float) -> Table:
         """Weights, the largest first, of all or by alternative or person."""
         table: Table = self.of_weights.estimates(model).table(model._labels(), prob)
         return table
 
-    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
         """The first rows of that table."""
         return "largest weights", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ChoiceModel, row: Any, prob: float) -> Explanation:
         """Who wins the race of one situation: features of alternatives."""
         table, person = model._one(row)
-        return explain_race(model, table, person, prob)
+        return explain_race(model, self.members(), table, model._entries(table, person), prob)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: ChoiceModel, raw: bool) -> Variables:
         """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
         found = self.of_weights.variables(model, raw)
         whose = model._labels()[0]
         renamed = {name: ["group" if dim == whose else dim for dim in dims] for name, dims in found.dims.items()}
         coords = {"group": model.group_labels_, "feature": model._feature_names(), "class": model.alternatives_}
         return Variables(found.values, renamed, coords)
-
-    def quantities(self, model: Any) -> Quantities:
-        """The shape, the log-likelihood and every weight."""
-        return self.of_weights.quantities(model)
 
 
 @dataclass(frozen=True)
@@ -118,109 +145,66 @@ class LearnedChoices(ChoicePosterior):
 
     no_estimates = "the components of learned directions have no identity from draw to draw."
     drawn = ("of_directions",)
-    of_directions: Any
+    of_directions: SituationDraws
 
     @property
-    def no_interval(self) -> str | None:  # type: ignore[override]
-        """Why there is no interval, if there is none."""
-        return self.of_directions.no_interval
-
-    @property
-    def no_chains(self) -> str | None:  # type: ignore[override]
-        """Why there are no chains, if there are none."""
-        return self.of_directions.no_chains
-
-    @property
-    def shape_of_estimate(self) -> tuple[int, int]:
-        """(K, M)."""
-        K, M = self.of_directions.log_weights.shape[2:]
-        return K, M
-
-    @property
-    def n_groups(self) -> int:
-        """K."""
-        return self.shape_of_estimate[0]
-
-    def members(self, every: bool) -> tuple[Array, Array, Array]:
-        """Directions (S, M, d), ln λ̄ (S, K, M) and shares (S,) of what predicts, or of every draw."""
-        if not every:
-            return self.of_directions._pooled()
-        directions, log_weights = self.of_directions.directions, self.of_directions.log_weights
-        S = directions.shape[0] * directions.shape[1]
-        flat = directions.reshape(S, *directions.shape[2:]), log_weights.reshape(S, *log_weights.shape[2:])
-        return *flat, np.full(S, 1 / S)
-
-    def pool(self, every: bool) -> tuple[Array, int, float]:
-        """Draws and the mode with its weight; all draws by themselves count the same."""
-        found = self.of_directions
-        return self.members(every)[2], 0 if every else int(found._has_mode), found.power
-
-    def log_rates(self, features: Array, group: Codes, every: bool, some: Codes) -> Array:
-        """Of rows z of the design."""
-        directions, log_weights, _ = self.members(every)
-        return log_rates(directions[some], log_weights[some], features, group)
+    def law(self) -> SituationDraws:
+        """The posterior of directions and weights."""
+        return self.of_directions
 
     def log_predictive(self, rows: Entries) -> Iterator[Array]:
         """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s ∝ mode·draw_s/average, as for classes."""
-        found = self.of_directions
-        if not found._has_mode:
+        mode, weight, power = self.of_directions.mode, self.of_directions.mode_weight, self.of_directions.power
+        if mode is None:
             yield from super().log_predictive(rows)
             return
+        known = rows._replace(group=np.maximum(rows.group, 0))
         done = 0
-        for outlook in self.outlooks(rows, every=True):
-            part = rows.part(done, done + len(outlook.available))
-            done += len(outlook.available)
-            group = np.maximum(part.group, 0)
-            alone = log_rates(found.mode_directions[None], found.mode_log_weights[None], part.features, group)
-            draws = outlook.shares().transpose(1, 0, 2)
-            its = varied(outlook.moved(part.wide(alone)).shares()[0], draws)
-            mixed = sharpened(found.mode_weight * its + (1 - found.mode_weight) * draws, found.power)
+        for pool in self.pools(rows, every=True):
+            part = known.part(done, done + len(pool.available))
+            done += len(pool.available)
+            draws = pool.shares().transpose(1, 0, 2)
+            its = varied(Pool.of(mode, part).shares()[0], draws)
             with np.errstate(divide="ignore"):
-                yield np.log(mixed)
+                yield np.log(sharpened(weight * its + (1 - weight) * draws, power))
 
-    def step(self, model: Any) -> float:
+    def step(self, model: ChoiceModel) -> float:
         """Normal scores and hinges bend: they are judged over half a deviation."""
         return 0.01 if model.design_.bend == "none" else 0.25
 
-    def size(self, model: Any) -> str:
+    def size(self, model: ChoiceModel) -> str:
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
         return f"{_alternatives(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """That of the draws: whether the chains agree on predictions."""
-        return self.of_directions.verdict(model)
-
-    def table(self, model: Any, prob: float) -> Table:
+    def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
         design, tail = model.design_, (1 - prob) / 2
         entries = model._entries(design.average(), np.array([-1]))
-        some, group, share, modes, _ = self.stand_ins(entries)
-        directions, log_weights, _ = self.members(every=False)
-        slopes = slopes_at(entries.features, directions[some], log_weights[some], group)
-        draws = np.tensordot(slopes, design.shares_, (1, 0)) / design.unit_
-        centre, draws = share @ draws, draws[: len(draws) - modes]
+        members = self.of_directions.members().meeting(entries)
+        draws = np.tensordot(slopes_at(members, entries), design.shares_, (1, 0)) / design.unit_
+        centre, draws = members.share @ draws, draws[: len(draws) - members.modes]
         columns: Table = {"column": design.names_, "coefficient": significant(centre)}
         if self.no_interval is None:
-            lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+            lower, upper = around(centre, draws, prob)
             columns |= {
-                f"{100 * tail:g}%": significant(np.minimum(lower, centre)),
-                f"{100 * (1 - tail):g}%": significant(np.maximum(upper, centre)),
-                "positive": ((draws > 0) + (draws == 0) / 2).mean(axis=0).round(3),
+                f"{100 * tail:g}%": significant(lower),
+                f"{100 * (1 - tail):g}%": significant(upper),
+                "positive": positive(draws),
             }
         return columns
 
-    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
         """The first rows of that table."""
         return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ChoiceModel, row: Any, prob: float) -> Explanation:
         """What attributes and persons' columns contribute to the log-odds of the predicted alternative."""
         table, person = model._one(row)
-        return explain_choice(model, table, person, prob)
+        return explain_choice(model, self.of_directions.members(), table, model._entries(table, person), prob)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: ChoiceModel, raw: bool) -> Variables:
         """Nothing but predictions is identified."""
         coords: Table = {"class": model.alternatives_}
         if not raw:
@@ -235,16 +219,20 @@ class LearnedChoices(ChoicePosterior):
         }
         return Variables(values, dims, coords)
 
-    def quantities(self, model: Any) -> Quantities:
-        """The log-posterior alone: nothing else has an identity."""
-        return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
+
+def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
+    """∂ln r_e/∂z (S, entries, d): the directions, weighted by the share of each component in the rate."""
+    scores = members.component_scores(entries)
+    scores = np.exp(scores - scores.max(axis=2, keepdims=True))
+    found: Array = np.einsum("sem,smf->sef", scores / scores.sum(axis=2, keepdims=True), members.directions)
+    return found
 
 
-def _alternatives(model: Any) -> str:
+def _alternatives(model: ChoiceModel) -> str:
     return f"{len(model.alternatives_)} alternatives"
 
 
-def _whose(model: Any) -> str:
+def _whose(model: ChoiceModel) -> str:
     if model.weights == "person":
         return f"weights of {len(model.group_labels_)} persons"
     return "shared weights" if model.weights == "shared" else "weights of alternatives"

@@ -23,29 +23,41 @@ PANELS, NARROWEST = 300, 1e-9  # how many at the most, and how short
 class Mixture(NamedTuple):
     """A prediction between two rows: p_s(t) = Σ_j softmax_j(start_sj + t change_sj) votes_sj, 0 ≤ t ≤ 1.
 
-    What predicts is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ; a mode at the end of the draws is
-    none of them, as it has no uncertainty to show.
+    What predicts is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ; modes at the end of the draws are
+    none of them, as they have no uncertainty to show. Without votes, each of the K alternatives has scores of its own.
     """
 
-    start: Array  # (S, M)
-    change: Array  # (S, M)
-    votes: Array  # (S, M, K)
+    start: Array  # (S, M), or (S, K, M)
+    change: Array  # likewise
+    votes: Array | None  # (S, M, K)
     share: Array  # (S,)
-    has_mode: bool = False
+    modes: int = 0
     power: float = 1.0  # κ
     smallest: float = 1e-300  # probabilities are not taken for less
 
     def probabilities(self, t: Array) -> tuple[Array, Array]:
-        """Softmax (T, S, M) and p (T, S, K) at these places of the line."""
-        scores = self.start + t[:, None, None] * self.change
-        scores -= scores.max(axis=2, keepdims=True)
+        """Softmax (T, S, M) or (T, S, K, M) and p (T, S, K) at these places of the line."""
+        scores = self.start + t.reshape(-1, *[1] * self.start.ndim) * self.change
+        each = tuple(range(2, scores.ndim))
+        scores -= scores.max(axis=each, keepdims=True)
         np.exp(scores, out=scores)
-        scores /= scores.sum(axis=2, keepdims=True)
+        scores /= scores.sum(axis=each, keepdims=True)
+        if self.votes is None:
+            return scores, scores.sum(axis=3)
         return scores, np.matmul(scores[:, :, None], self.votes)[:, :, 0]
+
+    def slopes(self, softmax: Array, p: Array, rising: Array, weight: Array) -> Array:
+        """Σ_t weight_t ∂F/∂score, given ∂F/∂p (T, S, K): ∂p_k/∂score_j = softmax_j (votes_jk − p_k)."""
+        n, away = softmax.shape[1], (rising * p).sum(axis=-1, keepdims=True)
+        if self.votes is None:
+            found: Array = np.tensordot(weight, softmax * (rising - away)[..., None], 1)
+        else:
+            found = np.tensordot(weight, softmax * (np.matmul(self.votes[:n], rising[..., None])[..., 0] - away), 1)
+        return found
 
     def mixed(self, p: Array) -> tuple[Array, Array]:
         """From p (T, S, K) what predicts, (T, K), and what would under each draw, (T, S', K)."""
-        return np.tensordot(p, self.share, (1, 0)), p[:, : len(self.share) - self.has_mode]
+        return np.tensordot(p, self.share, (1, 0)), p[:, : len(self.share) - self.modes]
 
 
 def log_odds(q: Array, k: int, power: float = 1.0, smallest: float = 1e-300) -> Array:
@@ -77,11 +89,14 @@ class Contributions(NamedTuple):
 def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[Array], Array]) -> Contributions:
     """The log-odds of class k taken apart by covariate.
 
-    `directions` (S, M, r) are the slopes of the scores, and `onto` takes gradients (…, r) to covariates, times their
-    distance from the reference. What the panels leave of a sum is shared out in proportion.
+    `directions` (S, M, r) are the slopes of the scores, and `onto` takes gradients (…, r), or (…, K, r) where
+    alternatives have scores of their own, to covariates, times their distance from the reference. What the panels leave
+    of a sum is shared out in proportion.
     """
-    slopes = _by_score(mixture, k)
-    of_point, of_draws = (np.matmul(part[:, None], directions[: len(part)])[:, 0] for part in slopes)
+    own = mixture.votes is None
+    slopes = (part if own else part[:, None] for part in _by_score(mixture, k))
+    gradients = (np.matmul(part, directions[: len(part)]) for part in slopes)
+    of_point, of_draws = (part if own else part[:, 0] for part in gradients)
     ends, ends_of_draws = _odds(mixture, k, mixture.probabilities(np.array([0.0, 1.0]))[1])
     centre = exact(onto(of_point.sum(axis=0))[None], ends[1:] - ends[:1])[0]
     draws = exact(onto(of_draws), ends_of_draws[1] - ends_of_draws[0])
@@ -91,8 +106,8 @@ def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[A
 class Slopes(NamedTuple):
     """∫ ∂F/∂score dt along a part of the line."""
 
-    point: Array  # (S, M): of the prediction
-    own: Array  # (S', M): under each draw
+    point: Array  # (S, M) or (S, K, M): of the prediction
+    own: Array  # (S', M) or (S', K, M): under each draw
 
 
 def _by_score(mixture: Mixture, k: int) -> Slopes:
@@ -114,20 +129,13 @@ def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
     odds, odds_of_draws = _odds(mixture, k, p[[0, -1]])
     softmax, p, weight = softmax[1:-1], p[1:-1], (b - a) * SHARES
     rising, rising_of_draws = (slope(q, k, mixture.power, mixture.smallest) for q in mixture.mixed(p))
-    n, votes = rising_of_draws.shape[1], mixture.votes
-    point = _through(softmax, p, votes, rising[:, None] * mixture.share[:, None], weight)
-    own = _through(softmax[:, :n], p[:, :n], votes[:n], rising_of_draws, weight)
+    n = rising_of_draws.shape[1]
+    point = mixture.slopes(softmax, p, rising[:, None] * mixture.share[:, None], weight)
+    own = mixture.slopes(softmax[:, :n], p[:, :n], rising_of_draws, weight)
     left = odds[1] - odds[0] - (point * mixture.change).sum()
-    reached = (own * mixture.change[:n]).sum(axis=1)
+    reached = (own * mixture.change[:n]).sum(axis=tuple(range(1, own.ndim)))
     left_of_draws = np.abs(odds_of_draws[1] - odds_of_draws[0] - reached).mean()
     return Slopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
-
-
-def _through(softmax: Array, p: Array, votes: Array, rising: Array, weight: Array) -> Array:
-    """Σ_t weight_t ∂F/∂score_sj, as ∂p_k/∂score_j = softmax_j (votes_jk − p_k) and `rising` is ∂F/∂p."""
-    inner = np.matmul(votes, rising[..., None])[..., 0] - (rising * p).sum(axis=-1, keepdims=True)
-    found: Array = np.tensordot(weight, softmax * inner, 1)
-    return found
 
 
 def _odds(mixture: Mixture, k: int, p: Array) -> tuple[Array, Array]:

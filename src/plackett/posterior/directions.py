@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
-from plackett.features.gate_summary import components
+from plackett.features.gate_summary import ReadableDraw, components
 from plackett.features.gates import Gates, softmax
 from plackett.features.mapped import MappedRows
-from plackett.model.diagnostics import agreement
-from plackett.model.mixture import SMALLEST, Stacked, probabilities, sharpened, varied
+from plackett.model.mixture import SMALLEST, probabilities, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import (
     Explanation,
+    FittedModel,
     Quantities,
     RacePosterior,
     Setting,
@@ -27,23 +27,54 @@ from plackett.posterior.base import (
 )
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.reasons import reasons
-from plackett.posterior.stacked import NAMELESS, ModeAlone
+from plackett.posterior.stacked import NAMELESS, LearnedPosterior, ModeAlone
 from plackett.posterior.weights import CHUNK
-
-if TYPE_CHECKING:
-    from plackett.directions.task import Task
 
 INSTEAD = "plots.relevance draws how much each column matters, and summary() lists the components."
 
 
+class Scaling(Protocol):
+    """Rows of a fit and how they were standardised."""
+
+    @property
+    def mean(self) -> Array:
+        """Of each column."""
+
+    @property
+    def scale(self) -> Array:
+        """Of each column; infinite where it does not vary."""
+
+    @property
+    def rotation(self) -> Array | None:
+        """Principal axes, where these take the place of columns."""
+
+    @property
+    def knots(self) -> Array | None:
+        """Values and their normal scores, where these take the place of values."""
+
+    @property
+    def rows(self) -> Array:
+        """Covariates as they came."""
+
+
+class ClassModel(FittedModel, Protocol):
+    """What the posterior of learned directions reads of a model of classes."""
+
+    features_: Gates
+    readable_draw_: ReadableDraw
+
+    def _relevance_interval(self) -> tuple[Array, Array, Array]:
+        """Relevance of each covariate, and its bounds."""
+
+
 @dataclass(frozen=True)
-class DirectionDraws(Stacked, RacePosterior):
+class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
     """Draws of a Markov chain: directions along standardised covariates or their principal axes, ln λ̄ of classes."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
     no_race = f"{NAMELESS}, so none can be said to win. plots.contributions draws what speaks for a row's class."
 
-    def gates(self, task: Task) -> Gates:
+    def gates(self, task: Scaling) -> Gates:
         """The feature map of what predicts, for covariates as they came."""
         directions, log_weights, _ = self._pooled()
         offsets = logsumexp(log_weights, axis=1)
@@ -118,13 +149,13 @@ class DirectionDraws(Stacked, RacePosterior):
                 probability = self.mode_weight * its + (1 - self.mode_weight) * probability
             yield log_sharpened(probability, self.power)
 
-    def averages(self, model: Any, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
+    def averages(self, model: ClassModel, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
         """As for any posterior; of a row that is set otherwise only the scores of the columns that change are new."""
         gates, rows, has_mode = model.features_, np.asarray(X, dtype=np.float64), self._has_mode
         S, M, _ = gates.directions.shape
         K, step = len(model.classes_), max(1, CHUNK // (S * M))
         share, votes = self._pooled()[2], self.votes
-        point, draws = np.zeros((len(settings), K)), np.zeros((len(settings), S - has_mode, K))
+        point, draws = np.zeros((len(settings), K)), np.zeros((S - has_mode, len(settings), K))
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
             z = gates.on_scale(rows[some])
@@ -134,35 +165,31 @@ class DirectionDraws(Stacked, RacePosterior):
                 moved = softmax(gates.directions_along(places) @ change.T, scores)
                 p = np.matmul(votes, moved).transpose(2, 0, 1) / M  # as `weights` has them
                 point[c] += self._sharpened(np.tensordot(p, share, (1, 0))).sum(axis=0)
-                draws[c] += self._sharpened(p[:, : S - has_mode]).sum(axis=0)
+                draws[:, c] += self._sharpened(p[:, : S - has_mode]).sum(axis=0)
         return point / len(rows), draws / len(rows)
 
-    def step(self, model: Any) -> float:
+    def step(self, model: ClassModel) -> float:
         """Normal scores bend at every value seen: they are judged over half a deviation."""
         return 0.01 if model.features_.knots is None else 0.25
 
-    def size(self, model: Any) -> str:
+    def size(self, model: ClassModel) -> str:
         """Classes and components."""
         K, M = self.log_weights.shape[2:]
         return f"{K} classes, {M} learned directions of {model.n_features_in_} covariates"
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree on predictions."""
-        return agreement(model.diagnostics_)
-
-    def table(self, model: Any, prob: float) -> Table:
+    def table(self, model: ClassModel, prob: float) -> Table:
         """The components of one draw."""
         return components(model.readable_draw_, self.votes, model.features_, model.classes_, model._covariates())
 
-    def largest(self, model: Any, n: int) -> tuple[str, Table]:
+    def largest(self, model: ClassModel, n: int) -> tuple[str, Table]:
         """Components have no identity; covariates have."""
         found = model._relevance_interval()
         order = np.argsort(-found[0], kind="stable")[:n]
-        columns = {"covariate": model._covariates()[order]}
+        columns: Table = {"covariate": model._covariates()[order]}
         columns |= {name: part[order] for name, part in zip(("relevance", "lower", "upper"), found, strict=True)}
         return "most relevant covariates", columns
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ClassModel, row: Any, prob: float) -> Explanation:
         """What each column contributes, from a row in the middle of the data on the scale that the directions see."""
         rows = model._rows(row)
         gates, k = rows.features, int(np.argmax(self.predict(rows)[0]))
@@ -170,11 +197,11 @@ class DirectionDraws(Stacked, RacePosterior):
         change = gates.directions @ (z if gates.rotation is None else z @ gates.rotation)
         votes, share = self.votes.transpose(0, 2, 1), self._pooled()[2]
         smallest = SMALLEST * votes.shape[1]  # `weights` are votes over the number of components
-        line = Mixture(gates.offsets, change, votes, share, self._has_mode, self.power, smallest)
+        line = Mixture(gates.offsets, change, votes, share, int(self._has_mode), self.power, smallest)
         found = contributions(line, k, gates.directions, lambda slopes: z * gates.along_covariates(slopes))
         return reasons(model, found, k, rows.X[0], gates.reference(), prob)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: ClassModel, raw: bool) -> Variables:
         """Nothing but predictions is identified; what was drawn is for the columns of z, covariates or their axes."""
         if not raw:
             return Variables({}, {}, {"class": model.classes_})
@@ -184,7 +211,7 @@ class DirectionDraws(Stacked, RacePosterior):
         columns = model._covariates() if model.features_.rotation is None else np.arange(r)
         return Variables(values, dims, {"class": model.classes_, "component": np.arange(M), "column": columns})
 
-    def quantities(self, model: Any) -> Quantities:
+    def quantities(self, model: FittedModel) -> Quantities:
         """The probability that mixes worst and the log-posterior: nothing else has an identity."""
         found = getattr(model, "diagnostics_", None)
         scalars = {} if found is None else found.scalars(model.classes_)

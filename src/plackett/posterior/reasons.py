@@ -1,45 +1,63 @@
-"""Why a row is predicted as it is, as a table: what each column contributes to the log-odds of what is predicted."""
+"""Explanations as tables: contributions of columns to the log-odds of what is predicted, or who wins the race."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from plackett.data.covariates import covariates_of, summed
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation
+from plackett.posterior.base import Explanation, FittedModel, Table, around
 from plackett.posterior.contributions import Contributions
 
 
 def reasons(
-    model: Any, found: Contributions, k: int, x: Array, reference: tuple[Array, str], prob: float
+    model: FittedModel, found: Contributions, k: int, x: Array, reference: tuple[Array, str], prob: float
 ) -> Explanation:
-    """The columns of `explain`, the largest contribution first; the reference is a row, and which it is in words."""
+    """Contributions of the columns of a row x; the reference is a row, and which it is in words."""
     columns = covariates_of(model)
-    centre, draws = summed(found.centre, columns), summed(found.draws, columns)
-    if model.posterior_.no_interval is None:
-        tail = (1 - prob) / 2
-        lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-        lower, upper = np.minimum(lower, centre), np.maximum(upper, centre)
-    else:
-        lower = upper = np.full(len(centre), np.nan)
-    values = [column.value(x) for column in columns]
-    kind = np.float64 if all(column.levels is None for column in columns) else object
-    order = np.argsort(-np.abs(centre), kind="stable")
-    table = {
-        "feature": np.array([column.name for column in columns], dtype=object),
-        "value": np.array(values, dtype=kind),
+    names: Table = {"feature": np.array([column.name for column in columns], dtype=object)}
+    told = {
+        "class": model._predicted()[k : k + 1].tolist()[0],
+        "reference_row": dict(zip(map(str, model._covariates()), reference[0].tolist(), strict=True)),
+        "reference_is": reference[1],
+    }
+    by_column = found._replace(centre=summed(found.centre, columns), draws=summed(found.draws, columns))
+    return by_contribution(names, [column.value(x) for column in columns], by_column, told, prob, _certain(model))
+
+
+def by_contribution(
+    names: Table, values: Sequence[Any], found: Contributions, told: dict[str, Any], prob: float, certain: bool
+) -> Explanation:
+    """Lines of the columns `names` with their values, the largest contribution first; `told` goes to the attributes.
+
+    A certain model has one estimate, and no intervals.
+    """
+    centre = found.centre
+    lower, upper = np.full((2, len(centre)), np.nan) if certain else around(centre, found.draws, prob)
+    columns = names | {
+        "value": np.array(values, dtype=object if any(type(value) is str for value in values) else np.float64),
         "contribution": centre,
         "lower": lower,
         "upper": upper,
     }
-    attributes = {
-        "class": model._predicted()[k : k + 1].tolist()[0],
-        "reference": found.reference,
-        "prediction": found.prediction,
-        "reference_row": dict(zip(map(str, model._covariates()), reference[0].tolist(), strict=True)),
-        "reference_is": reference[1],
-        "prob": prob,
-    }
-    return Explanation({name: column[order] for name, column in table.items()}, attributes)
+    order = np.argsort(-np.abs(centre), kind="stable")
+    attributes = told | {"reference": found.reference, "prediction": found.prediction, "prob": prob}
+    return Explanation({name: column[order] for name, column in columns.items()}, attributes)
+
+
+def by_winner(names: Table, shares: Array, prob: float, certain: bool) -> Explanation:
+    """Competitors, the columns `names`, by their probabilities (S, …) of winning the race, the most probable first."""
+    shares, tail = shares.reshape(len(shares), -1), (1 - prob) / 2
+    columns = names | {"probability": shares.mean(axis=0)}
+    if not certain:
+        lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
+        columns |= {"lower": lower, "upper": upper}
+    order = np.argsort(-columns["probability"], kind="stable")
+    return Explanation({name: column[order] for name, column in columns.items()}, {})
+
+
+def _certain(model: FittedModel) -> bool:
+    return model.posterior_.no_interval is not None

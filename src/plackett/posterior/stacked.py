@@ -1,12 +1,88 @@
-"""What posteriors of learned directions share: the words of a mode alone, and why components are not compared."""
+"""What posteriors of learned directions share: the members that predict, and what can be said of components."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-from plackett.posterior.base import NO_CHAINS
+import numpy as np
+
+from plackett.model.diagnostics import agreement
+from plackett.model.mixture import Entries, Stacked, log_rates
+from plackett.model.race import Array
+from plackett.posterior.base import NO_CHAINS, FittedModel, M, Posterior, Quantities
+from plackett.posterior.pool import Members
 
 NAMELESS = "the components of learned directions have no identity from draw to draw"
+
+
+@dataclass(frozen=True)
+class DirectionMembers(Members):
+    """Draws of directions and weights: r_e = Σ_j exp(z_e·β_j) λ_gj.
+
+    Attributes
+    ----------
+    directions : (S, M, d) array
+        β.
+    log_weights : (S, K, M) array
+        ln λ.
+    """
+
+    parameters = ("directions", "log_weights")
+    directions: Array
+    log_weights: Array
+
+    @property
+    def n_groups(self) -> int:
+        """K."""
+        return self.log_weights.shape[1]
+
+    @property
+    def work(self) -> int:
+        """Scores of all components."""
+        return self.log_weights.shape[2]
+
+    def log_rates(self, entries: Entries) -> Array:
+        """ln r_e (S, entries)."""
+        return log_rates(self.directions, self.log_weights, entries.Z, self.group_of(entries), entries.row)
+
+    def component_scores(self, entries: Entries) -> Array:
+        """z_e·β_j + ln λ_gj (S, entries, M), whose exponentials add up to the rate."""
+        group = self.group_of(entries)
+        scores: Array = np.einsum("ef,smf->sem", entries.Z[entries.row], self.directions)
+        scores += self.log_weights[np.arange(len(self.share))[:, None], group if group.ndim == 2 else group[None]]
+        return scores
+
+
+@dataclass(frozen=True)
+class LearnedPosterior(Stacked, Posterior[M]):
+    """Draws of directions and weights, with a mode beside them and κ."""
+
+    model_name = "Plackett–Luce regression"
+
+    def members(self, every: bool = False) -> DirectionMembers:
+        """Some draws and at last the mode, if there is one; if `every`, all draws alike and no mode."""
+        if not every:
+            directions, log_weights, share = self._pooled()
+            return DirectionMembers(share, directions, log_weights, modes=int(self._has_mode), power=self.power)
+        C, D, K, M = self.log_weights.shape
+        directions, log_weights = self.directions.reshape(C * D, M, -1), self.log_weights.reshape(C * D, K, M)
+        return DirectionMembers(np.full(C * D, 1 / (C * D)), directions, log_weights, power=self.power)
+
+    @property
+    def mode(self) -> DirectionMembers | None:
+        """The mode by itself."""
+        if self.mode_directions is None or self.mode_log_weights is None:
+            return None
+        return DirectionMembers(np.ones(1), self.mode_directions[None], self.mode_log_weights[None])
+
+    def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
+        """Whether the chains agree on predictions."""
+        return agreement(model.diagnostics_)
+
+    def quantities(self, model: FittedModel) -> Quantities:
+        """The log-posterior alone: nothing else has an identity."""
+        return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
 
 
 class ModeAlone:
@@ -17,6 +93,6 @@ class ModeAlone:
         "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs'."
     )
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
         """There is nothing to judge it by."""
         return None, "one estimate without uncertainty"

@@ -5,30 +5,34 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.special import logsumexp
 
 from plackett.features.mapped import transform
 from plackett.model.diagnostics import agreement
 from plackett.model.features import Features
-from plackett.model.mixture import normalised
+from plackett.model.mixture import Entries, normalised
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
+from plackett.posterior.averaging import mean_shares
 from plackett.posterior.base import (
     NO_CHAINS,
     Codes,
     Estimates,
     Explanation,
+    FittedModel,
     Quantities,
     RacePosterior,
     Table,
     Variables,
     averaged,
 )
-from plackett.posterior.weight_rates import WeightRates
+from plackett.posterior.pool import Members
+from plackett.posterior.reasons import by_winner
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
@@ -41,17 +45,88 @@ CHUNK = 1 << 18  # probabilities held at a time
 MANY = 1 << 24  # probabilities from which compiled code averages them
 
 
-class WeightPosterior(WeightRates, RacePosterior):
+@dataclass(frozen=True)
+class WeightMembers(Members):
+    """Draws of the weights of fixed features: r_e = Λ Σ_j W_ej λ̄_gj.
+
+    Attributes
+    ----------
+    weights : (S, K, p) array
+        λ̄.
+    log_mass : (S,) array, optional
+        ln Λ, where ties tell of it.
+    """
+
+    parameters = ("weights", "log_mass")
+    weights: Array
+    log_mass: Array | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """K."""
+        return self.weights.shape[1]
+
+    @property
+    def work(self) -> int:
+        """Rates of all groups."""
+        return self.n_groups
+
+    def log_rates(self, entries: Entries) -> Array:
+        """ln r_e (S, entries); −inf where no weight answers."""
+        used, row = np.unique(entries.row, return_inverse=True)
+        W, group, log_scale = entries.Z[used], self.group_of(entries), None
+        if entries.logs:
+            top = W.max(axis=1)
+            log_scale = np.where(np.isfinite(top), top, 0.0)
+            W = np.exp(W - log_scale[:, None])
+        if len(used) < len(row) and group.ndim == 1:  # entries share rows
+            rates = np.matmul(self.weights, W.T)[:, group, row]
+        elif self.n_groups == 1:
+            rates = (self.weights[:, 0] @ W.T)[:, row]
+        else:
+            rates, W = np.empty((len(self.weights), len(row))), W[row]
+            for s, each in enumerate(self.weights):
+                rates[s] = np.einsum("ej,ej->e", W, each[group if group.ndim == 1 else group[s]])
+        with np.errstate(divide="ignore"):
+            found: Array = np.log(rates)
+        if log_scale is not None:
+            found += log_scale[row]
+        return found if self.log_mass is None else found + self.log_mass[:, None]
+
+
+class WeightModel(FittedModel, Protocol):
+    """What posteriors of weights read of a model."""
+
+    weights_: Array
+
+    def _feature_names(self) -> npt.NDArray[np.object_]:
+        """Names of the features."""
+
+    def _counted(self, K: int, p: int) -> str:
+        """How many weights there are, in words."""
+
+    def _prior_in_words(self) -> str:
+        """The prior of the weights."""
+
+
+class WeightPosterior(RacePosterior[WeightModel]):
     """Normalised weights λ̄ of fixed features, as draws that stand for the distribution.
 
     `log_mass` has ln Λ of the same draws where ties tell of it.
     """
 
     no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
+    log_mass: Array | None
 
     @abstractmethod
     def flat_draws(self) -> Array:
         """(S, K, p), each sums to 1."""
+
+    def members(self, every: bool = False) -> WeightMembers:
+        """All draws, which predict situations alike."""
+        weights = self.flat_draws()
+        log_mass = None if self.log_mass is None else self.log_mass.reshape(-1)
+        return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass)
 
     def rows(self, features: Any, X: Any) -> Features:
         """W, with as many columns as there are weights."""
@@ -84,11 +159,11 @@ class WeightPosterior(WeightRates, RacePosterior):
         rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
         return np.arange(draws.shape[2]), rates / rates.sum(axis=(1, 2), keepdims=True)
 
-    def size(self, model: Any) -> str:
+    def size(self, model: WeightModel) -> str:
         """Classes or items, features and prior."""
         return f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}"
 
-    def estimates(self, model: Any) -> Estimates:
+    def estimates(self, model: WeightModel) -> Estimates:
         """Medians of the weights and how probably each matters."""
         draws, mean = self.flat_draws(), model.weights_
         found = getattr(model, "diagnostics_", None)
@@ -96,25 +171,16 @@ class WeightPosterior(WeightRates, RacePosterior):
         active: Array = (draws > ACTIVE / mean.size).mean(axis=0, dtype=np.float64)
         return _estimates(model, "median", np.median(draws, axis=0), draws, active, measured)
 
-    def explain(self, model: Any, row: Any, prob: float) -> Explanation:
+    def explain(self, model: WeightModel, row: Any, prob: float) -> Explanation:
         """Competitors by their probability of winning the race, the most probable first."""
         competing, shares = self.wins(model._rows(row)[:])
         (K, p), (of, labels) = shares.shape[1:], model._labels()
-        columns: Table = {
-            of: np.repeat(labels, p),
-            "feature": np.tile(model._feature_names()[competing], K),
-            "probability": shares.mean(axis=0).ravel(),
-        }
-        if self.no_interval is None:
-            tail = (1 - prob) / 2
-            lower, upper = np.quantile(shares, [tail, 1 - tail], axis=0)
-            columns |= {"lower": lower.ravel(), "upper": upper.ravel()}
-        order = np.argsort(-columns["probability"], kind="stable")
-        return Explanation({name: column[order] for name, column in columns.items()}, {})
+        names: Table = {of: np.repeat(labels, p), "feature": np.tile(model._feature_names()[competing], K)}
+        return by_winner(names, shares, prob, self.no_interval is not None)
 
 
 def _estimates(
-    model: Any, statistic: str, centre: Array, draws: Array | None, active: Array, measured: Any
+    model: WeightModel, statistic: str, centre: Array, draws: Array | None, active: Array, measured: Any
 ) -> Estimates:
     mean, decimals = model.weights_, 2 + int(np.log10(model.weights_.size))
     what = "weights", "weight", READING, model._feature_names()
@@ -137,12 +203,12 @@ class Point(WeightPosterior):
         """The point itself."""
         return self.weights[None]
 
-    def estimates(self, model: Any) -> Estimates:
+    def estimates(self, model: WeightModel) -> Estimates:
         """The mode itself."""
         mode = self.weights
         return _estimates(model, "mode", mode, None, (mode > 0).astype(np.float64), None)
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
         """How many weights are not zero."""
         active = int((self.weights > 0).sum())
         return None, f"{active} of {self.weights.size} weights are not zero; one estimate without uncertainty"
@@ -174,7 +240,7 @@ class Approximation(SampledWeights):
 
     no_chains = NO_CHAINS
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
         """The bound that was reached."""
         return None, f"bound {model.trace_[-1]:.1f} after {model.n_iter_} passes; intervals are narrow"
 
@@ -233,11 +299,11 @@ class Draws(SampledWeights):
         """Posterior median of each λ̄_kj; it does not sum to 1."""
         return np.median(self.flat_draws(), axis=0)
 
-    def verdict(self, model: Any) -> tuple[bool | None, str]:
+    def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
         """Whether the chains agree on predictions."""
         return agreement(model.diagnostics_)
 
-    def variables(self, model: Any, raw: bool) -> Variables:
+    def variables(self, model: WeightModel, raw: bool) -> Variables:
         """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
         values = {"weight": np.exp(self.log_weights)} | ({"log_weight": self.log_weights} if raw else {})
         of, labels = model._labels()
@@ -248,7 +314,7 @@ class Draws(SampledWeights):
             values["log_mass"] = self.log_mass
         return Variables(values, dims, {of: labels, "feature": model._feature_names()})
 
-    def quantities(self, model: Any) -> Quantities:
+    def quantities(self, model: WeightModel) -> Quantities:
         """The shape, the log-likelihood, the probability that mixes worst and every weight."""
         scalars = {"shape": ("ln a", np.log(self.shape)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
@@ -284,6 +350,4 @@ def mean_probabilities(features: Features, weights: Array) -> Array:
     """Predictions averaged over draws (section 4.2), (n, K)."""
     if features.shape[0] * weights.shape[0] * weights.shape[1] < MANY:
         return averaged(chunks(features, weights))
-    from plackett.posterior.averaging import mean_shares
-
     return mean_shares(features, weights, without_answer(weights))

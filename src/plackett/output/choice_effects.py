@@ -1,6 +1,6 @@
 """What choice modellers ask: marginal effects, elasticities, willingness to pay, and where choices go without one.
 
-All are of the predictions that are made: attributes are moved a little, and the outlook on each situation is taken
+All are of the predictions that are made: attributes are moved a little, and the log-rates of each situation are taken
 again. The log-rate of an entry depends on nothing but its own row, so that all entries are moved at once, and one
 alternative at a time is put back into its situation.
 """
@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from plackett.data.covariates import Covariate, of_columns
 from plackett.features.choice_design import EntryTable
+from plackett.model.mixture import Entries
 from plackett.model.race import Array
-from plackett.posterior.choices import Codes, Entries, Mask, Outlook, objects, significant
+from plackett.output.what_if import Average, a_little, spread_out
+from plackett.posterior.base import Codes, Table, objects, significant
+from plackett.posterior.pool import Mask, Pool
 
 if TYPE_CHECKING:
     from plackett.chooser import PlackettLuceChooser
 
-SITUATIONS = 400  # that averages are taken over, at the most
 DIGITS = 4  # of probabilities
 DOUBTFUL = 0.05  # draws in which the cost speaks the other way, from which a ratio is warned of
 ALL, PERSON = "all", "person"
-Columns = dict[str, npt.NDArray[Any]]
 
 
 class Move(NamedTuple):
@@ -41,8 +41,7 @@ class Survey:
     """Situations to average over, as a fitted chooser sees them, moved and not."""
 
     def __init__(self, model: PlackettLuceChooser, table: EntryTable, person: Codes):
-        T = len(table.start) - 1
-        some = np.linspace(0, T - 1, min(T, SITUATIONS)).round().astype(np.intp)
+        some = spread_out(len(table.start) - 1)
         self.model, self.whole, self.table, self.person = model, table, table.take(some), person[some]
         self.posterior = model.posterior_
 
@@ -60,64 +59,44 @@ class Survey:
     def _two(self, x: Array, some: Array) -> tuple[Array, Array, float]:
         if np.isin(x, (0.0, 1.0)).all():
             return np.zeros_like(some), np.ones_like(some), 1.0
-        h = (float(x.std()) or max(1.0, abs(float(x[0])))) * self.posterior.step(self.model)
+        h = a_little(x, self.posterior.step(self.model))
         return some - h, some + h, 2 * h
 
     def entries(self, table: EntryTable) -> Entries:
         """The rows of these entries."""
         return self.model._entries(table, self.person)
 
-    def outlooks(self, *tables: EntryTable) -> Iterator[tuple[slice, tuple[Outlook, ...]]]:
-        """Runs of situations: which, and their outlooks in each of the tables."""
+    def pools(self, *tables: EntryTable) -> Iterator[tuple[slice, tuple[Pool, ...]]]:
+        """Runs of situations: which, and their pools in each of the tables."""
         done = 0
-        for found in zip(*(self.posterior.outlooks(self.entries(table)) for table in tables), strict=True):
+        for found in zip(*(self.posterior.pools(self.entries(table)) for table in tables), strict=True):
             n = len(found[0].available)
             yield slice(done, done + n), found
             done += n
 
 
-class Sums(NamedTuple):
-    """Of what is predicted, (A,), and of what would be under each draw, (S, A)."""
-
-    point: Array
-    draws: Array
-
-    @classmethod
-    def of(cls, both: tuple[Array, Array], weight: Array | Mask) -> Sums:
-        """Sums over situations of (T, A) and (S, T, A), with weights (T, A) or (T, 1)."""
-        return cls((both[0] * weight).sum(axis=0), (both[1] * weight).sum(axis=1))
-
-    def __add__(self, other: Any) -> Sums:
-        return Sums(self.point + other.point, self.draws + other.draws)
-
-    def __sub__(self, other: Any) -> Sums:
-        return Sums(self.point - other.point, self.draws - other.draws)
-
-    def over(self, other: Sums | float | Array) -> Sums:
-        """Ratios, NaN where there is nothing to divide by."""
-        point, draws = other if isinstance(other, Sums) else (other, other)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return Sums(self.point / point, self.draws / draws)
+def _sum(both: tuple[Array, Array], weight: Array | Mask) -> Average:
+    """Sums over situations of (T, A) and (S, T, A), with weights (T, A) or (T, 1)."""
+    return Average((both[0] * weight).sum(axis=0), (both[1] * weight).sum(axis=1))
 
 
-def effects(survey: Survey, prob: float) -> Columns:
+def effects(survey: Survey, prob: float) -> Table:
     """Average marginal effects of every attribute of every alternative, and of persons' columns."""
-    labels, found, of, names = survey.model.alternatives_, [], [], []
+    labels, found, of, names = survey.model.alternatives_, list[Average](), list[Any](), list[str]()
     schema, table = survey.model.schema_, survey.table
     for column in of_columns(schema.attribute_columns):
         for name, move in _moves(column, survey.attribute, table.with_attribute):
-            for a, moved in enumerate(_by_alternative(survey, move)):
-                if moved is not None:
-                    found.append(moved)
-                    of.append(labels[a])
-                    names.append(name)
+            moved = _by_alternative(survey, move)
+            found += moved.values()
+            of += [labels[a] for a in moved]
+            names += [name] * len(moved)
     for column in of_columns(schema.person_columns):
         for name, move in _moves(column, survey.person_column, table.with_person):
             found.append(_together(survey, move))
             of.append(PERSON)
             names.append(name)
     A = len(labels)
-    columns: Columns = {
+    columns: Table = {
         "attribute": np.repeat(objects(names), A),
         "of": np.repeat(objects(of), A),
         "alternative": np.tile(objects(labels), len(found)),
@@ -139,7 +118,7 @@ def _moves(
             yield f"{column.name}: {level} vs {usual}", Move(tables[usual], table, 1.0)
 
 
-def elasticities(survey: Survey, f: int, prob: float) -> Columns:
+def elasticities(survey: Survey, f: int, prob: float) -> Table:
     """Per cent of each probability per cent of the attribute of one alternative, by sample enumeration.
 
     Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over the situations in which both are available: the elasticities of situations,
@@ -147,66 +126,64 @@ def elasticities(survey: Survey, f: int, prob: float) -> Columns:
     """
     labels, move = survey.model.alternatives_, survey.attribute(f)
     x = survey.entries(survey.table).wide(survey.table.values[:, f])
-    changed: list[Sums | None] = [None] * len(labels)
-    chosen: list[Sums | None] = [None] * len(labels)
-    for some, (base, low, high) in survey.outlooks(survey.table, move.low, move.high):
+    changed, chosen = dict[int, Average](), dict[int, Average]()
+    for some, (base, low, high) in survey.pools(survey.table, move.low, move.high):
         before = base.both()
         for a in np.flatnonzero(base.available.any(axis=0)).tolist():
             there, weight = base.available[:, [a]], x[some][:, [a]] / move.step
             up, down = (base.moved(end.log_rates, a).both() for end in (high, low))
-            _add(changed, a, Sums.of(up, weight * there) - Sums.of(down, weight * there))
-            _add(chosen, a, Sums.of(before, there))
-    seen = [a for a in range(len(labels)) if changed[a] is not None]
-    found = [changed[a].over(chosen[a]) for a in seen]  # type: ignore[union-attr, arg-type]
-    columns: Columns = {
+            changed[a] = _sum(up, weight * there).minus(_sum(down, weight * there)).plus(changed.get(a))
+            chosen[a] = _sum(before, there).plus(chosen.get(a))
+    seen = sorted(changed)
+    found = [changed[a].over(*chosen[a]) for a in seen]
+    columns: Table = {
         "of": np.repeat(objects(labels)[seen], len(labels)),
         "alternative": np.tile(objects(labels), len(seen)),
     }
     return columns | _intervals(survey, "elasticity", found, prob)
 
 
-def diversion(survey: Survey, drop: int, prob: float) -> Columns:
+def diversion(survey: Survey, drop: int, prob: float) -> Table:
     """Where the choices of an alternative go if it is not there: shares of what it had."""
-    labels, sums = survey.model.alternatives_, list[Any]([None, None])
-    for _, (base,) in survey.outlooks(survey.table):
+    labels, before, after = survey.model.alternatives_, None, None
+    for _, (base,) in survey.pools(survey.table):
         there = base.available[:, [drop]]
         if not there.any():
             continue
         lone = there[:, 0] & (base.available.sum(axis=1) == 1)
         if lone.any():
             raise ValueError(f"in {lone.sum()} situations there is nothing but {labels[drop]!r}; leave them out.")
-        _add(sums, 0, Sums.of(base.both(), there))
-        _add(sums, 1, Sums.of(base.without(drop).both(), there))
-    if sums[0] is None:
+        before = _sum(base.both(), there).plus(before)
+        after = _sum(base.without(drop).both(), there).plus(after)
+    if before is None or after is None:
         raise ValueError(f"{labels[drop]!r} is not available in any of these situations.")
-    before, after = sums
-    lost = Sums(before.point[[drop]], before.draws[:, [drop]])
+    lost = Average(before.point[[drop]], before.draws[:, [drop]])
     rest = [a for a in range(len(labels)) if a != drop]
-    gained = (after - before).over(lost)
-    shares = Sums(gained.point[rest], gained.draws[:, rest])
+    gained = after.minus(before).over(*lost)
+    shares = Average(gained.point[rest], gained.draws[:, rest])
     n = before.point.sum()
     columns = {"alternative": objects(labels)[rest]} | _intervals(survey, "share", [shares], prob)
     del columns["positive"]
     return columns | {"before": (before.point[rest] / n).round(DIGITS), "after": (after.point[rest] / n).round(DIGITS)}
 
 
-def willingness_to_pay(survey: Survey, f: int, cost: int, weight: Array | None, prob: float) -> Columns:
+def willingness_to_pay(survey: Survey, f: int, cost: int, weight: Array | None, prob: float) -> Table:
     """∂ln r/∂attribute over ∂ln r/∂cost, averaged over entries, in all and by alternative.
 
     Both are averages over entries, with weights (T, A), or by how probably each is chosen; then their ratio is taken
     under every draw, and its median and quantiles.
     """
     A, moves = len(survey.model.alternatives_), (survey.attribute(f), survey.attribute(cost))
-    totals: Any = None
+    totals = np.zeros(())
     tables = (survey.table, *(end for move in moves for end in (move.low, move.high)))
-    for some, (base, *ends) in survey.outlooks(*tables):
+    for some, (base, *ends) in survey.pools(*tables):
         share = base.prediction() if weight is None else weight[some]
-        S = len(base.share) - base.modes
+        S = base.n_draws
         found = []
         for move, low, high in zip(moves, ends[::2], ends[1::2], strict=True):
             slope = np.where(base.available, high.log_rates[:S] - low.log_rates[:S], 0.0) / move.step
             found.append((slope * share).sum(axis=1))
-        totals = np.array(found) if totals is None else totals + found
+        totals = totals + np.array(found)
     parts = np.concatenate([totals.sum(axis=2, keepdims=True), totals], axis=2)  # (2, S, 1 + A)
     seen = np.append(True, parts[1, :, 1:].any(axis=0))
     parts = parts[:, :, seen]
@@ -233,41 +210,34 @@ def willingness_to_pay(survey: Survey, f: int, cost: int, weight: Array | None, 
     }
 
 
-def _by_alternative(survey: Survey, move: Move) -> list[Sums | None]:
-    """Average changes of all probabilities per unit, if one alternative's attribute moves; None: never available."""
+def _by_alternative(survey: Survey, move: Move) -> dict[int, Average]:
+    """Average changes of all probabilities per unit, if the attribute of one of the available alternatives moves."""
     A = len(survey.model.alternatives_)
-    sums, seen = list[Any]([None] * A), np.zeros(A)
-    for _, (base, low, high) in survey.outlooks(survey.table, move.low, move.high):
+    sums, seen = dict[int, Average](), np.zeros(A)
+    for _, (base, low, high) in survey.pools(survey.table, move.low, move.high):
         seen += base.available.sum(axis=0)
         for a in np.flatnonzero(base.available.any(axis=0)).tolist():
             there = base.available[:, [a]]
             up, down = (base.moved(end.log_rates, a).both() for end in (high, low))
-            _add(sums, a, Sums.of(up, there) - Sums.of(down, there))
-    return [None if found is None else found.over(n * move.step) for found, n in zip(sums, seen, strict=True)]
+            sums[a] = _sum(up, there).minus(_sum(down, there)).plus(sums.get(a))
+    return {a: sums[a].over(seen[a] * move.step) for a in sorted(sums)}
 
 
-def _together(survey: Survey, move: Move) -> Sums:
+def _together(survey: Survey, move: Move) -> Average:
     """Average changes of all probabilities per unit, if a person's column moves."""
-    sums: list[Any] = [None]
-    for _, (low, high) in survey.outlooks(move.low, move.high):
+    total = None
+    for _, (low, high) in survey.pools(move.low, move.high):
         ones = np.ones((len(low.available), 1))
-        _add(sums, 0, Sums.of(high.both(), ones) - Sums.of(low.both(), ones))
-    total: Sums = sums[0]
+        total = _sum(high.both(), ones).minus(_sum(low.both(), ones)).plus(total)
+    assert total is not None
     return total.over((len(survey.table.start) - 1) * move.step)
 
 
-def _add(sums: list[Any], place: int, more: Sums) -> None:
-    sums[place] = more if sums[place] is None else sums[place] + more
-
-
-def _intervals(survey: Survey, name: str, found: list[Sums], prob: float) -> Columns:
-    """Columns of numbers with equal-tailed intervals and the probability of being above 0, one found after another."""
-    tail = (1 - prob) / 2
-    centre = np.concatenate([each.point for each in found])
-    draws = np.concatenate([each.draws for each in found], axis=1)
-    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-    lower, upper = np.fmin(lower, centre), np.fmax(upper, centre)
-    positive = ((draws > 0) + (draws == 0) / 2).mean(axis=0).round(3)
-    if survey.posterior.no_interval is not None:
-        lower = upper = positive = np.full_like(centre, np.nan)
-    return {name: significant(centre), "lower": significant(lower), "upper": significant(upper), "positive": positive}
+def _intervals(survey: Survey, name: str, found: list[Average], prob: float) -> Table:
+    """Table of numbers with equal-tailed intervals and the probability of being above 0, one found after another."""
+    both = Average(
+        np.concatenate([each.point for each in found]), np.concatenate([each.draws for each in found], axis=1)
+    )
+    lower, upper, positive = both.judged(prob, survey.posterior.no_interval is not None)
+    numbers = {name: both.point, "lower": lower, "upper": upper}
+    return {label: significant(part) for label, part in numbers.items()} | {"positive": positive}

@@ -1,0 +1,246 @@
+"""Predictions of situations: rankings and choices, with fixed and with learned features.
+
+Whatever was fitted, what predicts are `Members`: S draws, of which the last may be modes. They give log-rates ln r_e of
+the entries of situations. A `Pool` holds those of some situations and predicts from them: p_s is the softmax of the
+log-rates over what is available, and the prediction is ∝ (Σ_s share_s p_s)^κ. Effects, elasticities and diversions are
+pools in which something was moved.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import logsumexp
+
+from plackett.compute.pieces import cores
+from plackett.engines.left_sets import sets_of
+from plackett.model.mixture import FAINT, Entries, outcome_values, part_of_outcomes, sharpened
+from plackett.model.race import Array
+from plackett.posterior.base import Codes, M, Posterior, refuse
+from plackett.responses.base import Outcomes, Response, Whole
+from plackett.responses.ranking import Ranking
+
+STRANGERS = 5  # known persons that stand for a new one under each member
+CHUNK = 1 << 21  # log-rates held at a time
+BLOCK = 1 << 20  # rates held at a time by a thread
+VALUES = 1 << 24  # log-probabilities of outcomes held at a time
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Members(ABC):
+    """What predicts: S draws, of which the last may be modes.
+
+    Attributes
+    ----------
+    share : (S,) array
+        Weight of each in predictions; they sum to 1.
+    modes : int
+        How many of the last are modes, which have no uncertainty to show.
+    power : float
+        κ, to which the mixture is raised.
+    strangers : (S,) array, optional
+        The group that stands for an unknown person under each.
+    """
+
+    parameters: ClassVar[tuple[str, ...]]  # arrays with one part for each member
+    share: Array
+    modes: int = field(default=0, kw_only=True)
+    power: float = field(default=1.0, kw_only=True)
+    strangers: Codes | None = field(default=None, kw_only=True)
+
+    @property
+    @abstractmethod
+    def n_groups(self) -> int:
+        """K, rows of the weights."""
+
+    @property
+    @abstractmethod
+    def work(self) -> int:
+        """Numbers that one member computes for a row."""
+
+    @abstractmethod
+    def log_rates(self, entries: Entries) -> Array:
+        """ln r_e (S, entries); only differences within a situation count, unless rates are absolute."""
+
+    def take(self, some: Codes | slice) -> Self:
+        """Some of the members, with the shares they have."""
+        held = {name: getattr(self, name) for name in ("share", "strangers", *self.parameters)}
+        return replace(self, **{name: array[some] for name, array in held.items() if array is not None})
+
+    def group_of(self, entries: Entries) -> Codes:
+        """Whose weights entries use: (entries,), or (S, entries) where strangers have stand-ins."""
+        if self.strangers is None:
+            return entries.group
+        return np.where(entries.group < 0, self.strangers[:, None], entries.group)
+
+    def meeting(self, entries: Entries, times: int = STRANGERS) -> Self:
+        """Members for these entries: a new person is one of those known, `times` of them under each member."""
+        if not (entries.group < 0).any():
+            return self
+        some = np.repeat(np.arange(len(self.share)), times)
+        drawn = np.random.default_rng(0).permutation(np.arange(len(some)) % self.n_groups)
+        found = self.take(some)
+        return replace(found, share=found.share / times, modes=self.modes * times, strangers=drawn)
+
+
+class Pool(NamedTuple):
+    """Log-rates of some situations under S members, of which the last may be modes.
+
+    Attributes
+    ----------
+    log_rates : (S, T, A) array
+        ln r of items or alternatives; the value of those that are not available does not matter.
+    available : (T, A) array
+        Which of them each situation has.
+    share : (S,) array
+        Weights of the members in predictions; they sum to 1.
+    modes : int
+        How many of the last members are modes.
+    power : float
+        κ.
+    """
+
+    log_rates: Array
+    available: Mask
+    share: Array
+    modes: int = 0
+    power: float = 1.0
+
+    @classmethod
+    def of(cls, members: Members, entries: Entries) -> Pool:
+        """The pool of a few situations."""
+        available = entries.wide(np.ones(len(entries.row))) > 0
+        log_rates = entries.wide(members.log_rates(entries))
+        return cls(log_rates, available, members.share, members.modes, members.power)
+
+    @property
+    def n_draws(self) -> int:
+        """How many members are draws."""
+        return len(self.share) - self.modes
+
+    def shares(self) -> Array:
+        """p_s (S, T, A); where nothing available has a rate, all are equal."""
+        log_rates = np.where(self.available, self.log_rates, -np.inf)
+        top = log_rates.max(axis=2, keepdims=True)
+        silent = np.isneginf(top)
+        rates = np.exp(log_rates - np.where(silent, 0.0, top))
+        rates = np.where(silent, self.available, rates)
+        shares: Array = rates / rates.sum(axis=2, keepdims=True)
+        return shares
+
+    def both(self) -> tuple[Array, Array]:
+        """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
+        shares = self.shares()
+        mixed = np.tensordot(self.share, shares, 1)
+        return sharpened(mixed, self.power), sharpened(shares[: self.n_draws], self.power)
+
+    def prediction(self) -> Array:
+        """(T, A)."""
+        return sharpened(np.tensordot(self.share, self.shares(), 1), self.power)
+
+    def without(self, label: int) -> Pool:
+        """The same situations if an alternative were not there."""
+        available = self.available.copy()
+        available[:, label] = False
+        return self._replace(available=available)
+
+    def moved(self, log_rates: Array, label: int) -> Pool:
+        """The same situations with other log-rates of one alternative."""
+        found = self.log_rates.copy()
+        found[:, :, label] = log_rates[:, :, label]
+        return self._replace(log_rates=found)
+
+
+def pools(members: Members, entries: Entries) -> Iterator[Pool]:
+    """Pools of runs of situations."""
+    T, step = entries.n_situations, max(1, CHUNK // (len(members.share) * max(entries.width, 1)))
+    return (Pool.of(members, entries.part(i, min(i + step, T))) for i in range(0, T, step))
+
+
+def outcome_log_values(members: Members, entries: Entries, outcomes: Outcomes, response: Response) -> Array:
+    """ln Pr(outcome) (S, T) under each member; entries are in the order of the outcomes."""
+    if len(entries.Z) == 1 and members.strangers is None and isinstance(response, Ranking):
+        log_rates = members.log_rates(all_entries(entries.Z, members.n_groups))
+        return ranking_values(log_rates, outcomes, entries.group)
+    step = max(1, BLOCK // max(len(entries.row), len(np.unique(entries.row)) * members.work))
+    blocks = [slice(start, start + step) for start in range(0, len(members.share), step)]
+
+    def work(block: slice) -> Array:
+        return outcome_values(members.take(block).log_rates(entries), outcomes, response)
+
+    with ThreadPoolExecutor(cores()) as threads:
+        return np.concatenate(list(threads.map(work, blocks)))
+
+
+def log_scores(members: Members, entries: Entries, outcomes: Outcomes, response: Response) -> Array:
+    """ln of the predicted probability of each outcome, (T,): a mixture over the members, without κ."""
+    size = max(1, VALUES // len(members.share)) * int(np.diff(entries.start).max(initial=1))
+    parts = []
+    for first, last in entries.parts(size):
+        some = part_of_outcomes(outcomes, first, last)
+        values = outcome_log_values(members, entries.part(first, last), some, response)
+        parts.append(logsumexp(values, axis=0, b=members.share[:, None]))
+    return np.concatenate(parts)
+
+
+def ranking_values(log_rates: Array, outcomes: Outcomes, item: Whole) -> Array:
+    """ln Pr (S, T) of rankings without ties, by the sets of those left (`engines.left_sets`); rates are (S, K)."""
+    S, K = log_rates.shape
+    sets, (place, chosen, situation) = sets_of(outcomes, item, K)
+    log_rates = np.maximum(log_rates - log_rates.max(axis=1, keepdims=True), FAINT)
+    rates, left = np.ascontiguousarray(np.exp(log_rates).T), np.zeros((len(sets.item), S))
+    for v in range(1, len(left)):
+        np.add(left[sets.smaller[v]], rates[sets.item[v]], out=left[v])
+    np.log(left[1:], out=left[1:])
+    T, ones, met = len(outcomes.counts), np.ones(int(chosen.sum())), situation[chosen]
+    came = sparse.csr_array((ones, (met, item[chosen])), shape=(T, K))
+    among = sparse.csr_array((ones, (met, place[chosen])), shape=(T, len(left)))
+    found: Array = (came @ log_rates.T - among @ left).T
+    return found
+
+
+def all_entries(Z: Array, n_groups: int) -> Entries:
+    """Situations in which every row meets all groups."""
+    n = len(Z)
+    group, row = np.tile(np.arange(n_groups), n), np.repeat(np.arange(n), n_groups)
+    return Entries(Z, group, row, np.arange(0, n * n_groups + 1, n_groups), group, n_groups)
+
+
+class SituationPosterior(Posterior[M]):
+    """A posterior whose rows are situations, and which predicts them through pools."""
+
+    @abstractmethod
+    def members(self, every: bool = False) -> Members:
+        """What predicts; if `every`, all draws alike and no mode."""
+
+    def pools(self, entries: Entries, every: bool = False) -> Iterator[Pool]:
+        """Pools of runs of situations under what predicts, or under every draw."""
+        return pools(self.members(every).meeting(entries, 1 if every else STRANGERS), entries)
+
+    def probabilities(self, rows: Entries) -> Iterator[Array]:
+        """Probabilities (situations, S, A) of runs of situations under the draws that predict."""
+        return (pool.both()[1].transpose(1, 0, 2) for pool in self.pools(rows))
+
+    def predict(self, rows: Entries) -> Array:
+        """Probabilities (T, A), zero where an alternative is not available."""
+        return np.concatenate([pool.prediction() for pool in self.pools(rows)])
+
+    def interval(self, rows: Entries, prob: float) -> tuple[Array, Array]:
+        """Equal-tailed intervals over draws, widened to hold the prediction where that leans on a mode."""
+        refuse(self.no_interval)
+        (lower, upper), centre = super().interval(rows, prob), self.predict(rows)
+        return np.minimum(lower, centre), np.maximum(upper, centre)
+
+    def log_predictive(self, rows: Entries) -> Iterator[Array]:
+        """Logarithms (situations, S, A) of the probabilities under every draw of the chains."""
+        for pool in self.pools(rows, every=True):
+            with np.errstate(divide="ignore"):
+                yield np.log(pool.both()[1]).transpose(1, 0, 2)
