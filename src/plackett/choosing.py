@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.cluster.predicting import lazily
 from plackett.data.choice_outcomes import Codes, chosen
 from plackett.data.partitioned import PartitionedChoices
 from plackett.data.validation import check_prob, plain
-from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable
-from plackett.features.mapped import feature_names, transform
+from plackett.features.entry_features import groups_of_entries, log_features
+from plackett.features.mapped import feature_names
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.choices import ChoicePosterior, Entries
@@ -226,8 +226,6 @@ class ChoosingModel(RaceModel):
 
     def _lazily(self, method: str, X: Any, groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""
-        from plackett.cluster.predicting import lazily
-
         check_is_fitted(self)
         if groups is not None:
             raise ValueError(
@@ -288,20 +286,11 @@ class ChoosingModel(RaceModel):
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
         """Whose weights each entry uses; −1 for a person who is not known."""
-        if self.weights == "person" and person is not None:
-            return person[table.situation]
-        return table.alternative if self.weights == "alternative" else np.zeros_like(table.alternative)
+        return groups_of_entries(self.weights, table, person)
 
     def _log_features(self, table: EntryTable) -> Array:
         """ln W (entries, p), comparable within a situation."""
-        columns = self.design_.columns(table)
-        if isinstance(self.features_, ExpFeatures):
-            return self.features_.exponents(columns)
-        W = transform(self.features_, columns, empty=True)[:]
-        if sparse.issparse(W):
-            raise ValueError("features of alternatives must be dense; give a map with dense output.")
-        with np.errstate(divide="ignore"):
-            return np.log(np.asarray(W, dtype=np.float64))
+        return log_features(self.design_, self.features_, table)
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
         names = feature_names(self.features_, self.design_.names_)

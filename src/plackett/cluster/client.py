@@ -27,6 +27,11 @@ class ClusterError(ValueError):
     """A cluster cannot be used, or was lost."""
 
 
+def dask() -> Any:
+    """The module dask, or an error that says how to get it."""
+    return optional("dask", "a Dask collection")
+
+
 def distributed() -> Any:
     """The module distributed, or an error that says how to get it."""
     return optional("distributed", "engine='dask'")
@@ -58,10 +63,8 @@ def cluster() -> Iterator[Any]:
             "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
         )
     module = distributed()
-    import dask
-
     # A worker that has nothing to do would take blocks of one that is still starting, and keep them.
-    with deaf_to_interrupts(), dask.config.set({"distributed.scheduler.work-stealing": False}):
+    with deaf_to_interrupts(), dask().config.set({"distributed.scheduler.work-stealing": False}):
         workers = module.LocalCluster(
             n_workers=1 if present() else cores(),
             threads_per_worker=cores() if present() else 1,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from plackett.cluster.client import PATIENCE, ClusterError, distributed, threads_of, told, versions
+from plackett.cluster.client import PATIENCE, ClusterError, dask, distributed, threads_of, told, versions
 from plackett.cluster.dask_private import run_anywhere, threads_of_worker
 from plackett.cluster.keeper import LOOK, Keeper, Kept, Question, ask_all, in_one_frame
 
@@ -143,15 +143,18 @@ class Held:
             raise lost(self.client) from error
 
 
+def later(function: Question, *arguments: Any) -> Any:
+    """A delayed call: Dask runs it where its arguments lie, when its result is needed."""
+    return dask().delayed(function, pure=False)(*arguments)
+
+
 def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, ...]], count: int) -> Held:
     """Blocks make(*arguments), so many, on the workers in turn."""
-    import dask
-
     workers = shared_out(threads_of(client), count)
     token, blocks = uuid.uuid4().hex[:8], []
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
+    with dask().config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
         for number, each in enumerate(arguments):
-            task = dask.delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
+            task = dask().delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
             blocks.append(client.compute(task, workers=[workers[number]], allow_other_workers=True))
     return Held(client, blocks)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.cluster.choices import delayed_sets
+from plackett.cluster.choice_parts import delayed_sets
 from plackett.data.partitioned import is_dask
 
 
