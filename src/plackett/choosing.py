@@ -51,14 +51,16 @@ class ChoosingModel(RaceModel):
             new one, as one of those known drawn at random.
         """
         if in_partitions(X):
-            return self._lazily("predict_proba", X, groups)
+            check_is_fitted(self)
+            return self._lazily(self.predict_proba, X, np.empty((0, len(self.alternatives_))), groups)
         rows = self._rows(X, groups)
         return self.posterior_.predict(rows)
 
     def predict(self, X: ChoiceSets, groups: Any = None) -> Any:
         """The most probable alternative of each situation."""
         if in_partitions(X):
-            return self._lazily("predict", X, groups)
+            check_is_fitted(self)
+            return self._lazily(self.predict, X, self.alternatives_[:0], groups)
         best = np.argmax(self.predict_proba(X, groups), axis=1)
         labels: npt.NDArray[Any] = self.alternatives_[best]
         return labels
@@ -224,14 +226,13 @@ class ChoosingModel(RaceModel):
             raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
         return optional("pandas", "diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
 
-    def _lazily(self, method: str, X: Any, groups: Any) -> Any:
+    def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""
-        check_is_fitted(self)
         if groups is not None:
             raise ValueError(
                 "of situations in partitions, predictions are for persons who are not named: leave groups."
             )
-        return lazily(self, method, X)
+        return lazily(predict, X, empty)
 
     def _rows(self, X: Any, groups: Any = None) -> Entries:
         X = self._known_sets(X)

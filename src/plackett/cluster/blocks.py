@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,11 @@ from plackett.inference.base import SeenClasses
 from plackett.model.race import Array
 from plackett.responses.base import Whole
 
+if TYPE_CHECKING:
+    from distributed import Client
 
-def make_blocks(client: Any, make: Callable[..., Any], parts: Sequence[Any], recipe: Any) -> Held:
+
+def make_blocks(client: Client, make: Callable[..., Any], parts: Sequence[Any], recipe: Any) -> Held:
     """Blocks make(part, recipe, versions of the client) on the workers, one for each part."""
     here = versions()
     return made(client, "block", make, ((part, recipe, here) for part in parts), len(parts))
@@ -138,7 +141,7 @@ class ClassBlocks:
         return SeenBlocks(self.features, np.empty(0, dtype=np.intp), mirrors)
 
 
-def hold_classes(client: Any, parts: Sequence[Any], recipe: Any) -> ClassBlocks:
+def hold_classes(client: Client, parts: Sequence[Any], recipe: Any) -> ClassBlocks:
     """Rows of all parts as blocks on workers."""
     held = make_blocks(client, block_of_rows, parts, recipe)
     spans = held.each(span)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,9 @@ from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.responses import make_response
 from plackett.responses.base import Response
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 NOBODY = np.array([])
 
@@ -183,7 +186,7 @@ def coded(groups: Any, persons: npt.NDArray[Any]) -> Codes | None:
 class ChoiceTable:
     """Partitions of situations, without empty ones, and what the looks at all of them found."""
 
-    client: Any
+    client: Client
     parts: list[ChoicePart]
     numbers: list[int]  # of these partitions
     sizes: list[int]
@@ -257,7 +260,7 @@ class ChoiceTable:
         return EntryTable.of(joined_sets([X for X, _ in found])), np.concatenate(persons) if persons else None
 
 
-def read_choices(client: Any, X: PartitionedChoices, y: Any, groups: Any, sample_weight: Any) -> ChoiceTable:
+def read_choices(client: Client, X: PartitionedChoices, y: Any, groups: Any, sample_weight: Any) -> ChoiceTable:
     """Partition choices, persons and weights as the situations are, and look at all partitions."""
     _check_table(X.table, X.spec)
     if y is None:
@@ -293,7 +296,9 @@ def sets_or_none(part: ChoicePart) -> Any:
     return part.sets() if len(part.table) else []
 
 
-def _schema(client: Any, pieces: Sequence[Any], spec: Spec, names: Sequence[str]) -> tuple[ChoiceSets, Spec, list[int]]:
+def _schema(
+    client: Client, pieces: Sequence[Any], spec: Spec, names: Sequence[str]
+) -> tuple[ChoiceSets, Spec, list[int]]:
     """Alternatives and columns of all partitions, without any situation; the columns by name; and their sizes."""
     looks = _schema_looks(client, pieces, spec)
     if spec.attributes is None:
@@ -313,7 +318,7 @@ def _schema(client: Any, pieces: Sequence[Any], spec: Spec, names: Sequence[str]
     return schema, spec, [each.n for each in looks]
 
 
-def _schema_looks(client: Any, pieces: Sequence[Any], spec: Spec) -> list[SchemaLook]:
+def _schema_looks(client: Client, pieces: Sequence[Any], spec: Spec) -> list[SchemaLook]:
     parts = [ChoicePart(piece, None, None, None, spec) for piece in pieces]
     looks = ask(client, "look", ChoicePart.look_for_schema, parts)
     _refuse_twice(client, parts, spec, looks)
@@ -321,7 +326,7 @@ def _schema_looks(client: Any, pieces: Sequence[Any], spec: Spec) -> list[Schema
     return looks
 
 
-def _refuse_twice(client: Any, parts: Sequence[ChoicePart], spec: Spec, looks: list[SchemaLook]) -> None:
+def _refuse_twice(client: Client, parts: Sequence[ChoicePart], spec: Spec, looks: list[SchemaLook]) -> None:
     """Refuse a situation with rows in two partitions; labels with equal hashes are compared."""
     marks = np.concatenate([each.marks for each in looks])
     owner = np.repeat(np.arange(len(looks)), [each.n for each in looks])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from plackett.data.validation import SHOWN, check_range, class_labels, plain
 from plackett.engines.base import Features
 from plackett.features.mapped import transform
 from plackett.model.race import Array
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 class ClassLook(NamedTuple):
@@ -152,7 +155,7 @@ def first_fraction(counts: Array) -> tuple[int, float] | None:
 class ClassTable:
     """Partitions of rows that have weight, and what a look at all of them found."""
 
-    client: Any
+    client: Client
     parts: list[Any]  # of `ClassPart`, or of others that have covariates
     names: list[Any] | None  # of the columns of X
     classes: npt.NDArray[Any]
@@ -195,7 +198,7 @@ class ClassTable:
         return ClassRecipe(None, self.classes, factors, self.plain and bool((factors == 1).all()), repeat)
 
 
-def read_classes(client: Any, X: Any, y: Any, sample_weight: Any) -> ClassTable:
+def read_classes(client: Client, X: Any, y: Any, sample_weight: Any) -> ClassTable:
     """Partition labels and weights as X is, and look at all partitions."""
     names = None
     if hasattr(X, "columns"):
@@ -228,7 +231,7 @@ def look_of_covariates(part: Any) -> ClassLook:
     return look
 
 
-def look_at_rows(client: Any, parts: list[Any], names: list[Any] | None) -> ClassTable:
+def look_at_rows(client: Client, parts: list[Any], names: list[Any] | None) -> ClassTable:
     """Look at all partitions of rows, or of what has covariates; raises the problem of the first that has one."""
     looks = ask(client, "look", look_of_covariates, parts)
     raise_first(looks)

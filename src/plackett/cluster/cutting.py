@@ -38,7 +38,7 @@ def cut(lead: Any, has: str, beside: Mapping[str, Any]) -> tuple[Pieces, dict[st
                 columns[key] = {BESIDE.format(key, i, c): c for i, c in enumerate(series)}
                 added |= {long: series[c] for long, c in columns[key].items()}
         wide = lead.assign(**added) if added else lead
-    pieces, sizes = _pieces(wide)
+    pieces, sizes = pieces_of(wide)
     found: dict[str, Pieces] = {key: [None] * len(pieces) for key in beside}
     for key, what in given.items():
         if key in columns:
@@ -61,7 +61,7 @@ def one_column(piece: Any, names: dict[str, Any]) -> Any:
     return piece[next(iter(names))]
 
 
-def _pieces(what: Any) -> tuple[Pieces, list[int] | None]:
+def pieces_of(what: Any) -> tuple[Pieces, list[int] | None]:
     """Partitions, those of an array with all columns, and their row counts where they are known."""
     if hasattr(what, "divisions"):
         return list(what.to_delayed()), None
@@ -75,7 +75,7 @@ def _like(what: Any, key: str, has: str, count: int, sizes: list[int] | None) ->
     """The partitions of another collection that belong to those of the leading one."""
     if not hasattr(what, "divisions") and sizes is not None and what.shape[0] == sum(sizes):
         what = what.rechunk({0: tuple(sizes)})
-    pieces, _ = _pieces(what)
+    pieces, _ = pieces_of(what)
     if len(pieces) != count:
         raise ValueError(
             f"{key} has {len(pieces)} partitions and {has} {count}: they must be cut alike. Take both from one Dask "

@@ -8,12 +8,15 @@ the client reports the first problem by its partition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.held import later, made
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Codes = npt.NDArray[np.intp]
 Found = TypeVar("Found")
@@ -40,7 +43,9 @@ class Part(Protocol):
         ...
 
 
-def ask(client: Any, name: str, question: Callable[..., Found], parts: Sequence[Any], *arguments: Any) -> list[Found]:
+def ask(
+    client: Client, name: str, question: Callable[..., Found], parts: Sequence[Any], *arguments: Any
+) -> list[Found]:
     """Results of question(part, *arguments), which are small, in the order of the parts."""
     return made(client, name, question, [(part, *arguments) for part in parts], len(parts)).fetch()
 

@@ -7,7 +7,7 @@ stage are counted there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from plackett.features.mapped import dense, transform
 from plackett.model.race import Array
 from plackett.responses import make_response
 from plackett.responses.base import Response
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MAKE = {"ranks": Rankings.from_ranks, "orders": Rankings.from_orders}
 Mask = npt.NDArray[np.bool_]
@@ -211,7 +214,7 @@ def joined(parts: list[Rankings]) -> Rankings:
 class RankingTable:
     """Partitions of rankings that have rows, and what a look at all of them found."""
 
-    client: Any
+    client: Client
     parts: list[RankingPart]
     numbers: list[int]  # of these partitions
     looks: list[RankingLook]
@@ -256,7 +259,7 @@ class RankingTable:
 
 
 def read_rankings(
-    client: Any, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any, ties: str, pairs: bool = False
+    client: Client, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any, ties: str, pairs: bool = False
 ) -> RankingTable:
     """Partition covariates, weights and groups as the rankings are, and look at all partitions.
 
@@ -318,7 +321,7 @@ def look_for_items(piece: Any) -> ItemLook:
         return ItemLook(str(error), np.empty(0, dtype=object))
 
 
-def _items(client: Any, pieces: list[Any]) -> Labels:
+def _items(client: Client, pieces: list[Any]) -> Labels:
     """The items of all partitions of orders, sorted."""
     looks = ask(client, "items", look_for_items, pieces)
     raise_first(looks)
@@ -326,7 +329,7 @@ def _items(client: Any, pieces: list[Any]) -> Labels:
 
 
 def hold_rankings(
-    client: Any, parts: list[Any], has: list[int], recipe: RankingRecipe, n_items: int, sampled: bool
+    client: Client, parts: list[Any], has: list[int], recipe: RankingRecipe, n_items: int, sampled: bool
 ) -> SituationRows:
     """Blocks on workers, of which each part has so many rankings, and sets of items left on the client."""
     sets: LeftSets | None = None
