@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.data import sets
-from plackett.engines import make_engine
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.em import Climb
 
@@ -21,7 +22,7 @@ def main():
         for name, X, y in sets():
             W, codes = ExpFeatures().fit_transform(X), np.unique(y, return_inverse=True)[1]
             n_classes = codes.max() + 1
-            rows = make_engine("auto").prepare(W, codes, None, n_classes)
+            rows = make_engine("auto").rows(W, Observations.of_classes(codes, n_classes))
             start = np.zeros((n_classes, W.shape[1]))
             plain = Climb(rows, shape, start, accelerate=False)
             while plain.advance() > TOLERANCE * len(codes):

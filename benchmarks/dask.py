@@ -14,7 +14,8 @@ import plackett.engines.dask as far
 from plackett.cluster import directions
 from plackett.cluster.client import cluster
 from plackett.compute.pieces import cores
-from plackett.engines import make_engine
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.model.race import Weights
 
 FEATURES, CLASSES = 41, 4
@@ -49,14 +50,14 @@ def compare(n, blocks):
     """A pass over n rows, cut into so many blocks."""
     W, codes, log_weights = problem(n)
     weights = Weights.point(log_weights)
-    near = make_engine("numba").prepare(W, codes, None, CLASSES)
+    near = make_engine("numba").rows(W, Observations.of_classes(codes, CLASSES))
     with cluster():
         tasks = {"compiled": lambda: near.expect(weights)}
-        few = make_engine("dask").prepare(W[:1000], codes[:1000], None, CLASSES)
+        few = make_engine("dask").rows(W[:1000], Observations.of_classes(codes[:1000], CLASSES))
         tasks["dask, 1,000 rows"] = lambda: few.expect(weights)
         for count in blocks:
             far.ENTRIES = n * FEATURES / count
-            rows = make_engine("dask").prepare(W, codes, None, CLASSES)
+            rows = make_engine("dask").rows(W, Observations.of_classes(codes, CLASSES))
             tasks[f"dask, {count} blocks of {n // count:,}"] = lambda rows=rows: rows.expect(weights)
         found = seconds(tasks)
     tell(f"an expected pass, n = {n:,}, p = {FEATURES}, K = {CLASSES}, float32", found)
@@ -81,7 +82,7 @@ def compare_gradients(n):
     with cluster(), ThreadPoolExecutor(CHAINS) as pool:
         for kind in (np.float32, np.float64):
             tasks = {}
-            near = make_engine("numba").prepare_directions(X, codes, np.ones(n), kind)
+            near = make_engine("numba").gradient(X, Observations.of_classes(codes, codes.max() + 1, np.ones(n)), kind)
             tasks["compiled"] = lambda near=near: near.gradient(*place)
             for count in (2, 8):
                 directions.ENTRIES = n * COLUMNS / count
@@ -105,7 +106,7 @@ def scaling(n, blocks):
 
     W, codes, log_weights = problem(n)
     weights = Weights.point(log_weights)
-    near = make_engine("numba").prepare(W, codes, None, CLASSES)
+    near = make_engine("numba").rows(W, Observations.of_classes(codes, CLASSES))
     print(f"\nDask: an expected pass by workers of one thread, n = {n:,} in {blocks} blocks, {cores()} cores")
     print(f"{'workers':>8}{'a question':>14}{'threads here':>14}{'a pass':>12}{'forecast':>12}{'against':>10}")
     for workers in WORKERS:
@@ -115,9 +116,9 @@ def scaling(n, blocks):
             distributed.Client(local, direct_to_workers=True),
         ):
             far.ENTRIES = 1000 * FEATURES / blocks
-            few = make_engine("dask").prepare(W[:1000], codes[:1000], None, CLASSES)
+            few = make_engine("dask").rows(W[:1000], Observations.of_classes(codes[:1000], CLASSES))
             far.ENTRIES = n * FEATURES / blocks
-            rows = make_engine("dask").prepare(W, codes, None, CLASSES)
+            rows = make_engine("dask").rows(W, Observations.of_classes(codes, CLASSES))
             tasks = {"question": few, "here": near, "pass": rows}
             found = seconds({name: lambda each=each: each.expect(weights) for name, each in tasks.items()})
         question, here, whole = (1e3 * found[name][0] for name in tasks)

@@ -5,12 +5,13 @@ from functools import partial
 
 import numpy as np
 
+from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
 from plackett.directions.flights import Trajectories
-from plackett.engines.cupy import EXPECT, LANES, SAMPLE, CupyRows
-from plackett.engines.cupy_directions import prepare_directions
+from plackett.engines.cupy_directions import bring_covariates
 from plackett.engines.device import gpu
-from plackett.engines.situations import Situations, prepare_situations
+from plackett.engines.factory import make_engine
+from plackett.engines.tiles import EXPECT, LANES, SAMPLE, CupyRows
 from plackett.inference.em import EM
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
@@ -72,7 +73,7 @@ def gradients():
     rng = np.random.default_rng(0)
     for n, d, K, M in ((1_000_000, 20, 4, 16), (1_000_000, 50, 10, 40)):
         X, codes = rng.standard_normal((n, d), dtype=np.float32), rng.integers(K, size=n)
-        rows = prepare_directions(X, codes, None, np.dtype(np.float32), K)
+        rows = bring_covariates(X, Observations.of_classes(codes, K), np.dtype(np.float32))
         for C in (1, 4):
             room = rows.room(C, K, M)
             room.beta[:], room.votes[:], room.log_total[:] = (gpu().random.random(a.shape) for a in room[:3])
@@ -90,7 +91,7 @@ def situations():
         group = np.argsort(rng.random((T, 10)), axis=1)[:, :size].ravel()
         row = np.arange(T * size) if name == "choice" else np.repeat(np.arange(T), entries)
         W = rng.uniform(0.1, 2.0, size=(row[-1] + 1, p)).astype(np.float32)
-        held = Situations(outcomes, group, row), make_response(name), 10
+        seen = Observations.of_situations(Situations(outcomes, group, row), make_response(name), 10)
         weights, beta = Weights.point(rng.normal(size=(10, p))), rng.normal(size=(12, p)) / 5
         log_weights = rng.normal(size=(10, 12))
         passes = {
@@ -99,7 +100,7 @@ def situations():
             "gradient": lambda rows, b=beta, w=log_weights: rows.gradient(b, w),
         }
         for engine in ("numba", "cupy"):
-            rows = prepare_situations(W, *held, engine)
+            rows = make_engine(engine).rows(W, seen)
             for what, function in passes.items():
                 function(rows)
                 started = time.perf_counter()

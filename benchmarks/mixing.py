@@ -8,9 +8,10 @@ import numpy as np
 
 from benchmarks.data import sets
 from plackett import Gibbs
-from plackett.engines import make_engine
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.features import ExpFeatures
-from plackett.inference.base import Problem, SeenClasses
+from plackett.inference.base import Problem
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.store import empty
 from plackett.model.measures import measures
@@ -29,8 +30,8 @@ def problem(X, y, seed):
     """The posterior of the paper's model with a learned."""
     features = ExpFeatures().fit(X)
     W, codes = features.transform(X), np.unique(y, return_inverse=True)[1]
-    rows = make_engine("numba").prepare(W, codes, None, int(codes.max()) + 1)
-    return Problem(rows, SeenClasses(W, codes, features.mirrors_), 1.0, np.random.SeedSequence(seed))
+    rows = make_engine("numba").rows(W, Observations.of_classes(codes, int(codes.max()) + 1))
+    return Problem(rows, 1.0, np.random.SeedSequence(seed), mirrors=features.mirrors_)
 
 
 def run(X, y, seed, **settings):

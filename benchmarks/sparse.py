@@ -9,7 +9,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from plackett.engines import make_engine
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.model.race import Weights
 
 ROWS, COLUMNS, ENTRIES, CLASSES = 100_000, 100_000, 100, 20  # entries of a row
@@ -39,7 +40,7 @@ def seconds(tasks):
 def main():
     rng = np.random.default_rng(0)
     W, codes, log_weights = problem(rng)
-    rows, weights = make_engine("numba").prepare(W, codes, None, CLASSES), Weights.point(log_weights)
+    rows, weights = make_engine("numba").rows(W, Observations.of_classes(codes, CLASSES)), Weights.point(log_weights)
     v, z = rng.random(COLUMNS), rng.random(ROWS)
 
     def on(threads, work):

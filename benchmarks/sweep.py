@@ -16,13 +16,14 @@ print(median_seconds(lambda: W @ v))
 SWEEP = """
 import numpy as np
 from benchmarks.timing import median_seconds
-from plackett.engines import make_engine
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine
 from plackett.priors import LogUniform, tabulate
 n, p, K = {size}
 rng = np.random.default_rng(0)
 W, y = rng.random((n, p), dtype=np.{dtype}), rng.integers(K, size=n)
-rows = make_engine("numba").prepare(W, y, None, K)
+rows = make_engine("numba").rows(W, Observations.of_classes(y, K))
 del W
 state = State(np.full((K, p), -np.log(K * p)), np.array([0.0, 0.5, 0.0, 0.0]))
 target = Target(1.0, True, *tabulate(LogUniform()))

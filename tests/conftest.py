@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
+from plackett.data.observations import Observations, Situations
+from plackett.engines.factory import make_engine
 from plackett.features import ExpFeatures
 from plackett.output.arviz import arviz_for
+from plackett.responses import Outcomes
 
 with arviz_for("the test suite"):
     pass  # imported here first: its daily warning is dropped, and its stamp in the home folder has one writer
@@ -205,3 +208,30 @@ def small_problem(n=40, d=3, n_classes=3, seed=0):
     W = ExpFeatures().fit_transform(rng.normal(size=(n, d)))
     codes = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)])
     return W, codes, np.log(rng.gamma(0.5, size=(n_classes, W.shape[1])))
+
+
+def class_situations(codes, n_classes, weight=None):
+    """Classes as choices among all K: what the engines' fast path does, in the general form."""
+    group = (codes[:, None] + np.arange(n_classes)) % n_classes  # the class first, then the others
+    outcomes = Outcomes.choices(np.full(len(codes), n_classes), weight)
+    return Situations(outcomes, group.ravel(), np.repeat(np.arange(len(codes)), n_classes))
+
+
+def class_rows(engine, W, codes, n_classes, weight=None):
+    """Rows of classes on the engine of that name."""
+    return make_engine(engine).rows(W, Observations.of_classes(codes, n_classes, weight))
+
+
+def class_gradient(engine, X, codes, weight, dtype=np.float64):
+    """Covariates of classes on the engine of that name."""
+    return make_engine(engine).gradient(X, Observations.of_classes(codes, codes.max() + 1, weight), dtype)
+
+
+def situation_rows(engine, W, situations, response, n_groups):
+    """Situations on the engine of that name."""
+    return make_engine(engine).rows(W, Observations.of_situations(situations, response, n_groups))
+
+
+def plain_rows(engine, outcomes, item, response, n_items):
+    """Rankings without covariates on the engine of that name."""
+    return make_engine(engine).rows(None, Observations.of_rankings(outcomes, item, response, n_items))

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, typeof, types
 
+from conftest import class_rows
 from plackett.compute.compiled import apart, jit
-from plackett.engines import make_engine
-from plackett.engines.numba import Panels
+from plackett.engines.panels import Panels
 from plackett.features import ExpFeatures
 from plackett.inference.moves.chain import CachedChain, make_chain, refresh
 from plackett.inference.moves.memory import Laws, counted_sweeps, remember
@@ -49,7 +49,7 @@ def laws_of(W, n_classes, mirror, learn, lower, upper, seed=5):
     """Laws for leaps from prior draws and unrelated labels: any will do, as long as they stay the same."""
     rng = np.random.default_rng(seed)
     codes = np.arange(len(W)) % n_classes
-    panels = make_engine("numba").prepare(W, codes, None, n_classes).panels
+    panels = class_rows("numba", W, codes, n_classes).panels
     p = W.shape[1]
     shapes = np.exp(rng.uniform(np.log(lower), np.log(upper), (2, 12)))
     theta = np.array([[normalised(prior_weights(n_classes, p, a, rng=rng)) for a in row] for row in shapes])

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from conftest import small_problem
+from conftest import class_gradient, class_rows, small_problem
 from plackett import (
     ChoiceSets,
     Gibbs,
@@ -24,6 +24,7 @@ from plackett import (
     Rankings,
     classifier,
 )
+from plackett.data.observations import Observations, Situations
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.centred import centred, log_spread, parts_of, uncentred
 from plackett.directions.climbs import climb_together
@@ -34,12 +35,12 @@ from plackett.directions.prior import size as prior_size
 from plackett.directions.situations import make_situation_task
 from plackett.directions.stacking import mixture_on_gpu, mixture_told
 from plackett.directions.walk import FlyingTogether, make_sampler
-from plackett.engines import cupy_situations, device, make_engine
-from plackett.engines.compiled_situations import CompiledSituations
-from plackett.engines.cupy import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
+from plackett.engines import cupy_situations, device
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
 from plackett.engines.cupy_situations import CupySituations, by_place
-from plackett.engines.situations import Situations
+from plackett.engines.factory import make_engine
+from plackett.engines.numba import CompiledSituations
+from plackett.engines.tiles import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.features import ExpFeatures
 from plackett.features.gates_on_gpu import GatesOnGpu, mixed
 from plackett.inference.driver import Chain
@@ -175,7 +176,7 @@ def test_sums_by_class_make_the_gradient_of_the_reference(n_chains):
     by_class = [class_sums(X[codes == k], weight[codes == k], beta, votes[:, k], log_total) for k in range(K)]
     sums = np.array([np.concatenate([each.ravel() for each in found]) for found in by_class])
     slopes, wins, gates, value = split_sums(sums, n_chains, M, d)
-    reference = make_engine("numpy").prepare_directions(X, codes, weight, np.float64)
+    reference = class_gradient("numpy", X, codes, weight)
     for c in range(n_chains):
         want = reference.gradient(beta[c], log_weights[c])
         assert value[:, c].sum() == pytest.approx(want.value)
@@ -331,8 +332,8 @@ def test_ties_and_few_situations_stay_on_the_processor(monkeypatch):
     monkeypatch.setattr(cupy_situations, "takes_gpu", lambda *how: asked.append(how))
     for R, p in (([[*"abc"]], 1 << 22), ([["a", {"b", "c"}]], 1 << 22), ([[*"abc"]], 1 << 20)):
         R = Rankings.from_orders(R)
-        situations = Situations(R.outcomes, R.item, R.situation)
-        assert cupy_situations.engine_for("auto", (1, p), situations, make_response("unknown-order")) == "auto"
+        seen = Observations.of_rankings(R.outcomes, R.item, make_response("unknown-order"), 3)
+        assert cupy_situations.engine_for("auto", (1, p), seen) == "auto"
     assert [gains for _, gains, _ in asked] == [True, False, False]
 
 
@@ -366,7 +367,7 @@ def test_entries_are_found_by_their_place():
 
 @pytest.mark.parametrize(("ties", "words"), [("unknown-order", "without ties"), ("race", "without ties")])
 def test_ties_are_refused_on_a_gpu(monkeypatch, ties, words):
-    monkeypatch.setattr("plackett.ranker.make_engine", lambda name: None)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", lambda: None)
     R = Rankings.from_orders([["a", {"b", "c"}], [{"a", "b"}, "c"]])
     with pytest.raises(ValueError, match=words):
         PlackettLuceRanker(features="exp", ties=ties, engine="cupy").fit([[0.0], [1.0]], R)
@@ -395,7 +396,10 @@ class SideBySide:
 
 def test_chains_that_sweep_together_have_the_draws_of_chains_alone():
     W, codes, _ = small_problem(60, 3, 3)
-    rows, target = make_engine("numpy").prepare(W, codes, None, 3), Target(1.0, True, *tabulate(LogUniform()))
+    rows, target = (
+        class_rows("numpy", W, codes, 3),
+        Target(1.0, True, *tabulate(LogUniform())),
+    )
 
     def starts():
         return [
@@ -416,7 +420,7 @@ def test_chains_that_sweep_together_have_the_draws_of_chains_alone():
 def reference_density(n=200, d=3, components=2):
     X, codes = np.random.default_rng(0).normal(size=(n, d)), np.arange(n) % 3
     prior = LearnedDirections(components=components).prior(3, d, 0.02)
-    rows = make_engine("numpy").prepare_directions(X, codes, np.ones(n), np.float64)
+    rows = class_gradient("numpy", X, codes, np.ones(n))
     return density_of(rows, prior, d), prior, prior_size(prior, d)
 
 
@@ -510,7 +514,11 @@ def test_a_chain_that_flies_has_the_draws_of_one_that_walks(spread):
     X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
     prior = LearnedDirections(components=1).prior(3, 2, 0.02)
     D = prior_size(prior, 2)
-    density = density_of(make_engine("numpy").prepare_directions(X, codes, np.ones(40), np.float64), prior, 2)
+    density = density_of(
+        class_gradient("numpy", X, codes, np.ones(40)),
+        prior,
+        2,
+    )
     found = []
     for together in (False, True):
         rng, walk = np.random.default_rng(1), begin(spread * np.random.default_rng(2).normal(size=D))
@@ -536,7 +544,8 @@ def flying(monkeypatch):
         return found
 
     flown = []
-    monkeypatch.setattr("plackett.engines.cupy_situations.CupySituations", CompiledSituations)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", lambda: None)
+    monkeypatch.setattr("plackett.engines.cupy.CupySituations", CompiledSituations)
     monkeypatch.setattr("plackett.directions.flights.Trajectories", trajectories)
     monkeypatch.setattr("plackett.directions.flights.MANY", 5)  # of no account for situations
     return flown
@@ -554,7 +563,7 @@ def test_room_for_chains_over_situations(monkeypatch):
     X, situations = some_situations("ranking", 400)
     for name, fake in {"gpu": lambda: np, "free_bytes": lambda: 10**9}.items():
         monkeypatch.setattr(f"plackett.engines.cupy_situations.{name}", fake)
-    rows = CupySituations(X, situations, make_response("ranking"), 3)
+    rows = CupySituations(X, Observations.of_situations(situations, make_response("ranking"), 3))
     room = rows.room(4, 3, 20)
     taken = sum(each.nbytes for each in room)
     monkeypatch.setattr("plackett.engines.cupy_situations.free_bytes", lambda: int(0.9 * taken))
@@ -588,7 +597,7 @@ def test_a_chain_over_situations_that_flies_has_the_draws_of_one_that_walks(flyi
 
 
 def test_six_chains_over_rankings_fly_four_and_two_at_a_time(flying, monkeypatch):
-    monkeypatch.setattr("plackett.ranker.make_engine", lambda name: None)
+    monkeypatch.setattr("plackett.engines.cupy.gpu", lambda: None)
     X = np.random.default_rng(0).normal(size=(15, 2))
     R = Rankings.from_orders([list("abc"), list("bca"), list("acb")] * 5)
     settings = {"features": LearnedDirections(components=1), "inference": Gibbs(draws=3, tune=4, chains=6)}

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from clusters import assert_same_answer, quiet
-from conftest import small_problem
+from conftest import class_rows, small_problem
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
 from plackett.cluster.blocks import span
 from plackett.cluster.client import ClusterError, check_versions, in_use, versions
 from plackett.cluster.keeper import Keeper
 from plackett.cluster.storage import Block
-from plackett.engines import make_engine
 from plackett.engines.placed import place_rows
 from plackett.model.race import Weights
 
@@ -46,7 +45,7 @@ def test_a_cluster_is_started_and_closed_where_there_is_none():
 def test_passes_are_those_of_the_compiled_engine(client, weighted):
     W, codes, log_weights = small_problem(9000, 15, 5)
     weight = np.resize(WEIGHT, len(codes)) if weighted else None
-    fast, far = (make_engine(name).prepare(W, codes, weight, 5) for name in ("numba", "dask"))
+    fast, far = (class_rows(name, W, codes, 5, weight) for name in ("numba", "dask"))
     assert len(far.held.blocks) > 100
     weights = Weights(log_weights - 1, log_weights + 2)
     a, b = fast.expect(weights), far.expect(weights)
@@ -61,7 +60,7 @@ def test_passes_are_those_of_the_compiled_engine(client, weighted):
 
 def test_fractions_are_not_drawn(client):
     W, codes, log_weights = small_problem(50, 3, 3)
-    rows = make_engine("dask").prepare(W, codes, np.full(50, 0.5), 3)
+    rows = class_rows("dask", W, codes, 3, np.full(50, 0.5))
     with pytest.raises(ValueError, match="whole numbers"):
         rows.sample(Weights.point(log_weights), 1)
 
@@ -141,10 +140,10 @@ def test_a_worker_with_little_memory_keeps_blocks_in_files(client):
     keep = "import plackett.cluster.storage as storage; storage.KEPT = "
     W, codes, log_weights = small_problem(500, 6, 4)
     client.run(exec, keep + "0.0")
-    rows = make_engine("dask").prepare(W, codes, None, 4)
+    rows = class_rows("dask", W, codes, 4)
     assert all(rows.held.each(lies_in_file))
     assert all(rows.held.each(travels_into_a_file))
-    near = make_engine("numba").prepare(W, codes, None, 4).expect(Weights.point(log_weights))
+    near = class_rows("numba", W, codes, 4).expect(Weights.point(log_weights))
     np.testing.assert_allclose(rows.expect(Weights.point(log_weights)).wins, near.wins, rtol=1e-11)
     far = fitted(Gibbs(**SHORT))
     client.run(exec, keep + "0.5")

@@ -8,16 +8,16 @@ import pickle
 import numpy as np
 import pytest
 
-from conftest import small_problem
+from conftest import class_gradient, small_problem
 from plackett.cluster import client, folded, gpus
 from plackett.cluster.client import ClusterError
 from plackett.cluster.folded import Fold, FoldedOnGpu, FoldedRows
 from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.situation_directions import SentSituations, SituationsOnGpu, packed
-from plackett.engines import dask, dask_situations, make_engine
-from plackett.engines.placed import place_rows
-from plackett.engines.placed_situations import place_situations
-from plackett.engines.situations import NumpySituations, Situations
+from plackett.data.observations import Observations, Situations
+from plackett.engines import dask
+from plackett.engines.placed import place_rows, place_situations
+from plackett.engines.situations import NumpySituations
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
 
@@ -60,7 +60,10 @@ def a_gpu(monkeypatch):
 def block_of(dtype=np.float64, weighted=True):
     W, codes, _ = small_problem(n=200)
     weight = rng.integers(1, 4, size=200).astype(float) if weighted else None
-    rows, places = place_rows(W.astype(dtype), codes, weight, 3, 1), rng.permutation(1000)[:200].astype(np.uint32)
+    rows, places = (
+        place_rows(W.astype(dtype), Observations.of_classes(codes, 3, weight), 1),
+        rng.permutation(1000)[:200].astype(np.uint32),
+    )
     rows.put(places)
     return rows, (W.astype(dtype), codes, weight, places)
 
@@ -68,18 +71,15 @@ def block_of(dtype=np.float64, weighted=True):
 class Brought(dict):
     """What came to the GPU."""
 
-    def __init__(self, exact):
+    def __init__(self, W, seen, places, exact):
+        super().__init__(W=W, codes=seen.codes, weight=seen.counts, places=places)
         self.exact = exact
-
-    def prepare(self, W, codes, weight, n_classes, places):
-        self.update(W=W, codes=codes, weight=weight, n_classes=n_classes, places=places)
-        return self
 
 
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rows_are_brought_as_they_came(monkeypatch, a_gpu, dtype, weighted):
-    monkeypatch.setattr(dask, "CupyEngine", Brought)
+    monkeypatch.setattr(dask, "bring_rows", Brought)
     rows, came = block_of(dtype, weighted)
     found = dask.rows_there(rows, exact=False)
     assert found.exact == (dtype == np.float64)
@@ -107,13 +107,13 @@ def test_a_worker_without_a_gpu_among_others_says_so(monkeypatch):
 
 @pytest.mark.parametrize("without", [None, 1])
 def test_folds_that_lack_classes(monkeypatch, a_gpu, without):
-    def by_reference(X, codes, weight, dtype, n_classes):
-        whole = np.vstack([X, np.zeros((n_classes, X.shape[1]))])  # rows of no weight, one of each class
-        return make_engine("numpy").prepare_directions(
-            whole, np.append(codes, np.arange(n_classes)), np.append(weight, np.zeros(n_classes)), dtype
-        )
+    def by_reference(X, seen, dtype):
+        K = seen.n_groups
+        whole = np.vstack([X, np.zeros((K, X.shape[1]))])  # rows of no weight, one of each class
+        codes, weight = np.append(seen.codes, np.arange(K)), np.append(seen.counts, np.zeros(K))
+        return class_gradient("numpy", whole, codes, weight, dtype)
 
-    monkeypatch.setattr(folded, "prepare_directions", by_reference)
+    monkeypatch.setattr(folded, "bring_covariates", by_reference)
     folds = {f: Fold(rng.normal(size=(40, 3)), rng.integers(0, 2 + f, 40), rng.gamma(1.0, size=40)) for f in (0, 1)}
     beta, log_weights = rng.normal(size=(4, 3)), rng.normal(size=(3, 4))
     there, here = FoldedOnGpu(folds, "float64"), FoldedRows(folds, "float64", 1)
@@ -133,21 +133,21 @@ def rankings(tied):
 class There(NumpySituations):
     """Stands for those on a GPU."""
 
-    def put(self, number, first_entry):
-        self.put_there = number[self.order], first_entry[self.order]
+    def put(self, places):
+        self.put_there = tuple(each[self.order] for each in places)
 
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_situations_go_there_unless_they_have_ties(monkeypatch, a_gpu, tied):
-    monkeypatch.setattr(dask_situations, "CupySituations", There)
+    monkeypatch.setattr(dask, "CupySituations", There)
     W, situations, response = rankings(tied)
-    rows = place_situations(W, situations, response, 4, 1)
-    rows.put(100 + rng.permutation(30), 4 * rng.permutation(60)[:30])
+    rows = place_situations(W, Observations.of_situations(situations, response, 4), 1)
+    rows.put((100 + rng.permutation(30), 4 * rng.permutation(60)[:30]))
     weights = Weights.point(rng.normal(size=(4, 3)))
-    here, there = (dask_situations.expected(rows, weights, on_gpu) for on_gpu in (False, True))
+    here, there = (dask.expected_situations(rows, weights, on_gpu) for on_gpu in (False, True))
     np.testing.assert_allclose(there.wins, here.wins, rtol=1e-12)
     np.testing.assert_allclose(there.exposure, here.exposure, rtol=1e-12)
-    assert dask_situations.valued(rows, weights, True) == pytest.approx(here.value, rel=1e-12)
+    assert dask.valued_situations(rows, weights, True) == pytest.approx(here.value, rel=1e-12)
     assert (rows.gpu_copy is None) == tied
     if not tied:
         for got, want in zip(rows.gpu_copy[1].put_there, (rows.number, rows.first_entry), strict=True):

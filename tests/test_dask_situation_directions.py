@@ -17,9 +17,9 @@ from plackett.cluster import situation_directions as far
 from plackett.cluster.held import Held
 from plackett.cluster.situation_directions import PackedSituations
 from plackett.data.choice_outcomes import chosen
+from plackett.data.observations import Situations
 from plackett.directions import LearnedDirections
 from plackett.directions.situations import make_situation_task
-from plackett.engines.situations import Situations
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
 from plackett.responses import make_response
 

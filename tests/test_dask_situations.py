@@ -17,7 +17,7 @@ import plackett
 from clusters import assert_same_answer, assert_same_summary, quiet
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, Variational
 from plackett.cluster.held import Held
-from plackett.engines import dask_situations
+from plackett.engines import dask
 
 rng = np.random.default_rng(3)
 N = 200
@@ -42,7 +42,7 @@ SHORT = Gibbs(draws=12, tune=8, chains=2, moves="none")
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(dask_situations, "ENTRIES", 600)
+    monkeypatch.setattr(dask, "ENTRIES", 600)
 
 
 def ranker(inference=SHORT, R=RANKINGS, X=PERSONS, weight=None, **settings):
@@ -104,7 +104,7 @@ def test_other_blocks_and_other_workers(client, monkeypatch):
 
     found = []
     for entries in (1 << 24, 100, 600):
-        monkeypatch.setattr(dask_situations, "ENTRIES", entries)
+        monkeypatch.setattr(dask, "ENTRIES", entries)
         found.append(both())
     for one, other in [*zip(found[0], found[1], strict=True), *zip(found[0], found[2], strict=True)]:
         assert_same_answer(one, other)

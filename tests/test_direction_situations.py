@@ -8,7 +8,9 @@ from scipy import stats as laws
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from conftest import class_situations
 from plackett import EM, Gibbs, Variational
+from plackett.data.observations import Situations
 from plackett.directions import LearnedDirections
 from plackett.directions.density import density_of
 from plackett.directions.map import ascend
@@ -24,7 +26,6 @@ from plackett.directions.situation_density import (
 from plackett.directions.situation_folds import best_weight, dealt, mean_and_error
 from plackett.directions.situations import learn, make_situation_task
 from plackett.directions.task import make_task
-from plackett.engines.situations import Situations, class_situations, part_of
 from plackett.inference import hmc
 from plackett.model.mixture import Entries, log_rates, outcome_values
 from plackett.output import modelfile
@@ -237,7 +238,7 @@ def test_nothing_depends_on_the_order_of_situations(kind, inference, quiet):
     persons = np.arange(30) // 2
     for order in (np.arange(30), np.random.default_rng(4).permutation(30)):
         task = make_situation_task(
-            [Z, Z**3], part_of(situations, order), make_response(kind), K, seed(), kind == "ranking", persons[order]
+            [Z, Z**3], situations.part(order), make_response(kind), K, seed(), kind == "ranking", persons[order]
         )
         found.append(learn(inference, task, LearnedDirections(components=1, leapfrogs=8), 0.02))
     np.testing.assert_array_equal(found[0].posterior.directions, found[1].posterior.directions)

@@ -5,15 +5,15 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from conftest import class_rows
 from plackett import EM, PlackettLuceClassifier, regularization_path
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.em import Climb, maximise_on_simplex, walk
 from plackett.model.race import Weights
 
 
 def statistics(clf, X, y):
-    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, len(clf.classes_))
+    rows = class_rows("numpy", clf.features_.transform(X), y, len(clf.classes_))
     with np.errstate(divide="ignore"):
         return rows.expect(Weights.point(np.log(clf.weights_)))
 
@@ -38,7 +38,7 @@ def test_scale_of_the_mode(iris, rate):
     clf = PlackettLuceClassifier("em", shape=2.0, rate=rate, features="exp").fit(X, y)
     mass = clf.weights_.size * (2.0 - 1) / rate
     weights = clf.weights_ * mass
-    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
+    rows = class_rows("numpy", clf.features_.transform(X), y, 3)
     stats = rows.expect(Weights.point(np.log(weights)))
     np.testing.assert_allclose(weights, (2.0 - 1 + stats.wins) / (rate + stats.exposure), atol=1e-8)
     if rate == 1.0:
@@ -64,7 +64,7 @@ def test_scale_of_the_mode(iris, rate):
 @pytest.mark.parametrize("shape", [2.0, 1.0, 0.7, 0.3, 0.01])
 def test_objective_never_falls_between_prunings(wine, shape, accelerate):
     X, y = wine
-    rows = make_engine("numba").prepare(ExpFeatures().fit_transform(X), y, None, 3)
+    rows = class_rows("numba", ExpFeatures().fit_transform(X), y, 3)
     start = EM().path(rows, walk(shape)[:-1])[-1].log_weights if shape < 1 else np.zeros((3, 27))
     climb = Climb(rows, shape, start, accelerate)
     previous = climb.ascent.value

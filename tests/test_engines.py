@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from conftest import small_problem
-from plackett.engines import make_engine
-from plackett.engines.base import uniforms
+from conftest import class_rows, small_problem
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.engines.numba import PanelRows
 from plackett.inference.sweeps import log
+from plackett.model.draws import uniforms
 from plackett.model.race import Weights
 
 ENGINES = ["numpy", "numba"]
@@ -15,7 +16,7 @@ SIZES = [(7, 1, 2), (40, 3, 3), (500, 6, 4), (9000, 15, 5)]
 
 
 def both(W, codes, n_classes, weight=None):
-    return [make_engine(name).prepare(W, codes, weight, n_classes) for name in ENGINES]
+    return [class_rows(name, W, codes, n_classes, weight) for name in ENGINES]
 
 
 def assert_same(a, b, rtol):
@@ -57,15 +58,18 @@ def test_engines_agree_draw_for_draw(size, weighted):
 def test_passes_add(name):
     W, codes, log_weights = small_problem(300, 4, 3)
     engine, weights = make_engine(name), Weights.point(log_weights)
-    whole = engine.prepare(W, codes, None, 3).expect(weights)
-    parts = [engine.prepare(W[part], codes[part], None, 3).expect(weights) for part in (slice(0, 90), slice(90, None))]
+    whole = engine.rows(W, Observations.of_classes(codes, 3)).expect(weights)
+    parts = [
+        engine.rows(W[part], Observations.of_classes(codes[part], 3)).expect(weights)
+        for part in (slice(0, 90), slice(90, None))
+    ]
     assert_same(whole, parts[0] + parts[1], 1e-12)
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_expected_wins_of_a_class_are_its_count(name):
     W, codes, log_weights = small_problem(200, 4, 3)
-    stats = make_engine(name).prepare(W, codes, None, 3).expect(Weights.point(log_weights))
+    stats = class_rows(name, W, codes, 3).expect(Weights.point(log_weights))
     np.testing.assert_allclose(stats.wins.sum(axis=1), np.bincount(codes))
     np.testing.assert_allclose((stats.exposure * np.exp(log_weights)).sum(), len(codes))
 
@@ -76,8 +80,11 @@ def test_row_scaling_and_row_order_change_nothing(name):
     rng = np.random.default_rng(3)
     shuffle, scale = rng.permutation(len(codes)), rng.gamma(1, size=(len(codes), 1))
     engine, weights = make_engine(name), Weights.point(log_weights)
-    rows, shuffled = engine.prepare(W, codes, None, 3), engine.prepare(W[shuffle], codes[shuffle], None, 3)
-    scaled = engine.prepare(W * scale, codes, None, 3)
+    rows, shuffled = (
+        engine.rows(W, Observations.of_classes(codes, 3)),
+        engine.rows(W[shuffle], Observations.of_classes(codes[shuffle], 3)),
+    )
+    scaled = engine.rows(W * scale, Observations.of_classes(codes, 3))
     assert_same(rows.expect(weights), shuffled.expect(weights), 1e-13)
     np.testing.assert_array_equal(rows.sample(weights, 5).wins, shuffled.sample(weights, 5).wins)
     assert rows.expect(weights).value == pytest.approx(scaled.expect(weights).value)
@@ -91,8 +98,8 @@ def test_weights_are_repeated_rows(name):
     weight = np.random.default_rng(2).integers(1, 4, size=60)
     engine, weights = make_engine(name), Weights.point(log_weights)
     assert_same(
-        engine.prepare(W, codes, weight.astype(float), 3).expect(weights),
-        engine.prepare(np.repeat(W, weight, axis=0), np.repeat(codes, weight), None, 3).expect(weights),
+        engine.rows(W, Observations.of_classes(codes, 3, weight.astype(float))).expect(weights),
+        engine.rows(np.repeat(W, weight, axis=0), Observations.of_classes(np.repeat(codes, weight), 3)).expect(weights),
         1e-12,
     )
 
@@ -103,10 +110,10 @@ def test_rows_of_weight_one_keep_their_draws_among_others(name):
     W, codes, log_weights = small_problem(60, 3, 3)
     engine, weights = make_engine(name), Weights.point(log_weights)
     weight = np.ones(60)
-    plain = engine.prepare(W, codes, weight, 3)
+    plain = engine.rows(W, Observations.of_classes(codes, 3, weight))
     heavy = plain.order[17]
     weight[heavy] = 5.0
-    weighted = engine.prepare(W, codes, weight, 3)
+    weighted = engine.rows(W, Observations.of_classes(codes, 3, weight))
     np.testing.assert_array_equal(plain.order, weighted.order)
     for key in range(20):
         change = weighted.sample(weights, key).wins - plain.sample(weights, key).wins
@@ -119,8 +126,8 @@ def test_equal_rows_with_different_weights_may_come_in_any_order(name):
     weight = np.random.default_rng(1).permutation(np.arange(1.0, 41.0))
     shuffle = np.random.default_rng(2).permutation(40)
     engine, weights = make_engine(name), Weights.point(np.log(np.random.default_rng(3).random((2, 3))))
-    one = engine.prepare(W, codes, weight, 2)
-    two = engine.prepare(W[shuffle], codes[shuffle], weight[shuffle], 2)
+    one = engine.rows(W, Observations.of_classes(codes, 2, weight))
+    two = engine.rows(W[shuffle], Observations.of_classes(codes[shuffle], 2, weight[shuffle]))
     for key in range(5):
         np.testing.assert_array_equal(one.sample(weights, key).wins, two.sample(weights, key).wins)
 
@@ -128,7 +135,7 @@ def test_equal_rows_with_different_weights_may_come_in_any_order(name):
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_fraction_of_a_row_cannot_be_sampled(name):
     W, codes, log_weights = small_problem(20, 3, 3)
-    rows = make_engine(name).prepare(W, codes, np.full(20, 2.5), 3)
+    rows = class_rows(name, W, codes, 3, np.full(20, 2.5))
     with pytest.raises(ValueError, match="whole numbers as weights .* got 2.5"):
         rows.sample(Weights.point(log_weights), 0)
 
@@ -137,7 +144,7 @@ def test_a_fraction_of_a_row_cannot_be_sampled(name):
 def test_gradient_by_finite_differences(name):
     """d/dθ of the log-likelihood in θ = ln λ is wins − λ∘exposure."""
     W, codes, theta = small_problem(80, 3, 3)
-    rows = make_engine(name).prepare(W, codes, None, 3)
+    rows = class_rows(name, W, codes, 3)
     stats = rows.expect(Weights.point(theta))
     gradient = stats.wins - np.exp(theta) * stats.exposure
     for k, j in np.ndindex(*theta.shape):
@@ -152,7 +159,7 @@ def test_sampled_statistics_have_the_expected_means_and_variances(weighted):
     """Over many keys, within five standard errors; the variances are those of multinomials and Gammas."""
     W, codes, log_weights = small_problem(60, 2, 3)
     weight = np.random.default_rng(4).choice([1.0, 2.0, 7.0, 60.0], size=60) if weighted else np.ones(60)
-    rows, weights = make_engine("numba").prepare(W, codes, weight, 3), Weights.point(log_weights)
+    rows, weights = class_rows("numba", W, codes, 3, weight), Weights.point(log_weights)
     expected = rows.expect(weights)
     scores = W[:, None, :] * np.exp(log_weights)
     chance = scores[np.arange(60), codes] / scores[np.arange(60), codes].sum(axis=1, keepdims=True)
@@ -177,7 +184,7 @@ def test_sampled_statistics_have_the_expected_means_and_variances(weighted):
 def test_number_of_threads_changes_nothing():
     W, codes, log_weights = small_problem(60_000, 7, 3)
     weights = Weights.point(log_weights)
-    rows = make_engine("numba").prepare(W, codes, None, 3)
+    rows = class_rows("numba", W, codes, 3)
     assert isinstance(rows, PanelRows) and rows.panels.values.size > 1 << 18
     results = []
     for n_threads in (1, 2, 7):
@@ -193,8 +200,7 @@ def test_number_of_threads_changes_nothing():
 def test_single_precision_storage_is_close():
     W, codes, log_weights = small_problem(2000, 5, 3)
     double, single = (
-        make_engine("numba").prepare(w, codes, None, 3).expect(Weights.point(log_weights))
-        for w in (W, W.astype(np.float32))
+        class_rows("numba", w, codes, 3).expect(Weights.point(log_weights)) for w in (W, W.astype(np.float32))
     )
     assert_same(double, single, 1e-5)
 

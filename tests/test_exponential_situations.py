@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from plackett.engines import exponential_rankings, exponential_situations, make_engine
-from plackett.engines.situations import class_situations, prepare_situations
+from conftest import class_gradient, class_situations, situation_rows
+from plackett.engines import exponential_rankings, exponential_situations
 from plackett.model.race import Slopes, Weights
 from plackett.responses import Choice, make_response
 from test_situations import ENGINES, OWN, RESPONSES, SHARED, problem
@@ -17,7 +17,7 @@ def directions(name, kind, engine="numba", **settings):
     features, situations, theta = problem(name, kind, **settings)
     rng = np.random.default_rng(5)
     X = rng.normal(size=(len(features), D))
-    rows = prepare_situations(X, situations, make_response(name), len(theta), engine)
+    rows = situation_rows(engine, X, situations, make_response(name), len(theta))
     return rows, X, situations, rng.normal(size=(M, D)), rng.normal(size=(len(theta), M))
 
 
@@ -25,7 +25,7 @@ def directions(name, kind, engine="numba", **settings):
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_value_is_that_of_made_features(name, kind):
     rows, X, situations, beta, log_weights = directions(name, kind)
-    made = prepare_situations(np.exp(X @ beta.T), situations, make_response(name), len(log_weights))
+    made = situation_rows("auto", np.exp(X @ beta.T), situations, make_response(name), len(log_weights))
     assert rows.gradient(beta, log_weights).value == pytest.approx(made.value(Weights.point(log_weights)), rel=1e-11)
 
 
@@ -100,8 +100,8 @@ def test_classes_equal_the_fast_path(engine):
     rng = np.random.default_rng(0)
     X, codes, weight = rng.normal(size=(90, D)), rng.integers(3, size=90), rng.gamma(1, size=90)
     beta, log_weights = rng.normal(size=(M, D)), rng.normal(size=(3, M))
-    general = prepare_situations(X, class_situations(codes, 3, weight), Choice(), 3, engine).gradient(beta, log_weights)
-    fast = make_engine(engine).prepare_directions(X, codes, weight, np.float64).gradient(beta, log_weights)
+    general = situation_rows(engine, X, class_situations(codes, 3, weight), Choice(), 3).gradient(beta, log_weights)
+    fast = class_gradient(engine, X, codes, weight).gradient(beta, log_weights)
     assert general.value == pytest.approx(fast.value, rel=1e-12)
     np.testing.assert_allclose(general.directions, fast.directions, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(general.log_weights, fast.log_weights, rtol=1e-10, atol=1e-10)
@@ -147,7 +147,7 @@ def test_rows_that_situations_share(name):
         rng = np.random.default_rng(6)
         X, row = rng.normal(size=(9, D)), rng.integers(9, size=len(situations.row))
         beta, log_weights = rng.normal(size=(M, D)), rng.normal(size=(len(theta), M))
-        rows = prepare_situations(X, situations._replace(row=row), make_response(name), len(theta), engine)
+        rows = situation_rows(engine, X, situations._replace(row=row), make_response(name), len(theta))
         found.append(rows.gradient(beta, log_weights))
     assert len(rows.covariates.tile_row) == 2
     assert found[1].value == pytest.approx(found[0].value, rel=1e-12)
@@ -161,7 +161,7 @@ def test_a_response_from_outside_takes_the_pass_of_the_reference():
             raise AssertionError("the reference uses `expect`")
 
     features, situations, theta = problem("choice", OWN)
-    rows = prepare_situations(features, situations, Own(), len(theta))
+    rows = situation_rows("auto", features, situations, Own(), len(theta))
     beta, log_weights = np.ones((M, features.shape[1])), np.ones((len(theta), M))
-    expected = prepare_situations(features, situations, Choice(), len(theta), "numpy").gradient(beta, log_weights)
+    expected = situation_rows("numpy", features, situations, Choice(), len(theta)).gradient(beta, log_weights)
     assert rows.gradient(beta, log_weights).value == expected.value

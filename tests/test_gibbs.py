@@ -11,9 +11,9 @@ from scipy.stats import gamma as gamma_distribution
 from scipy.stats import kstest
 from sklearn.preprocessing import FunctionTransformer
 
+from conftest import class_rows
 from nuts import nuts_log_weights
 from plackett import Gibbs, PlackettLuceClassifier
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.driver import Run
 from plackett.inference.sweeps import (
@@ -93,14 +93,14 @@ def geweke(transition, seed, n=15000):
 
 
 def paper_transition(codes, state, rng):
-    rows = make_engine("numba").prepare(FEATURES, codes, None, K)
+    rows = class_rows("numba", FEATURES, codes, K)
     room = np.empty((1, K, P)), np.empty(1), np.empty(1)
     sweeps(rows.panels, state, rng, Target(RATE, True, *TABLE), make_room(rows.panels, K), False, *room)
 
 
 def wrong_transition(codes, state, rng):
     """A test double: every win counts for one and a half."""
-    rows = make_engine("numba").prepare(FEATURES, codes, None, K)
+    rows = class_rows("numba", FEATURES, codes, K)
     stats = rows.sample(Weights.point(state.log_weights), int(rng.integers(1 << 62)))
     update(rng, state, 1.5 * stats.wins, stats.exposure.copy(), Target(RATE, True, *TABLE), False)
 
@@ -118,7 +118,10 @@ def test_compiled_sweeps_equal_the_readable_ones(iris):
     X, y = iris
     W = ExpFeatures().fit_transform(X)
     target = Target(1.0, True, *tabulate(LogUniform()))
-    fast_rows, rows = make_engine("numba").prepare(W, y, None, 3), make_engine("numpy").prepare(W, y, None, 3)
+    fast_rows, rows = (
+        class_rows("numba", W, y, 3),
+        class_rows("numpy", W, y, 3),
+    )
     outcomes = []
     for fast in (True, False):
         state = State(np.full((3, 9), -np.log(27.0)), np.array([0.0, 0.5, 0.0, 0.0]))
@@ -256,7 +259,7 @@ def test_draws_are_normalised_and_predictions_averaged(iris, quiet):
 
 def test_step_of_a_is_tuned_only_in_tuning(iris):
     X, y = iris
-    rows = make_engine("numba").prepare(ExpFeatures().fit_transform(X), y, None, 3)
+    rows = class_rows("numba", ExpFeatures().fit_transform(X), y, 3)
     state = State(np.full((3, 9), -np.log(27.0)), np.array([0.0, 0.5, 0.0, 0.0]))
     out, room = (np.empty((300, 3, 9)), np.empty(300), np.empty(300)), make_room(rows.panels, 3)
     target = Target(1.0, True, *tabulate(LogUniform()))

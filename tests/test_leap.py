@@ -6,11 +6,11 @@ from numba import njit
 from scipy.integrate import quad
 from scipy.special import gammaln
 
+from conftest import class_rows
 from geweke import double, geweke_move, laws_of
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import Gibbs
-from plackett.inference.base import Problem, SeenClasses
+from plackett.inference.base import Problem
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.leap import law_constants, leap, log_importance, log_mixture, propose, total_weights
@@ -206,10 +206,8 @@ def test_leaps_and_parts_are_accepted_on_real_data(iris):
     X, y = iris
     maker = ExpFeatures().fit(X)
     W, codes = maker.transform(X), np.unique(y, return_inverse=True)[1]
-    rows = make_engine("numba").prepare(W, codes, None, 3)
-    run = WeightRun(
-        Gibbs(draws=1), Problem(rows, SeenClasses(W, codes, maker.mirrors_), 1.0, np.random.SeedSequence(0)), None
-    )
+    rows = class_rows("numba", W, codes, 3)
+    run = WeightRun(Gibbs(draws=1), Problem(rows, 1.0, np.random.SeedSequence(0), mirrors=maker.mirrors_), None)
     run.go()
     runs, gains = (np.sum([getattr(chain, name) for chain in run.chains], axis=0) for name in ("runs", "gains"))
     assert (gains[LEAP:] > 0.1 * runs[LEAP:]).all() and (runs[LEAP:] > 100).all()
@@ -225,7 +223,7 @@ def test_learning_is_a_function_of_the_states(wine):
     X, y = wine
     maker = ExpFeatures().fit(X)
     W, codes = maker.transform(X), np.unique(y, return_inverse=True)[1]
-    panels = make_engine("numba").prepare(W, codes, None, 3).panels
+    panels = class_rows("numba", W, codes, 3).panels
     theta, shapes = some_states(3, W.shape[1])
     first, again = (learn(panels, theta, shapes, maker.mirrors_, True) for _ in range(2))
     for one, two in zip(first, again, strict=True):

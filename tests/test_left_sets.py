@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from plackett.engines.left_sets import CompiledLeftSets, LeftSets, Together, prepare_plain
-from plackett.engines.situations import Situations, prepare_situations
+from conftest import plain_rows, situation_rows
+from plackett.data.observations import Observations, Situations
+from plackett.engines.factory import make_engine
+from plackett.engines.plain_rankings import CompiledLeftSets, LeftSets, Together
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
 
@@ -22,7 +24,7 @@ def rankings(n_items=6, T=50, tied=0.0, seed=0):
 
 def one_by_one(outcomes, item, response, n_items):
     situations = Situations(outcomes, item, np.zeros_like(item))
-    return prepare_situations(np.ones((1, 1)), situations, make_response(response), n_items, "numpy")
+    return situation_rows("numpy", np.ones((1, 1)), situations, make_response(response), n_items)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
@@ -30,7 +32,7 @@ def one_by_one(outcomes, item, response, n_items):
 def test_expectations_equal_those_situation_by_situation(engine, n_items, tied):
     outcomes, item = rankings(n_items, tied=tied)
     response = "unknown-order" if tied else "ranking"
-    rows = prepare_plain(outcomes, item, make_response(response), n_items, engine)
+    rows = plain_rows(engine, outcomes, item, make_response(response), n_items)
     reference, rng = one_by_one(outcomes, item, response, n_items), np.random.default_rng(1)
     assert (rows.n_rows, rows.n_seen) == (reference.n_rows, outcomes.counts.sum())
     for weights in (
@@ -48,17 +50,19 @@ def test_expectations_equal_those_situation_by_situation(engine, n_items, tied):
 
 def test_kinds_of_rows():
     for tied, kind in ((0.0, CompiledLeftSets), (0.5, Together)):
-        assert type(prepare_plain(*rankings(tied=tied), make_response("unknown-order"), 6)) is kind
+        seen = Observations.of_rankings(*rankings(tied=tied), make_response("unknown-order"), 6)
+        assert type(make_engine("auto").rows(None, seen)) is kind
     outcomes, item = rankings(tied=0.5)
-    assert prepare_plain(outcomes, item, make_response("race"), 6).absolute
-    assert type(prepare_plain(*rankings(), make_response("ranking"), 6, "numpy")) is LeftSets
+    assert plain_rows("auto", outcomes, item, make_response("race"), 6).absolute
+    seen = Observations.of_rankings(*rankings(), make_response("ranking"), 6)
+    assert type(make_engine("numpy").rows(None, seen)) is LeftSets
 
 
 @pytest.mark.parametrize("tied", [0.0, 0.5])
 def test_compiled_draws_are_those_of_the_reference(tied):
     outcomes, item = rankings(tied=tied)
     theta = np.random.default_rng(1).normal(size=(6, 1))
-    first, second = (prepare_plain(outcomes, item, make_response("unknown-order"), 6, e) for e in ("numpy", "numba"))
+    first, second = (plain_rows(e, outcomes, item, make_response("unknown-order"), 6) for e in ("numpy", "numba"))
     for key in (0, 7, 2**61 + 3):
         a, b = (rows.sample(Weights.point(theta), key) for rows in (first, second))
         np.testing.assert_array_equal(a.wins, b.wins)
@@ -69,7 +73,7 @@ def test_sampled_times_have_the_law_of_those_stage_by_stage():
     """Means and covariances of the times agree with those of the situations' own draws."""
     outcomes, item = rankings(4, T=12)
     weights = Weights.point(np.array([[0.5], [-0.3], [0.0], [1.0]]))
-    rows = prepare_plain(outcomes, item, make_response("ranking"), 4)
+    rows = plain_rows("auto", outcomes, item, make_response("ranking"), 4)
     reference = one_by_one(outcomes, item, "ranking", 4)
     keys = np.random.default_rng(0).integers(2**62, size=4000).tolist()
     times = [np.array([each.sample(weights, key).exposure.ravel() for key in keys]) for each in (rows, reference)]
@@ -80,20 +84,20 @@ def test_sampled_times_have_the_law_of_those_stage_by_stage():
 
 def test_there_are_no_more_sets_than_subsets_and_any_order_gives_the_same_draws():
     outcomes, item = rankings(5, T=600)
-    rows = prepare_plain(outcomes, item, make_response("ranking"), 5)
+    rows = plain_rows("auto", outcomes, item, make_response("ranking"), 5)
     assert len(rows.sets.item) <= 2**5 < len(item)
     order = np.random.default_rng(0).permutation(600)
     entries = np.concatenate([np.arange(outcomes.start[t], outcomes.start[t + 1]) for t in order])
     sizes = [outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]].tolist() for t in order]
     shuffled = Outcomes.of(np.diff(outcomes.start)[order], sizes, outcomes.counts[order])
     weights = Weights.point(np.random.default_rng(1).normal(size=(5, 1)))
-    same = prepare_plain(shuffled, item[entries], make_response("ranking"), 5)
+    same = plain_rows("auto", shuffled, item[entries], make_response("ranking"), 5)
     np.testing.assert_array_equal(rows.sample(weights, 3).exposure, same.sample(weights, 3).exposure)
 
 
 def test_fractions_are_refused_in_samples():
     outcomes, item = rankings()
-    rows = prepare_plain(outcomes._replace(counts=outcomes.counts + 0.5), item, make_response("ranking"), 6)
+    rows = plain_rows("auto", outcomes._replace(counts=outcomes.counts + 0.5), item, make_response("ranking"), 6)
     assert np.isfinite(rows.expect(Weights.point(np.zeros((6, 1)))).value)
     with pytest.raises(ValueError, match="whole numbers"):
         rows.sample(Weights.point(np.zeros((6, 1))), 0)

@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
+from conftest import class_rows
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
-from plackett.engines import base, make_engine
+from plackett.engines import base
 from plackett.engines.base import canonical_order
 from plackett.features import mapped
 from plackett.features.mapped import MappedRows, transform
@@ -73,7 +74,7 @@ def test_engines_moves_and_fingerprints_do_not_see_the_runs(engine, small_runs):
     made = transform(features, X)
     assert isinstance(made, MappedRows)
     weight = np.random.default_rng(3).random(300)
-    one, two = (make_engine(engine).prepare(each, CODES, weight, 3) for each in (W, made))
+    one, two = (class_rows(engine, each, CODES, 3, weight) for each in (W, made))
     if engine == "numba":
         for a, b in zip(one.panels, two.panels, strict=True):
             np.testing.assert_array_equal(a, b)

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from conftest import small_problem
+from conftest import class_rows, small_problem
 from geweke import double, geweke_iterations, geweke_move, laws_of
 from plackett import Gibbs, PlackettLuceClassifier
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
-from plackett.inference.base import Problem, SeenClasses
+from plackett.inference.base import Problem
 from plackett.inference.moves.chain import keep, make_chain, metropolis, refresh, rescore
 from plackett.inference.moves.memory import nothing
 from plackett.inference.moves.mirror import log_chance, mirror
@@ -346,8 +345,8 @@ def test_leaps_get_more_of_the_budget_the_more_are_accepted():
 
 
 def problem(W, codes, n_classes, mirrors=None, seed=0):
-    rows = make_engine("numba").prepare(W, codes, None, n_classes)
-    return Problem(rows, SeenClasses(W, codes, mirrors), 1.0, np.random.SeedSequence(seed))
+    rows = class_rows("numba", W, codes, n_classes)
+    return Problem(rows, 1.0, np.random.SeedSequence(seed), mirrors=mirrors)
 
 
 def test_a_fit_is_reproducible_and_independent_of_threads_and_row_order(wine, quiet, monkeypatch):
@@ -364,7 +363,7 @@ def test_a_fit_is_reproducible_and_independent_of_threads_and_row_order(wine, qu
 
 def test_a_map_without_mirrors_goes_without_mirror_moves():
     W, codes, _ = small_problem()
-    sampler = chains.ExchangeSampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0)
+    sampler = chains.exchange_sampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0, None)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
     out = empty({"log_weights": (3, 7), "shape": (), "value": ()}, 1, 50)
     one = {name: array[0] for name, array in out.items()}
@@ -381,7 +380,7 @@ def test_chains_begin_again_in_the_first_half_of_tuning_only():
     W, codes, _ = small_problem()
     fresh = State(normalised(np.zeros((3, 7))), np.array([0.0, 0.5, 0.0, 0.0]))
     target = Target(1.0, True, *tabulate(LogUniform()))
-    sampler = chains.ExchangeSampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
+    sampler = chains.exchange_sampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
     chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
     states = {"log_weights": chain.state.log_weights[None, None].repeat(8, axis=1), "shape": np.full((1, 8), 0.3)}
     began = chain.state.log_weights.copy()

@@ -7,12 +7,12 @@ from arviz_stats.base import array_stats
 from scipy.stats import binom
 
 from benchmarks.data import load
+from conftest import class_rows
 from nuts import nuts_choice_weights, nuts_log_weights
 from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference import chains
-from plackett.inference.base import Problem, SeenClasses
+from plackett.inference.base import Problem
 from plackett.inference.store import empty
 from plackett.inference.sweeps import Target
 from plackett.model.mixture import normalised
@@ -93,9 +93,9 @@ def ranks(n_sets, K, prior, seed):
         a = float(np.exp(rng.uniform(np.log(PRIOR.lower), np.log(PRIOR.upper))))
         theta = normalised(prior_weights(K, W.shape[1], a, rng=rng))
         codes = race(W, theta, rng=rng).winner
-        rows = make_engine("numba").prepare(W, codes, None, K)
-        problem = Problem(rows, SeenClasses(W, codes, maker.mirrors_), 1.0, np.random.SeedSequence([seed, s]))
-        sampler = chains.ExchangeSampler(problem, target, 5.0)
+        rows = class_rows("numba", W, codes, K)
+        problem = Problem(rows, 1.0, np.random.SeedSequence([seed, s]), mirrors=maker.mirrors_)
+        sampler = chains.exchange_sampler(problem, target, 5.0, None)
         chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
         half = TUNE // 2
         tuned = empty({"log_weights": theta.shape, "shape": (), "value": ()}, 1, TUNE)

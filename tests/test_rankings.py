@@ -10,8 +10,9 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, train_test_split
 
+from conftest import situation_rows
 from plackett import Rankings
-from plackett.engines.situations import Situations, prepare_situations
+from plackett.data.observations import Situations
 from plackett.model.race import Weights
 from plackett.responses import make_response
 
@@ -174,8 +175,8 @@ def test_the_likelihood_is_that_of_the_orders():
     """By hand: a, b, c have the rates 1, 2, 4."""
     R = Rankings.from_orders([["b", "a"], ["b", "a", "c"], [{"a", "b"}, "c"]], unranked="absent")
     one_row = np.zeros(len(R.item), dtype=np.int64)
-    rows = prepare_situations(
-        np.ones((1, 1)), Situations(R.outcomes, R.item, one_row), make_response("unknown-order"), 3
+    rows = situation_rows(
+        "auto", np.ones((1, 1)), Situations(R.outcomes, R.item, one_row), make_response("unknown-order"), 3
     )
     values = rows.values(Weights.point(np.log([[1.0], [2.0], [4.0]])))
     expected = [2 / 3, 2 / 7 * 1 / 5, 2 / 7 * 1 / 5 + 1 / 7 * 2 / 6]

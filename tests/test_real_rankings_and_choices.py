@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from conftest import situation_rows
 from plackett import ChoiceSets, Rankings
-from plackett.engines.situations import Situations, prepare_situations
+from plackett.data.observations import Situations
 from plackett.model.race import Weights
 from plackett.responses import make_response
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.data
 
 def log_likelihood(R, log_worth):
     seen = Situations(R.outcomes, R.item, np.zeros(len(R.item), dtype=np.int64))
-    rows = prepare_situations(np.ones((1, 1)), seen, make_response("ranking"), len(R.items))
+    rows = situation_rows("auto", np.ones((1, 1)), seen, make_response("ranking"), len(R.items))
     return rows.value(Weights.point(np.asarray(log_worth, dtype=float)[:, None]))
 
 

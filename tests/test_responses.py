@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats as laws
 
-from plackett.engines.draws import binomial, gamma, mean_share, share_out, stream_of, truncated, uniform
+from plackett.model.draws import binomial, gamma, mean_share, share_out, stream_of, truncated, uniform
 from plackett.responses import Choice, Outcomes, RaceTies, Ranking, UnknownOrder, make_response
 from plackett.responses.unknown_order import draw_end, draw_times, expect_bucket, hull
 

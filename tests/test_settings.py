@@ -335,7 +335,7 @@ def test_the_reference_engine_is_used(inference, monkeypatch):
     def refuse(*_):
         raise AssertionError("compiled rows were made")
 
-    monkeypatch.setattr(compiled.NumbaEngine, "prepare", refuse)
+    monkeypatch.setattr(compiled.NumbaEngine, "rows", refuse)
     monkeypatch.setattr(compiled, "pack", refuse)
     slow = outcome(built(EXP | {"engine": "numpy"}, inference, "model"))
     if not isinstance(inference, Gibbs):

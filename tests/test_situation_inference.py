@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from conftest import plain_rows, situation_rows
 from plackett import EM, Gibbs, Variational
-from plackett.engines.left_sets import CompiledLeftSets, prepare_plain
-from plackett.engines.situations import Situations, prepare_situations
-from plackett.inference.base import Problem, SeenSituations
+from plackett.data.observations import Situations
+from plackett.engines.plain_rankings import CompiledLeftSets
+from plackett.inference.base import Problem
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.em import Climb, TailedClimb
 from plackett.inference.gibbs import WeightRun
@@ -31,9 +32,9 @@ def drawn(rng, response, rates, T):
 
 def rows_of(outcomes, item, response, n_items, W=None, engine="auto"):
     if W is None:
-        return prepare_plain(outcomes, item, make_response(response), n_items, engine)
+        return plain_rows(engine, outcomes, item, make_response(response), n_items)
     situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
-    return prepare_situations(W, Situations(outcomes, item, situation), make_response(response), n_items, engine)
+    return situation_rows(engine, W, Situations(outcomes, item, situation), make_response(response), n_items)
 
 
 def problem(response, p=1, T=40, K=4, seed=0, **settings):
@@ -42,7 +43,7 @@ def problem(response, p=1, T=40, K=4, seed=0, **settings):
     truth = rng.gamma(1.0, size=(K, p))
     outcomes, item = drawn(rng, response, truth[:, 0] if W is None else W @ truth.T, T)
     rows = rows_of(outcomes, item, response, K, W)
-    return Problem(rows, SeenSituations(rows), 1.3, np.random.SeedSequence(seed), side_by_side=True, **settings)
+    return Problem(rows, 1.3, np.random.SeedSequence(seed), side_by_side=True, **settings)
 
 
 @pytest.mark.parametrize("p", [1, 3])

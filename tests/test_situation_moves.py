@@ -12,11 +12,12 @@ import pytest
 from numba import njit
 from scipy.special import gammaln, logsumexp
 
+from conftest import situation_rows
 from geweke import double
 from plackett import Gibbs
-from plackett.engines.situations import Situations, part_of, prepare_situations
+from plackett.data.observations import Situations
 from plackett.features import ExpFeatures
-from plackett.inference.base import Problem, SeenSituations
+from plackett.inference.base import Problem
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.gibbs import WeightRun
 from plackett.inference.moves.memory import Laws, remember
@@ -119,7 +120,7 @@ class Setting:
         entries = (np.arange(N)[:, None] * A + order).ravel()
         outcomes = Outcomes.of([A] * N, [BUCKETS[self.name]] * N)
         situations = Situations(outcomes, self.group[entries], self.row[entries])
-        return prepare_situations(self.W, situations, self.response, self.K)
+        return situation_rows("auto", self.W, situations, self.response, self.K)
 
     def rows_for(self, held):
         """The same for passes."""
@@ -308,7 +309,7 @@ def test_caches_are_what_they_would_be_afresh(name):
     rng = np.random.default_rng(0)
     W, mirrors, seen = situations_of(name, rng, counts=rng.integers(0, 4, 30).astype(float))
     response = make_response(name)
-    rows = prepare_situations(W, seen, response, 4)
+    rows = situation_rows("auto", W, seen, response, 4)
     held, theta, numbers = hold(rows, mirrors), np.log(rng.gamma(0.5, size=(4, W.shape[1]))), np.zeros(4)
     numbers[SHAPE] = 0.5
     point = make_point(theta, numbers, held)
@@ -338,7 +339,9 @@ def test_caches_are_what_they_would_be_afresh(name):
 def test_a_proposal_touches_only_the_situations_of_its_groups():
     group = np.array([0, 0, 2, 2, 1, 1, 0, 0, 2, 1])
     seen = Situations(Outcomes.choices([2] * 5), group, np.arange(10))
-    rows = prepare_situations(np.exp(np.random.default_rng(0).normal(size=(10, 3))), seen, make_response("choice"), 3)
+    rows = situation_rows(
+        "auto", np.exp(np.random.default_rng(0).normal(size=(10, 3))), seen, make_response("choice"), 3
+    )
     held = hold(rows, None)
     point = make_point(np.zeros((3, 3)), np.zeros(4), held)
     holds = [np.unique(np.flatnonzero(held.group == k) // 2) for k in range(3)]
@@ -352,8 +355,8 @@ def test_a_proposal_touches_only_the_situations_of_its_groups():
 
 
 def run_of(W, mirrors, seen, name, seed=0, shape=None, **settings):
-    rows = prepare_situations(W, seen, make_response(name), int(seen.group.max()) + 1)
-    problem = Problem(rows, SeenSituations(rows, mirrors=mirrors), 1.0, np.random.SeedSequence(seed))
+    rows = situation_rows("auto", W, seen, make_response(name), int(seen.group.max()) + 1)
+    problem = Problem(rows, 1.0, np.random.SeedSequence(seed), mirrors=mirrors)
     run = WeightRun(Gibbs(**settings), problem, shape)
     run.go()
     run.close()
@@ -389,7 +392,7 @@ def test_threads_rounds_and_the_order_of_situations_do_not_matter(name, n, monke
     order = np.random.default_rng(3).permutation(n)
     monkeypatch.setattr("plackett.inference.driver.ROUND_SECONDS", 1e-6)
     monkeypatch.setattr("plackett.inference.situation_moves.sampler.cores", lambda: 1)
-    two = run_of(W, mirrors, part_of(seen, order), name, **short)
+    two = run_of(W, mirrors, seen.part(order), name, **short)
     for key, draws in one.items():
         np.testing.assert_array_equal(draws, two[key])
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from plackett.engines.situations import Situations, prepare_situations
+from conftest import situation_rows
+from plackett.data.observations import Situations
 from plackett.inference.moves.memory import Laws, remember
 from plackett.inference.moves.schedule import COORDINATE, LEAP, NAMES, PART, REDRAW, SWAP, SWAP_NEAR
 from plackett.inference.situation_moves.cache import hold, make_point
@@ -34,7 +35,7 @@ def situations():
 
 
 def rows():
-    return prepare_situations(W.reshape(-1, P), situations(), make_response("choice"), 1)
+    return situation_rows("auto", W.reshape(-1, P), situations(), make_response("choice"), 1)
 
 
 def statistics(u, log_shape):

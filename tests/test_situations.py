@@ -7,10 +7,9 @@ import pytest
 from scipy import stats as laws
 from scipy.special import digamma
 
-from conftest import small_problem
-from plackett.engines import make_engine
-from plackett.engines.compiled_situations import CompiledSituations
-from plackett.engines.situations import Situations, class_situations, prepare_situations
+from conftest import class_rows, class_situations, situation_rows, small_problem
+from plackett.data.observations import Situations
+from plackett.engines.numba import CompiledSituations
 from plackett.model.race import Weights
 from plackett.responses import Choice, Outcomes, Ranking, make_response
 
@@ -47,7 +46,7 @@ def problem(name, kind=SHARED, T=60, n_groups=6, p=3, seed=0, largest=4):
 
 def prepared(name, engine="numba", **settings):
     features, situations, theta = problem(name, **settings)
-    return prepare_situations(features, situations, make_response(name), len(theta), engine), Weights.point(theta)
+    return situation_rows(engine, features, situations, make_response(name), len(theta)), Weights.point(theta)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -56,8 +55,8 @@ def prepared(name, engine="numba", **settings):
 def test_classes_equal_the_fast_path(engine, weighted, size):
     W, codes, theta = small_problem(*size)
     weight = np.random.default_rng(1).gamma(1, size=len(codes)) if weighted else None
-    rows = prepare_situations(W, class_situations(codes, size[2], weight), Choice(), size[2], engine)
-    for fast in (make_engine(name).prepare(W, codes, weight, size[2]) for name in ENGINES):
+    rows = situation_rows(engine, W, class_situations(codes, size[2], weight), Choice(), size[2])
+    for fast in (class_rows(name, W, codes, size[2], weight) for name in ENGINES):
         for weights in (Weights.point(theta), Weights(theta - 1, theta + 2), Weights(theta - 0.1 * theta**2, theta)):
             assert_same(rows.expect(weights), fast.expect(weights), 1e-12)
             assert rows.value(weights) == pytest.approx(fast.expect(weights).value, rel=1e-12)
@@ -72,7 +71,7 @@ def test_classes_equal_the_fast_path(engine, weighted, size):
 def test_compiled_equals_reference(name, kind):
     """Expectations to rounding, samples draw for draw, in one block and in many."""
     features, situations, theta = problem(name, kind)
-    reference, fast = (prepare_situations(features, situations, make_response(name), 6, engine) for engine in ENGINES)
+    reference, fast = (situation_rows(engine, features, situations, make_response(name), 6) for engine in ENGINES)
     np.testing.assert_array_equal(reference.order, fast.order)
     for cuts in (fast.cuts, [0, 1, 17, 30, 60]):
         fast.cuts = cuts
@@ -125,8 +124,8 @@ def test_a_ranking_equals_its_exploded_choices(engine):
     ]
     entries = np.concatenate([each for each, _ in stages])
     outcomes = Outcomes.choices([len(each) for each, _ in stages], [count for _, count in stages])
-    exploded = prepare_situations(features, Situations(outcomes, group[entries], row[entries]), Choice(), 6, engine)
-    whole = prepare_situations(features, situations, Ranking(), 6, engine)
+    exploded = situation_rows(engine, features, Situations(outcomes, group[entries], row[entries]), Choice(), 6)
+    whole = situation_rows(engine, features, situations, Ranking(), 6)
     for weights in (Weights.point(theta), Weights(theta - 0.3, theta)):
         assert_same(whole.expect(weights), exploded.expect(weights), 1e-12)
 
@@ -141,10 +140,10 @@ def test_an_unavailable_alternative_equals_a_deleted_one(name, engine):
     assert len(dead) > 5
     without = features.copy()
     without[dead] = 0.0
-    zeros = prepare_situations(without, Situations(outcomes, group, row), make_response(name), 6, engine)
+    zeros = situation_rows(engine, without, Situations(outcomes, group, row), make_response(name), 6)
     start = outcomes.start - np.searchsorted(dead, outcomes.start)
     fewer = Situations(outcomes._replace(start=start), np.delete(group, dead), np.delete(row, dead))
-    deleted = prepare_situations(features, fewer, make_response(name), 6, engine)
+    deleted = situation_rows(engine, features, fewer, make_response(name), 6)
     assert_same(zeros.expect(Weights.point(theta)), deleted.expect(Weights.point(theta)), 1e-12)
 
 
@@ -159,9 +158,9 @@ def test_a_count_of_seven_equals_seven_copies(name):
         np.tile(once.sizes, 7),
         np.ones(56),
     )
-    counted = prepare_situations(features, Situations(outcomes, group, row), make_response(name), 6)
-    repeated = prepare_situations(
-        features, Situations(copies, np.tile(group, 7), np.tile(row, 7)), make_response(name), 6
+    counted = situation_rows("auto", features, Situations(outcomes, group, row), make_response(name), 6)
+    repeated = situation_rows(
+        "auto", features, Situations(copies, np.tile(group, 7), np.tile(row, 7)), make_response(name), 6
     )
     weights = Weights.point(theta)
     assert_same(counted.expect(weights), repeated.expect(weights), 1e-12)
@@ -192,8 +191,8 @@ def test_order_of_situations_and_within_buckets_changes_nothing(name, engine):
     again = Situations(
         Outcomes.of([len(e) for e in entries], sizes, kept), group[at], np.argsort(rows_shuffled)[row[at]]
     )
-    one = prepare_situations(features, Situations(outcomes, group, row), make_response(name), 6, engine)
-    two = prepare_situations(features[rows_shuffled], again, make_response(name), 6, engine)
+    one = situation_rows(engine, features, Situations(outcomes, group, row), make_response(name), 6)
+    two = situation_rows(engine, features[rows_shuffled], again, make_response(name), 6)
     weights = Weights.point(theta)
     np.testing.assert_array_equal(one.order, shuffle[two.order])
     np.testing.assert_allclose(one.values(weights)[shuffle], two.values(weights), rtol=0, atol=0)
@@ -225,7 +224,7 @@ def test_features_of_a_situation_times_a_constant_change_nothing_but_in_race_tie
     if kind == OWN:
         factor = np.repeat(factor, np.diff(situations.outcomes.start))
     one, two = (
-        prepare_situations(W, situations, make_response(name), 6).expect(Weights.point(theta))
+        situation_rows("auto", W, situations, make_response(name), 6).expect(Weights.point(theta))
         for W in (features, factor[:, None] * features)
     )
     if name == "race":
@@ -262,7 +261,7 @@ def test_faint_weights_do_not_underflow(name):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_arrival_without_support_makes_the_value_minus_infinity(engine):
     situations = Situations(Outcomes.of([3], [[1, 1]]), np.array([0, 1, 2]), np.zeros(3, dtype=int))
-    rows = prepare_situations(np.ones((1, 1)), situations, Ranking(), 3, engine)
+    rows = situation_rows(engine, np.ones((1, 1)), situations, Ranking(), 3)
     dead = np.array([[0.0], [-np.inf], [0.0]])
     for weights in (Weights.point(dead), Weights(dead, np.zeros((3, 1)))):
         stats = rows.expect(weights)
@@ -277,8 +276,8 @@ def test_a_count_of_zero_is_no_situation(engine):
     at = np.concatenate([np.arange(outcomes.start[t], outcomes.start[t + 1]) for t in kept])
     sizes = [outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]] for t in kept]
     fewer = Outcomes.of(np.diff(outcomes.start)[kept], sizes, outcomes.counts[kept])
-    one = prepare_situations(features, Situations(none, group, row), Ranking(), 6, engine)
-    two = prepare_situations(features, Situations(fewer, group[at], row[at]), Ranking(), 6, engine)
+    one = situation_rows(engine, features, Situations(none, group, row), Ranking(), 6)
+    two = situation_rows(engine, features, Situations(fewer, group[at], row[at]), Ranking(), 6)
     assert_same(one.expect(Weights.point(theta)), two.expect(Weights.point(theta)), 1e-12)
     assert one.sample(Weights.point(theta), 1).wins.sum() == two.sample(Weights.point(theta), 1).wins.sum()
 
@@ -286,7 +285,7 @@ def test_a_count_of_zero_is_no_situation(engine):
 def test_single_precision_storage_is_close():
     features, situations, theta = problem("ranking", OWN, p=20)
     double, single = (
-        prepare_situations(W, situations, Ranking(), 6).expect(Weights.point(theta))
+        situation_rows("auto", W, situations, Ranking(), 6).expect(Weights.point(theta))
         for W in (features, features.astype(np.float32))
     )
     assert_same(double, single, 1e-5)
@@ -294,17 +293,17 @@ def test_single_precision_storage_is_close():
 
 def test_what_does_not_fit_is_refused():
     features, situations, theta = problem("ranking")
-    with pytest.raises(ValueError, match="engine must be one of .*'numba', 'numpy'.* got 'gpu'"):
-        prepare_situations(features, situations, Ranking(), 6, "gpu")
+    with pytest.raises(ValueError, match="engine must be 'auto' or one of .*'numba', 'numpy'.* got 'gpu'"):
+        situation_rows("gpu", features, situations, Ranking(), 6)
     with pytest.raises(ValueError, match="group must have a number from 0 to 4 for each entry"):
-        prepare_situations(features, situations, Ranking(), 5)
+        situation_rows("auto", features, situations, Ranking(), 5)
     with pytest.raises(ValueError, match="row must have a number from 0 to 9 for each entry"):
-        prepare_situations(features[:10], situations, Ranking(), 6)
+        situation_rows("auto", features[:10], situations, Ranking(), 6)
     with pytest.raises(ValueError, match="one bucket of one entry"):
-        prepare_situations(features, situations, Choice(), 6)
+        situation_rows("auto", features, situations, Choice(), 6)
     half = situations._replace(outcomes=situations.outcomes._replace(counts=np.full(60, 0.5)))
     for engine in ENGINES:
-        rows = prepare_situations(features, half, Ranking(), 6, engine)
+        rows = situation_rows(engine, features, half, Ranking(), 6)
         assert np.isfinite(rows.expect(Weights.point(theta)).value)
         with pytest.raises(ValueError, match="a sampler takes whole numbers as counts .* got 0.5"):
             rows.sample(Weights.point(theta), 0)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from conftest import situation_rows
+from plackett.data.observations import Situations
 from plackett.directions import LearnedDirections
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, reflected, size
 from plackett.directions.scales import renew_scales
 from plackett.directions.situation_density import make_density, walk_on
-from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.hmc import MEAN_STEP, begin, windows
 from plackett.model.mixture import log_rates, outcome_values, shares
 from plackett.responses import Outcomes, make_response
@@ -71,7 +72,9 @@ def seen(log_r, name, rng):
 
 def rows_of(order, outcomes, kind, name):
     Z, group, row, prior = setting(kind)
-    return prepare_situations(Z, Situations(outcomes, group[order], row[order]), make_response(name), len(prior.shape))
+    return situation_rows(
+        "auto", Z, Situations(outcomes, group[order], row[order]), make_response(name), len(prior.shape)
+    )
 
 
 def statistics(q, kind):

@@ -12,11 +12,14 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder
 
+from conftest import class_rows
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, explain, win_probabilities
 from plackett.compute import memory
-from plackett.engines import base, make_engine
+from plackett.data.observations import Observations
+from plackett.engines import base
 from plackett.engines.base import canonical_order
-from plackett.engines.sparse import SparseRows
+from plackett.engines.factory import make_engine
+from plackett.engines.numba import SparseRows
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import fingerprint
 from plackett.model.race import Weights
@@ -58,9 +61,7 @@ def assert_same(a, b, rtol=1e-11):
 def every_engine(W, codes, weight, n_classes):
     """Dense and sparse rows of the reference and of the fast engine; the first is what the others must equal."""
     kinds = (np.asarray, sparse.csr_array)
-    return [
-        make_engine(name).prepare(kind(W), codes, weight, n_classes) for name in ("numpy", "numba") for kind in kinds
-    ]
+    return [class_rows(name, kind(W), codes, n_classes, weight) for name in ("numpy", "numba") for kind in kinds]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -79,7 +80,7 @@ def test_rows_of_a_weight_are_drawn_together():
     W, codes, log_weights = sparse_problem(60, 9, 3)
     weight = np.random.default_rng(1).choice([0.0, 1.0, 2.0, 7.0, 1000.0], size=60)
     weights = Weights.point(log_weights)
-    reference, fast = (make_engine(n).prepare(sparse.csr_array(W), codes, weight, 3) for n in ("numpy", "numba"))
+    reference, fast = (class_rows(n, sparse.csr_array(W), codes, 3, weight) for n in ("numpy", "numba"))
     for key in range(3):
         assert_same(reference.sample(weights, key), fast.sample(weights, key))
     drawn, expected = [fast.sample(weights, key) for key in range(4000)], fast.expect(weights)
@@ -89,7 +90,7 @@ def test_rows_of_a_weight_are_drawn_together():
         difference = np.abs(found.mean(axis=0) - getattr(expected, name))
         assert (difference <= 4.5 * error + 1e-9 * np.abs(found).max()).all()
     with pytest.raises(ValueError, match="whole numbers"):
-        make_engine("numba").prepare(sparse.csr_array(W), codes, weight + 0.5, 3).sample(weights, 0)
+        class_rows("numba", sparse.csr_array(W), codes, 3, weight + 0.5).sample(weights, 0)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -106,7 +107,7 @@ def test_draws_are_those_of_the_dense_twin(size):
 
 def test_single_precision_is_kept_and_close():
     W, codes, log_weights = sparse_problem(500, 37, 4)
-    double, single = (make_engine("numba").prepare(sparse.csr_array(w), codes, None, 4) for w in (W, W.astype("f4")))
+    double, single = (class_rows("numba", sparse.csr_array(w), codes, 4) for w in (W, W.astype("f4")))
     assert double.entries.values.dtype == np.float64 and single.entries.values.dtype == np.float32
     assert_same(double.expect(Weights.point(log_weights)), single.expect(Weights.point(log_weights)), 1e-5)
 
@@ -134,7 +135,9 @@ def test_order_of_the_rows_changes_no_bit(name):
     W[::2] = W[::2] > 0
     shuffle = np.random.default_rng(3).permutation(len(codes))
     engine, weights = make_engine(name), Weights.point(log_weights)
-    rows, same = (engine.prepare(sparse.csr_array(W[i]), codes[i], None, 3) for i in (slice(None), shuffle))
+    rows, same = (
+        engine.rows(sparse.csr_array(W[i]), Observations.of_classes(codes[i], 3)) for i in (slice(None), shuffle)
+    )
     for a, b in ((rows.expect(weights), same.expect(weights)), (rows.sample(weights, 5), same.sample(weights, 5))):
         np.testing.assert_array_equal(a.wins, b.wins)
         np.testing.assert_array_equal(a.exposure, b.exposure)
@@ -151,7 +154,10 @@ def test_the_order_is_that_of_the_dense_twin(monkeypatch):
 
 def test_number_of_threads_changes_nothing():
     W, codes, log_weights = sparse_problem(4000, 1000, 3, density=0.025)
-    rows, weights = make_engine("numba").prepare(sparse.csr_array(W), codes, None, 3), Weights.point(log_weights)
+    rows, weights = (
+        class_rows("numba", sparse.csr_array(W), codes, 3),
+        Weights.point(log_weights),
+    )
     assert isinstance(rows, SparseRows) and len(rows.entries.block_class) > 10
     results = []
     for n_threads in (1, 2, 7):

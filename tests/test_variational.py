@@ -5,9 +5,8 @@ import pytest
 from scipy.special import gammaln, psi
 from scipy.stats import gamma as gamma_distribution
 
-from conftest import small_problem
+from conftest import class_rows, small_problem
 from plackett import PlackettLuceClassifier, Variational
-from plackett.engines import make_engine
 from plackett.inference.variational import best_shape
 from plackett.model.weights import Gam
 from plackett.priors import Gamma, LogUniform
@@ -73,7 +72,7 @@ def test_fixed_point_satisfies_19(iris):
     X, y = iris
     clf = PlackettLuceClassifier(Variational(tol=1e-10), shape=0.5, random_state=0, features="exp").fit(X, y)
     q = clf.posterior_
-    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
+    rows = class_rows("numpy", clf.features_.transform(X), y, 3)
     stats = rows.expect(Gam(q.shape, q.rate).weights())
     np.testing.assert_allclose(q.shape, 0.5 + stats.wins, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(q.rate, 1 + stats.exposure, rtol=1e-5)

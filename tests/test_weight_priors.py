@@ -12,10 +12,9 @@ from scipy.stats import geninvgauss, kstest
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
-from conftest import small_problem
+from conftest import class_rows, small_problem
 from nuts import nuts_log_weights
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load, regularization_path
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.em import TailedClimb
@@ -180,7 +179,7 @@ def test_mode_is_the_root_of_the_derivative(power, tail):
 @priors
 def test_em_never_falls(wine, prior, accelerate):
     X, y = wine
-    rows = make_engine("numba").prepare(ExpFeatures().fit_transform(X), y, None, 3)
+    rows = class_rows("numba", ExpFeatures().fit_transform(X), y, 3)
     climb = TailedClimb(rows, prior, np.zeros((3, 27)), accelerate)
     gains = [climb.advance() for _ in range(200)]
     assert np.min(gains) > -1e-9 and np.sum(gains) > 1
@@ -192,7 +191,7 @@ def test_em_ends_at_a_mode(iris, prior):
     X, y = iris
     clf = fitted(EM(tol=1e-12), prior, X, y)
     x = prior.at_best_scale(np.log(clf.weights_))
-    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
+    rows = class_rows("numpy", clf.features_.transform(X), y, 3)
     stats = rows.expect(Weights.point(x))
     np.testing.assert_allclose(prior.given(stats.wins, stats.exposure).log_mode(), x, atol=1e-6)
     gradient = stats.wins - stats.exposure * np.exp(x) + prior.shape - 1 - prior.rate * np.exp(x)
@@ -205,7 +204,7 @@ def test_em_finds_what_a_general_optimiser_finds(iris):
     X, y = iris
     prior = GIG(1.5, 0.2, 1.0)
     clf = fitted(EM(tol=1e-12), prior, X, y)
-    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
+    rows = class_rows("numpy", clf.features_.transform(X), y, 3)
 
     def loss(x):
         stats = rows.expect(Weights.point(x.reshape(3, 9)))
@@ -274,7 +273,7 @@ def test_fixed_point_of_the_bound(iris, prior):
     X, y = iris
     clf = fitted(Variational(tol=1e-11), prior, X, y)
     q = clf.posterior_
-    rows = make_engine("numpy").prepare(clf.features_.transform(X), y, None, 3)
+    rows = class_rows("numpy", clf.features_.transform(X), y, 3)
     stats = rows.expect(GIG(q.shape, q.tail, q.rate).weights())
     np.testing.assert_allclose(q.shape, prior.shape + stats.wins, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(q.rate, prior.rate + stats.exposure, rtol=1e-5)
@@ -361,14 +360,14 @@ def geweke(transition, seed, n=15000):
 
 
 def one_sweep(codes, state, rng):
-    rows = make_engine("numba").prepare(FEATURES, codes, None, K)
+    rows = class_rows("numba", FEATURES, codes, K)
     room = np.empty((1, K, P)), np.empty(1), np.empty(1)
     sweeps(rows.panels, state, rng, target(PRIOR), make_room(rows.panels, K), False, *room)
 
 
 def wrong_scale(codes, state, rng):
     """A test double: exposure in units of another Λ."""
-    rows = make_engine("numpy").prepare(FEATURES, codes, None, K)
+    rows = class_rows("numpy", FEATURES, codes, K)
     stats = rows.sample(Weights.point(state.log_weights), int(rng.integers(1 << 62)))
     update(rng, state, stats.wins, 1.5 * stats.exposure, target(PRIOR), False)
 
@@ -384,7 +383,10 @@ def test_geweke_notices_a_wrong_sampler():
 def test_compiled_sweeps_equal_the_readable_ones(iris):
     X, y = iris
     W = ExpFeatures().fit_transform(X)
-    fast_rows, rows = make_engine("numba").prepare(W, y, None, 3), make_engine("numpy").prepare(W, y, None, 3)
+    fast_rows, rows = (
+        class_rows("numba", W, y, 3),
+        class_rows("numpy", W, y, 3),
+    )
     outcomes = []
     for fast in (True, False):
         state = State(np.full((3, 9), -np.log(27.0)), np.array([0.0, PRIOR.shape, 0.0, 0.0]))

@@ -17,17 +17,18 @@ from plackett.cluster.gathering import gather_choices
 from plackett.cluster.held_out import choice_folds
 from plackett.compute.blas import one_blas_thread
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
+from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, number_or_learn, plain, positive
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import SituationTask, learn, make_situation_task
-from plackett.engines import make_engine
+from plackett.engines.base import Rows
 from plackett.engines.cupy_situations import engine_for
-from plackett.engines.situations import Situations, part_of, prepare_situations
+from plackett.engines.factory import make_engine
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem, SeenSituations
+from plackett.inference.base import Fit, Probe, Problem
 from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.diagnostics import probed
@@ -207,7 +208,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                 rows, found = table.hold(recipe, sampled), dict[str, Any]()
                 if isinstance(inference, EM) and shape is None:
                     shape, found["cv_log_loss_"] = self._held_out_shape(inference, *choice_folds(rows))
-                fit = self._weigh(inference, shape, SeenSituations(rows, self._probe(*table.diagnosed())), beside=True)
+                fit = self._weigh(inference, shape, rows, self._probe(*table.diagnosed()), beside=True)
                 self._keep_run(inference, replace(fit, extra=fit.extra | found))
         return self
 
@@ -243,30 +244,37 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.features_ = self._make_features().fit(self.design_.columns(table))
         W, situations = self._situations(table, seen, person)
         response, engine = make_response(seen.response), self.engine
+        observed = Observations.of_situations(situations, response, len(self.group_labels_))
         if not moves_between_modes(inference):
-            engine = engine_for(engine, W.shape, situations, response)
-        held = response, len(self.group_labels_), engine
-        rows, found = prepare_situations(W, situations, *held), dict[str, Any]()
+            engine = engine_for(engine, W.shape, observed)
+        made = make_engine(engine)
+        rows, found = made.rows(W, observed), dict[str, Any]()
         if isinstance(inference, EM) and shape is None:
 
             def parts(*folds: Codes) -> tuple[Any, Any]:
-                train, test = (prepare_situations(W, part_of(situations, some), *held) for some in folds)
+                train, test = (made.rows(W, observed.part(some)) for some in folds)
                 return train, test
 
             shape, found["cv_log_loss_"] = self._held_out_shape(inference, rows.order, parts)
 
         which = probed(len(X))
         probe = self._probe(table.take(which), None if person is None else person[which])
-        seen_sets = SeenSituations(rows, probe, getattr(self.features_, "mirrors_", None))
-        fit = self._weigh(inference, shape, seen_sets, beside=self.engine == "dask")
+        mirrors = getattr(self.features_, "mirrors_", None)
+        fit = self._weigh(inference, shape, rows, probe, self.engine == "dask", mirrors)
         return replace(fit, extra=fit.extra | found)
 
     def _weigh(
-        self, inference: EM | Variational | Gibbs, shape: float | None, seen: SeenSituations, beside: bool
+        self,
+        inference: EM | Variational | Gibbs,
+        shape: float | None,
+        rows: Rows,
+        probe: Probe,
+        beside: bool,
+        mirrors: Codes | None = None,
     ) -> Fit:
         """Find the weights, given prepared situations; chains run side by side, or one after the other."""
         shared = (float(self.rate), *self._run_settings(), self._tailed())
-        problem = Problem(seen.rows, seen, *shared, side_by_side=beside)
+        problem = Problem(rows, *shared, side_by_side=beside, mirrors=mirrors, probe=probe)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         self.posterior_ = FixedChoices(fit.posterior)
@@ -321,6 +329,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         seed, progress, seeded = self._run_settings()
         Zs, response = [design.transform(table) for design in designs], make_response(seen.response)
         situations = Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
+        observed = Observations.of_situations(situations, response, len(self.group_labels_))
         task = make_situation_task(
             Zs,
             situations,
@@ -331,7 +340,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             persons=None if self.weights == "person" else person,
             progress=progress,
             seeded=seeded,
-            engine=engine_for(self.engine, Zs[-1].shape, situations, response),
+            engine=engine_for(self.engine, Zs[-1].shape, observed),
         )
         return designs, task
 

@@ -21,6 +21,7 @@ from plackett.cluster.observed import observe
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.model_input import check_dense, numbers, taken
+from plackett.data.observations import Observations
 from plackett.data.partitioned import is_dask
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
@@ -39,16 +40,15 @@ from plackett.data.validation import (
 from plackett.directions import Gates, LearnedDirections
 from plackett.directions.learning import SHAPE
 from plackett.directions.task import make_task
-from plackett.engines import make_engine
-from plackett.engines.cupy import CupyEngine
 from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, present, takes_gpu
+from plackett.engines.factory import make_engine
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.gate_summary import relevances
 from plackett.features.gates_on_gpu import GatesOnGpu
-from plackett.features.mapped import fit_features, in_order, transform
+from plackett.features.mapped import fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem, SeenClasses
+from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import cross_validated_losses, held_out_losses, splits
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -268,10 +268,9 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             shapes, losses = held_out_losses(inference, folds, make, bool(self.progress))
             shape = float(shapes[np.argmin(losses)])
             found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-        mirrors = getattr(recipe.features, "mirrors_", None)
-        blocks, seen = blocks.placed(mirrors) if sampled else (blocks, blocks.seen(mirrors))
+        rows, mirrors = blocks.placed() if sampled else blocks.rows, getattr(recipe.features, "mirrors_", None)
         run = (float(self.rate), *self._run_settings(), self._tailed())
-        fit = inference.fit(Problem(blocks.rows, seen, *run, side_by_side=True), shape)
+        fit = inference.fit(Problem(rows, *run, side_by_side=True, mirrors=mirrors), shape)
         return replace(fit, extra=fit.extra | found)
 
     def _learn_directions_there(
@@ -319,7 +318,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         entries = W.shape[0] * W.shape[1]
         gains = entries >= MANY_ENTRIES and not moves_between_modes(inference) and not sparse.issparse(W)
         name = "cupy" if takes_gpu(self.engine, gains, 8 * entries) else self.engine
-        engine = CupyEngine(exact=not isinstance(inference, Gibbs)) if name == "cupy" else make_engine(name)
+        engine = make_engine(name, exact=not isinstance(inference, Gibbs))
         if sparse.issparse(W):
             check_all_read_of_sparse(inference)
         if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
@@ -332,12 +331,9 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         if isinstance(inference, Gibbs) and weight is not None and weight.sum() <= FEW:
             places, weight = np.repeat(places, weight.astype(np.intp)), None
             W, codes = transform(fitted, X, places), codes[places]
-        rows = engine.prepare(W, codes, weight, n_classes)
-        W, codes = in_order(W, rows.order), codes[rows.order]
-        weight = None if weight is None else weight[rows.order]
-        mirrors = getattr(fitted, "mirrors_", None)
-        seen, far = SeenClasses(W, codes, mirrors, weight), self.engine == "dask"
-        problem = Problem(rows, seen, rate, *self._run_settings(), self._tailed(), side_by_side=far)
+        rows = engine.rows(W, Observations.of_classes(codes, n_classes, weight))
+        mirrors, far = getattr(fitted, "mirrors_", None), self.engine == "dask"
+        problem = Problem(rows, rate, *self._run_settings(), self._tailed(), side_by_side=far, mirrors=mirrors)
         fit = inference.fit(problem, shape)  # type: ignore[arg-type]
         return replace(fit, extra=fit.extra | found)
 

@@ -14,6 +14,7 @@ from plackett.cluster.gathering import gather_rankings
 from plackett.cluster.held_out import ranking_folds
 from plackett.cluster.ranking_parts import read_rankings
 from plackett.compute.blas import one_blas_thread
+from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
@@ -21,16 +22,15 @@ from plackett.data.validation import number_or_learn, plain, positive
 from plackett.directions import LearnedDirections
 from plackett.directions.learning import SHAPE
 from plackett.directions.situations import learn, make_situation_task
-from plackett.engines import Features, make_engine
-from plackett.engines.base import SituationRows, check_counts
+from plackett.engines.base import Features, Rows, check_counts
 from plackett.engines.cupy_situations import engine_for
-from plackett.engines.left_sets import ONE, prepare_plain
-from plackett.engines.situations import Situations, prepare_situations
+from plackett.engines.factory import make_engine
+from plackett.engines.plain_rankings import ONE
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.mapped import dense, fit_features, transform
 from plackett.features.scaled_columns import designs
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem, SeenSituations
+from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array, Weights
@@ -205,10 +205,10 @@ class PlackettLuceRanker(RankingModel):
         self._keep_items(inference, table.items, replace(fit, extra=fit.extra | found))
         return self
 
-    def _problem(self, rows: SituationRows, beside: bool, mirrors: Any = None) -> Problem:
+    def _problem(self, rows: Rows, beside: bool, mirrors: Any = None) -> Problem:
         """For an inference; chains run side by side where a pass keeps to one thread."""
         shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
-        return Problem(rows, SeenSituations(rows, mirrors=mirrors), *shared)
+        return Problem(rows, *shared, mirrors)
 
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
         """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
@@ -260,7 +260,7 @@ class PlackettLuceRanker(RankingModel):
             found["features_"] = fit_features(features, X, None, R.counts)
             W = dense(transform(found["features_"], X))
             if not moves_between_modes(inference):
-                engine = engine_for(engine, W.shape, _situations(R), response)
+                engine = engine_for(engine, W.shape, _observed(R, response))
             rows = _rows_of(W, R, response, engine)
         if isinstance(inference, EM):
             if shape is None:
@@ -280,7 +280,7 @@ class PlackettLuceRanker(RankingModel):
         self,
         em: EM,
         R: Rankings,
-        rows: SituationRows,
+        rows: Rows,
         order: npt.NDArray[np.intp],
         groups: npt.NDArray[np.intp] | None,
         make: Make,
@@ -299,7 +299,7 @@ class PlackettLuceRanker(RankingModel):
     def _maker(self, X: Any, R: Rankings, response: Response, engine: str) -> Make:
         """What makes rows to train on and rows to test on, with a map fitted to those to train on."""
 
-        def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[SituationRows, SituationRows]:
+        def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[Rows, Rows]:
             W_train: Features = ONE
             W_test: Features = ONE
             if X is not None:
@@ -323,24 +323,22 @@ class PlackettLuceRanker(RankingModel):
         """Weights and directions together; held-out rankings say how covariates are best taken."""
         candidates = designs(X, R.counts)
         seed, progress, seeded = self._run_settings()
-        situations, Zs = _situations(R), [each.of(X) for each in candidates]
-        run = groups, progress, seeded, engine_for(self.engine, Zs[-1].shape, situations, response)
-        task = make_situation_task(Zs, situations, response, len(R.items), seed, True, *run)
+        seen, Zs = _observed(R, response), [each.of(X) for each in candidates]
+        run = groups, progress, seeded, engine_for(self.engine, Zs[-1].shape, seen)
+        task = make_situation_task(Zs, seen.all_situations, response, len(R.items), seed, True, *run)
         fit = learn(inference, task, features, SHAPE if shape is None else shape)
         found = {name: value for name, value in fit.extra.items() if name != "design_"}
         return replace(fit, extra=found | {"features_": candidates[fit.extra["design_"]]})
 
 
-def _situations(R: Rankings) -> Situations:
-    """Everyone who ranks has a row, and an item is a group."""
-    return Situations(R.outcomes, R.item, R.situation)
+def _observed(R: Rankings, response: Response) -> Observations:
+    """Every ranking has a row, and an item is a group."""
+    return Observations.of_rankings(R.outcomes, R.item, response, len(R.items))
 
 
-def _rows_of(W: Features, R: Rankings, response: Response, engine: str) -> SituationRows:
+def _rows_of(W: Features, R: Rankings, response: Response, engine: str) -> Rows:
     """The rankings as the engine holds them, with W of each, or without anything."""
-    if W is ONE:
-        return prepare_plain(R.outcomes, R.item, response, len(R.items), engine)
-    return prepare_situations(W, _situations(R), response, len(R.items), engine)
+    return make_engine(engine).rows(None if W is ONE else W, _observed(R, response))
 
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
@@ -353,10 +351,10 @@ def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
     return replace(R, outcomes=R.outcomes._replace(counts=R.counts * weight))
 
 
-def _without_maximum(R: Rankings, rows: SituationRows) -> str | None:
+def _without_maximum(R: Rankings, rows: Rows) -> str | None:
     """Why no maximum of the likelihood exists, if none does."""
     if rows.absolute:
-        arrived = rows.expect(Weights.point(np.zeros((rows.n_classes, rows.n_features)))).wins.sum(axis=1)
+        arrived = rows.expect(Weights.point(np.zeros((rows.n_groups, rows.n_features)))).wins.sum(axis=1)
         never = R.items[arrived == 0].tolist()
         return f"nobody placed {_named(never)} above another item" if never else None
     parts = R.components()
@@ -373,7 +371,7 @@ def _named(items: list[Any]) -> str:
     return ", ".join(map(plain, items[:NAMED])) + more
 
 
-def _check_maximum(R: Rankings, rows: SituationRows, shape: float) -> None:
+def _check_maximum(R: Rankings, rows: Rows, shape: float) -> None:
     """Refuse EM where worths would run away."""
     why = _without_maximum(R, rows)
     if why is not None:

@@ -16,7 +16,7 @@ from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
 from plackett.directions import LearnedDirections
-from plackett.engines.left_sets import ONE
+from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
 from plackett.inference.base import check_count
 from plackett.model.mixture import Entries

@@ -11,12 +11,11 @@ from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceCla
 from plackett import Variational as VB
 from plackett.cluster import directions, gpus, situation_directions
 from plackett.cluster.directions import task_of_array
+from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
-from plackett.engines import dask, dask_situations
+from plackett.engines import dask
 from plackett.engines.cupy_situations import CupySituations
-from plackett.engines.placed import place_rows
-from plackett.engines.placed_situations import place_situations
-from plackett.engines.situations import Situations
+from plackett.engines.placed import place_rows, place_situations
 from plackett.features import ExpFeatures
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
@@ -35,9 +34,8 @@ def client():
 def little_is_enough(monkeypatch):
     for module in (directions, situation_directions):
         monkeypatch.setattr(module, "MANY_ROWS", 1)
-    for module in (dask, dask_situations):
-        monkeypatch.setattr(module, "MANY_ENTRIES", 1)
-        monkeypatch.setattr(module, "ENTRIES", 2000)  # many blocks
+    monkeypatch.setattr(dask, "MANY_ENTRIES", 1)
+    monkeypatch.setattr(dask, "ENTRIES", 2000)  # many blocks
     monkeypatch.setattr(dask, "ENTRIES_ON_GPU", 2000)
     monkeypatch.setattr(situation_directions, "NUMBERS", 2000)
     monkeypatch.setattr("plackett.directions.stacking.FOLDS", {np.inf: 2})
@@ -57,7 +55,7 @@ def test_a_block_among_others_draws_the_same(dtype, kind, weighted):
     rng = np.random.default_rng(1)
     W, codes = rng.uniform(size=(3000, 21)).astype(dtype), rng.integers(0, 3, 3000)
     weight = np.where(rng.random(3000) < 0.2, 7.0, 1.0) if weighted else None
-    rows = place_rows(W, codes, weight, 4, 1)  # the last class has no rows
+    rows = place_rows(W, Observations.of_classes(codes, 4, weight), 1)  # the last class has no rows
     rows.put((np.iinfo(kind).max // 2 + rng.permutation(10_000)[:3000]).astype(kind))
     weights = Weights.point(rng.normal(size=(4, 21)))
     for key in (3, 2**61 + 7):
@@ -79,11 +77,12 @@ def test_situations_among_others_draw_the_same(name):
     sizes = [[1] if name == "choice" else [1] * (n - 1) for n in entries]
     group = np.concatenate([rng.permutation(6)[:n] for n in entries])
     situations = Situations(Outcomes.of(entries, sizes, rng.integers(1, 5, 2000)), group, np.arange(len(group)))
-    rows = place_situations(rng.uniform(size=(len(group), 4)), situations, make_response(name), 6, 1)
-    rows.put(5000 + rng.permutation(2000), 7 * rng.permutation(3000)[:2000])
+    seen = Observations.of_situations(situations, make_response(name), 6)
+    rows = place_situations(rng.uniform(size=(len(group), 4)), seen, 1)
+    rows.put((5000 + rng.permutation(2000), 7 * rng.permutation(3000)[:2000]))
     weights = Weights.point(rng.normal(size=(6, 4)))
     for key in (5, 2**60 + 1):
-        here, there = (dask_situations.sampled(rows, weights, key, on_gpu) for on_gpu in (False, True))
+        here, there = (dask.sampled_situations(rows, weights, key, on_gpu) for on_gpu in (False, True))
         np.testing.assert_array_equal(there.wins, here.wins)
         np.testing.assert_allclose(there.exposure, here.exposure, rtol=1e-10)
     assert isinstance(rows.gpu_copy[1], CupySituations)
@@ -104,7 +103,7 @@ def asked(monkeypatch):
         answers.append(whether(*question))
         return answers[-1]
 
-    for module in (dask, dask_situations, directions, situation_directions):
+    for module in (dask, directions, situation_directions):
         monkeypatch.setattr(module, "go_to_gpus", asking)
     return answers
 

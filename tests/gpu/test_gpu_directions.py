@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plackett.engines import make_engine
+from conftest import class_gradient
 from plackett.engines.cupy_directions import plan_gradient
 from plackett.engines.device import chip_bytes
 
@@ -28,8 +28,8 @@ def problem(n, d, n_classes, n_components, n_chains, seed=0):
 def test_gradients_agree_with_the_reference(size, n_chains, dtype):
     X, codes, weight, beta, log_weights = problem(*size, n_chains)
     X = X.astype(dtype).astype(float)
-    reference = make_engine("numpy").prepare_directions(X, codes, weight, np.float64)
-    rows = make_engine("cupy").prepare_directions(X, codes, weight, dtype)
+    reference = class_gradient("numpy", X, codes, weight)
+    rows = class_gradient("cupy", X, codes, weight, dtype)
     values, slopes, in_log_weights = rows.gradients(beta, log_weights)
     close = 1e-10 if dtype == np.float64 else 2e-5
     for c in range(n_chains):
@@ -50,7 +50,7 @@ def test_both_ways_are_tried():
 
 def test_a_gradient_is_the_same_to_the_last_bit_every_time():
     X, codes, weight, beta, log_weights = problem(9000, 20, 4, 16, 4)
-    rows = make_engine("cupy").prepare_directions(X, codes, weight, np.float32)
+    rows = class_gradient("cupy", X, codes, weight, np.float32)
     first = rows.gradients(beta, log_weights)
     for _ in range(5):
         for a, b in zip(first, rows.gradients(beta, log_weights), strict=True):
@@ -59,9 +59,9 @@ def test_a_gradient_is_the_same_to_the_last_bit_every_time():
 
 def test_scores_far_apart_neither_overflow_nor_vanish():
     X, codes, weight, beta, log_weights = problem(2000, 5, 3, 6, 2)
-    reference = make_engine("numpy").prepare_directions(X, codes, weight, np.float64)
+    reference = class_gradient("numpy", X, codes, weight)
     for dtype in (np.float32, np.float64):
-        rows = make_engine("cupy").prepare_directions(X, codes, weight, dtype)
+        rows = class_gradient("cupy", X, codes, weight, dtype)
         values, slopes, _ = rows.gradients(100 * beta, log_weights)
         assert np.isfinite(slopes).all()
         want = reference.gradient(100 * beta[0], log_weights[0])

@@ -5,13 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
+from conftest import class_gradient
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, classifier
 from plackett.directions import LearnedDirections, flights
 from plackett.directions.centred import log_spread, uncentred
 from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
-from plackett.engines import make_engine
 from plackett.features import ExpFeatures
 from plackett.inference.hmc import Flight, begin, leap, push
 
@@ -79,8 +79,8 @@ def test_trajectories_are_those_of_the_processor(components, dtype, n_chains):
     weight = np.random.default_rng(0).gamma(1.0, size=2000)
     prior, rng = LearnedDirections(components=components).prior(3, 4, 0.02), np.random.default_rng(1)
     D = prior_size(prior, 4)
-    density = density_of(make_engine("numpy").prepare_directions(X, codes, weight, np.float64), prior, 4)
-    trajectories = Trajectories(make_engine("cupy").prepare_directions(X, codes, weight, dtype), prior, n_chains)
+    density = density_of(class_gradient("numpy", X, codes, weight), prior, 4)
+    trajectories = Trajectories(class_gradient("cupy", X, codes, weight, dtype), prior, n_chains)
     close = {"rtol": 1e-9, "atol": 1e-8} if dtype == np.float64 else {"rtol": 2e-4, "atol": 2e-2}
     q, p = 0.5 * rng.normal(size=(2, n_chains, D))
     value, gradient = trajectories.look(q)
@@ -111,13 +111,22 @@ def test_slopes_in_the_coordinates_of_many_rows(dtype):
     X = X.astype(dtype).astype(float)
     prior, rng = LearnedDirections(components=2).prior(3, 4, 0.02), np.random.default_rng(1)
     D = prior_size(prior, 4)
-    density = density_of(make_engine("numpy").prepare_directions(X, codes, np.ones(500), np.float64), prior, 4)
+    density = density_of(
+        class_gradient("numpy", X, codes, np.ones(500)),
+        prior,
+        4,
+    )
 
     def reference(position):
         return density(uncentred(position, prior, 4), np.empty(D)) - log_spread(position, prior, 4)
 
     q = 0.5 * rng.normal(size=(2, D))
-    trajectories = Trajectories(make_engine("cupy").prepare_directions(X, codes, np.ones(500), dtype), prior, 2, True)
+    trajectories = Trajectories(
+        class_gradient("cupy", X, codes, np.ones(500), dtype),
+        prior,
+        2,
+        True,
+    )
     value, gradient = trajectories.look(q)
     close = {"rtol": 1e-5, "atol": 1e-4} if dtype == np.float64 else {"rtol": 1e-3, "atol": 1e-2}
     for c in range(2):

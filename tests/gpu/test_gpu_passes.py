@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from plackett.engines import make_engine
-from plackett.engines.cupy import SAMPLE, plan_pass
+from conftest import class_rows
 from plackett.engines.device import chip_bytes
+from plackett.engines.tiles import SAMPLE, plan_pass
 from plackett.model.race import Weights
 
 pytestmark = pytest.mark.gpu
@@ -31,7 +31,7 @@ def problem(n, p, n_classes, dtype=np.float64, seed=0):
 
 
 def both(W, codes, n_classes, weight=None):
-    return [make_engine(name).prepare(W, codes, weight, n_classes) for name in ("numpy", "cupy")]
+    return [class_rows(name, W, codes, n_classes, weight) for name in ("numpy", "cupy")]
 
 
 def assert_same(a, b, rtol):
@@ -130,7 +130,7 @@ def test_rows_that_stand_on_weights_beyond_the_range_of_floats(dtype, weighted):
 def test_a_row_without_support_makes_the_value_minus_infinity(dtype):
     W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype)
     log_weights = np.array([[0.0, -np.inf], [0.0, 0.0]])
-    rows = make_engine("cupy").prepare(W, np.array([0, 0, 1]), None, 2)
+    rows = class_rows("cupy", W, np.array([0, 0, 1]), 2)
     assert rows.expect(Weights.point(log_weights)).value == -np.inf
     assert rows.value(Weights.point(log_weights)) == -np.inf
 
@@ -158,17 +158,17 @@ def test_fractions_and_sparse_features_are_refused():
     from scipy import sparse
 
     W, codes, log_weights = problem(20, 3, 3)
-    rows = make_engine("cupy").prepare(W, codes, np.full(20, 2.5), 3)
+    rows = class_rows("cupy", W, codes, 3, np.full(20, 2.5))
     with pytest.raises(ValueError, match="whole numbers as weights .* got 2.5"):
         rows.sample(Weights.point(log_weights), 0)
     with pytest.raises(ValueError, match="holds dense features, and these are sparse"):
-        make_engine("cupy").prepare(sparse.csr_array(W), codes, None, 3)
+        class_rows("cupy", sparse.csr_array(W), codes, 3)
 
 
 def test_data_that_do_not_fit_are_refused_with_their_bytes(monkeypatch):
-    from plackett.engines import cupy as engine
+    from plackett.engines import tiles as engine
 
     monkeypatch.setattr(engine, "free_bytes", lambda: 1000)
     W, codes, _ = problem(2000, 10, 3)
     with pytest.raises(MemoryError, match=r"2,000 rows of 10 features take [\d,]+ bytes .* 1,000 are free.*float32"):
-        make_engine("cupy").prepare(W, codes, None, 3)
+        class_rows("cupy", W, codes, 3)

@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from conftest import situation_rows
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, Variational
+from plackett.data.observations import Situations
 from plackett.directions import LearnedDirections
 from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
 from plackett.directions.situations import make_situation_task
 from plackett.directions.walk import HamiltonianSampler, make_sampler
-from plackett.engines.situations import Situations, prepare_situations
 from plackett.inference.driver import Chain
 from plackett.inference.hmc import Flight, begin, leap, push
 from plackett.model.race import Weights
@@ -36,7 +37,7 @@ def problem(name, shared, T, n_groups, p, dtype=np.float64, seed=0):
 
 
 def both(name, features, situations, n_groups):
-    return (prepare_situations(features, situations, make_response(name), n_groups, e) for e in ("numpy", "cupy"))
+    return (situation_rows(e, features, situations, make_response(name), n_groups) for e in ("numpy", "cupy"))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -76,7 +77,7 @@ def test_gradients_agree_with_the_reference(name, n_components, shared):
 
 def test_a_gradient_is_the_same_to_the_last_bit_every_time():
     features, situations, _, rng = problem("ranking", False, 9000, 7, 5)
-    there = prepare_situations(features, situations, make_response("ranking"), 7, "cupy")
+    there = situation_rows("cupy", features, situations, make_response("ranking"), 7)
     beta, log_weights = rng.normal(size=(6, 5)), rng.normal(size=(7, 6))
     first = there.gradient(beta, log_weights)
     for _ in range(5):

@@ -16,15 +16,12 @@ import numpy.typing as npt
 from plackett.cluster.client import Versions, check_versions, versions
 from plackett.cluster.gpus import go_to_gpus
 from plackett.cluster.held import Held, address_here, made, threads_here
-from plackett.cluster.parts import Codes
-from plackett.engines.base import Features, _projection, canonical_order
-from plackett.engines.dask import ClusterRows, smallest_kind
-from plackett.engines.dask_situations import ClusterSituations
+from plackett.cluster.parts import Codes, Part
+from plackett.engines.base import Features, Places, canonical_order, projection
+from plackett.engines.dask import ClusterRows, ClusterSituations, smallest_kind
 from plackett.engines.device import MANY_ENTRIES
-from plackett.engines.placed import PlacedRows, Places, place_rows
-from plackett.engines.placed_situations import PlacedSituations, place_situations
+from plackett.engines.placed import PlacedRows, PlacedSituations, place_rows, place_situations
 from plackett.engines.situations import digests, order_of
-from plackett.inference.base import SeenClasses
 from plackett.model.race import Array
 from plackett.responses.base import Whole
 
@@ -38,18 +35,13 @@ def make_blocks(client: Client, make: Callable[..., Any], parts: Sequence[Any], 
     return made(client, "block", make, ((part, recipe, here) for part in parts), len(parts))
 
 
-def block_of_rows(part: Any, recipe: Any, here: Versions) -> PlacedRows:
-    """Map and pack the rows of one part."""
+def block_of(part: Part, recipe: Any, here: Versions) -> PlacedRows | PlacedSituations:
+    """Map and pack the rows or situations of one part."""
     check_versions(here, address_here())
-    W, codes, weight = part.observe(recipe)
-    return place_rows(W, codes, weight, len(recipe.classes), threads_here()).settled()
-
-
-def block_of_situations(part: Any, recipe: Any, here: Versions) -> PlacedSituations:
-    """Map and pack the situations of one part."""
-    check_versions(here, address_here())
-    W, situations, response, n_groups = part.observe(recipe)
-    return place_situations(W, situations, response, n_groups, threads_here()).settled()
+    W, seen = part.observe(recipe)
+    if seen.situations is None:
+        return place_rows(W, seen, threads_here()).settled()
+    return place_situations(W, seen, threads_here()).settled()
 
 
 @dataclass(frozen=True)
@@ -89,17 +81,6 @@ class ClassFeatures(RemoteFeatures):
 
 
 @dataclass(frozen=True)
-class SeenBlocks(SeenClasses):
-    """One class a row, where rows lie on workers: what they are is known by digests of the blocks."""
-
-    digests: tuple[str, ...] = ()
-
-    def identity(self) -> tuple[Any, ...]:
-        """The blocks, mirrors."""
-        return *self.digests, self.mirrors
-
-
-@dataclass(frozen=True)
 class ClassBlocks:
     """Blocks of rows on workers, in the order in which the rows came or in the canonical order of all."""
 
@@ -124,8 +105,8 @@ class ClassBlocks:
         there = go_to_gpus(self.held.client, n * p >= MANY_ENTRIES)
         return ClusterRows(self.held, n, self.n_classes, p, there, self.order)
 
-    def placed(self, mirrors: Codes | None) -> tuple[ClassBlocks, SeenBlocks]:
-        """The same blocks, whose rows know their places in the canonical order of all, and what was seen in them."""
+    def placed(self) -> ClusterRows:
+        """Rows for sampled passes, which know their places in the canonical order of all."""
         codes, weights = (np.concatenate(each) for each in zip(*self.held.each(coded), strict=True))
         weight = weights if self.weighted else None
         order, _ = canonical_order(self.features, codes, weight)
@@ -133,17 +114,16 @@ class ClassBlocks:
         place[order] = np.arange(len(order))
         parts = zip(self.held.blocks, np.split(place, np.cumsum(self.sizes)[:-1]), strict=True)
         held = made(self.held.client, "placed", with_places, parts, len(self.sizes))
-        blocks, ordered = replace(self, held=held, order=order), None if weight is None else weight[order]
-        return blocks, SeenBlocks(blocks.features, codes[order], mirrors, ordered, digests=tuple(held.each(digest)))
-
-    def seen(self, mirrors: Codes | None) -> SeenBlocks:
-        """What was seen, as far as inferences that draw nothing ask."""
-        return SeenBlocks(self.features, np.empty(0, dtype=np.intp), mirrors)
+        blocks = replace(self, held=held, order=order)
+        rows, features = blocks.rows, blocks.features
+        rows.describe(lambda: features, codes[order], None if weight is None else weight[order])
+        rows.digests = tuple(held.each(digest))
+        return rows
 
 
 def hold_classes(client: Client, parts: Sequence[Any], recipe: Any) -> ClassBlocks:
     """Rows of all parts as blocks on workers."""
-    held = make_blocks(client, block_of_rows, parts, recipe)
+    held = make_blocks(client, block_of, parts, recipe)
     spans = held.each(span)
     low, high = np.min([each.low for each in spans], axis=0), np.max([each.high for each in spans], axis=0)
     sizes, weighted = [each.n_rows for each in spans], not (recipe.plain or recipe.repeat)
@@ -168,14 +148,14 @@ class Span(NamedTuple):
 
 def span(rows: PlacedRows) -> Span:
     """Smallest and largest value of each feature of a block."""
-    W = rows.features(np.arange(rows.n_rows))
+    W = rows.unpacked_features(np.arange(rows.n_rows))
     ends = (W.min(axis=0), W.max(axis=0)) if len(W) else (W[:0], W[:0])
     return Span(rows.n_rows, W.dtype.name, *ends)
 
 
 def projected(rows: PlacedRows, direction: Array) -> Array:
     """W·direction of all rows of a block, in the order in which they came."""
-    return _projection(rows.features(np.arange(rows.n_rows)), np.arange(rows.n_rows), direction)
+    return projection(rows.unpacked_features(np.arange(rows.n_rows)), np.arange(rows.n_rows), direction)
 
 
 def coded(rows: PlacedRows) -> tuple[Codes, Array]:
@@ -186,7 +166,7 @@ def coded(rows: PlacedRows) -> tuple[Codes, Array]:
 
 def some_rows(rows: PlacedRows, places: Codes) -> npt.NDArray[np.floating]:
     """W of some rows of a block."""
-    return rows.features(places)
+    return rows.unpacked_features(places)
 
 
 def digest(rows: PlacedRows) -> str:
@@ -207,7 +187,7 @@ def marks(rows: PlacedSituations) -> tuple[npt.NDArray[np.uint64], Array, Whole]
 def with_numbers(rows: PlacedSituations, number: Whole, first_entry: Whole) -> PlacedSituations:
     """The same block, whose situations and entries know their places among all."""
     placed = rows.alike()
-    placed.put(number, first_entry)
+    placed.put((number, first_entry))
     return placed
 
 

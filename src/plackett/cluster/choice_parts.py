@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster import maps
-from plackett.cluster.blocks import block_of_situations, hold_situations, make_blocks
+from plackett.cluster.blocks import block_of, hold_situations, make_blocks
 from plackett.cluster.cutting import cut, near, split
 from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.held import later, made
@@ -27,12 +27,12 @@ from plackett.data.choice_sets import ChoiceSets
 from plackett.data.choice_tables import Columns, Spec, long_parts, situations_of
 from plackett.data.columns import MANY, Category, Number, TableError, check_column
 from plackett.data.labels import Labels, distinct
+from plackett.data.observations import Observations, Situations
 from plackett.data.partitioned import PartitionedChoices, PartitionedRankings, chosen_labels
 from plackett.data.rankings import Rankings
 from plackett.data.validation import plain
-from plackett.engines.dask_situations import ClusterSituations
-from plackett.engines.left_sets import ONE
-from plackett.engines.situations import Situations
+from plackett.engines.dask import ClusterSituations
+from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
 from plackett.features.entry_features import features_of_entries, groups_of_entries
@@ -40,7 +40,6 @@ from plackett.features.exp import Columns as KnownColumns
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.responses import make_response
-from plackett.responses.base import Response
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -163,14 +162,14 @@ class ChoicePart:
         of_entries = ones if counts is None else np.repeat(counts, np.diff(X.start))
         return moments_of(columns, of_entries), moments_of(columns, ones), columns.min(axis=0), columns.max(axis=0)
 
-    def observe(self, recipe: ChoiceRecipe) -> tuple[Array, Situations, Response, int]:
-        """Features of the entries, and the situations."""
+    def observe(self, recipe: ChoiceRecipe) -> tuple[Array, Observations]:
+        """Features of the entries, and what was chosen."""
         X = self.sets()
         table, seen = EntryTable.of(X), chosen(X, self.y, self._weights(len(X)))
         W = features_of_entries(recipe.design, recipe.features, table)
         group = groups_of_entries(recipe.weights, table, coded(self.groups, recipe.persons))
         situations = Situations(seen.outcomes, group[seen.entry], seen.entry)
-        return W, situations, make_response(seen.response), recipe.n_groups(X)
+        return W, Observations.of_situations(situations, make_response(seen.response), recipe.n_groups(X))
 
     def some(self, persons: npt.NDArray[Any], which: Codes) -> tuple[ChoiceSets, Codes | None]:
         """Some situations, and the numbers of their persons among all."""
@@ -246,7 +245,7 @@ class ChoiceTable:
 
     def hold(self, recipe: ChoiceRecipe, sampled: bool) -> ClusterSituations:
         """All situations as blocks on workers."""
-        held = make_blocks(self.client, block_of_situations, self.parts, recipe)
+        held = make_blocks(self.client, block_of, self.parts, recipe)
         return hold_situations(held, recipe.n_groups(self.schema), False, sampled, ONE)
 
     def diagnosed(self) -> tuple[EntryTable, Codes | None]:

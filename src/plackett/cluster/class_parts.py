@@ -16,9 +16,10 @@ from plackett.cluster.cutting import cut, near, split
 from plackett.cluster.moments import Moments, moments_of
 from plackett.cluster.parts import Codes, ask, optional_rows, raise_first, rows_of
 from plackett.data.model_input import NUMBERS
+from plackett.data.observations import Observations
 from plackett.data.validation import SHOWN, check_range, class_labels, plain
-from plackett.engines.base import Features
 from plackett.features.mapped import transform
+from plackett.model.features import Features
 from plackett.model.race import Array
 
 if TYPE_CHECKING:
@@ -118,10 +119,10 @@ class ClassPart:
         places = np.flatnonzero(counts)
         return Counted(rows_of(self.X, places), codes[places], counts[places])
 
-    def observe(self, recipe: ClassRecipe) -> tuple[Features, Codes, Array | None]:
-        """Features, codes and weights of the rows that have weight."""
-        counted = self.counted(recipe)
-        return transform(recipe.features, counted.X), counted.codes, counted.weight
+    def observe(self, recipe: ClassRecipe) -> tuple[Features, Observations]:
+        """Features and classes of the rows that have weight."""
+        X, codes, weight = self.counted(recipe)
+        return transform(recipe.features, X), Observations.of_classes(codes, len(recipe.classes), weight)
 
     def take(self, numbers: Codes) -> ClassPart:
         """Those rows with weight that have these numbers."""

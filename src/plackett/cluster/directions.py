@@ -28,7 +28,7 @@ from plackett.cluster.together import Together
 from plackett.directions.prior import Prior
 from plackett.directions.starts import start
 from plackett.directions.task import ENOUGH, Task, merge
-from plackett.engines.dask import ENTRIES, _power_of_two
+from plackett.engines.dask import ENTRIES, power_of_two
 from plackett.engines.device import MANY_ROWS
 from plackett.features.standardise import mean_and_scale
 from plackett.inference.folds import Folds
@@ -273,7 +273,7 @@ def task_of_array(
         raise ClusterError("engine='dask' needs a distributed.Client here.")
     rows, codes, counts, _ = merge(X, codes, weight)
     n, d = rows.shape
-    size = -(-n // _power_of_two(n * d / ENTRIES))
+    size = -(-n // power_of_two(n * d / ENTRIES))
     cuts = (slice(begin, begin + size) for begin in range(0, n, size))
     held = made(client, "rows", observed, ((rows[some], codes[some], counts[some]) for some in cuts), -(-n // size))
     return make_cluster_task(held, seed, progress, seeded)

@@ -12,7 +12,8 @@ from plackett.cluster.held import threads_here
 from plackett.cluster.observed import Codes, Observed, folds_of
 from plackett.cluster.scales import Scale
 from plackett.cluster.storage import Block
-from plackett.engines.cupy_directions import CupyDirections, prepare_directions
+from plackett.data.observations import Observations
+from plackett.engines.cupy_directions import CupyDirections, bring_covariates
 from plackett.engines.exponential import ExponentialRows
 from plackett.model.race import Array, Slopes
 
@@ -54,7 +55,10 @@ class FoldedOnGpu(FoldedRows):
         return found
 
     def _bring(self, n_classes: int) -> dict[int, CupyDirections]:
-        return {f: prepare_directions(*fold, np.dtype(self.dtype), n_classes) for f, fold in self.folds.items()}
+        return {
+            f: bring_covariates(Z, Observations.of_classes(codes, n_classes, weight), np.dtype(self.dtype))
+            for f, (Z, codes, weight) in self.folds.items()
+        }
 
 
 def packed(block: Observed, scale: Scale, dtype: str, n_folds: int, on_gpu: bool) -> FoldedRows:

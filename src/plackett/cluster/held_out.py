@@ -17,11 +17,11 @@ from plackett.cluster.held import made, threads_here
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.parts import Codes, ask, numbers_within, take_from
 from plackett.cluster.ranking_parts import RankingPart, RankingRecipe, RankingTable, hold_rankings, in_block
-from plackett.engines.base import SituationRows
-from plackett.engines.dask_situations import ClusterSituations
-from plackett.engines.left_sets import ONE
-from plackett.engines.placed_situations import PlacedSituations, place_situations
-from plackett.engines.situations import digests, order_of, part_of
+from plackett.engines.base import Rows
+from plackett.engines.dask import ClusterSituations
+from plackett.engines.placed import PlacedSituations, place_situations
+from plackett.engines.plain_rankings import ONE
+from plackett.engines.situations import digests, order_of
 from plackett.features.mapped import transform
 from plackett.inference.folds import Fold, MakeFold, fold_losses
 from plackett.inference.ranking_folds import Make
@@ -68,15 +68,15 @@ def choice_folds(rows: ClusterSituations) -> tuple[Codes, Make]:
     def some(numbers: Codes) -> ClusterSituations:
         parts = [(block, each) for block, each in zip(blocks, numbers_within(numbers, sizes), strict=True) if len(each)]
         held = made(client, "fold", part_of_block, parts, len(parts))
-        return hold_situations(held, rows.n_classes, rows.absolute, False, ONE)
+        return hold_situations(held, rows.n_groups, rows.absolute, False, ONE)
 
     return order_of(digest, counts), lambda train, test: (some(train), some(test))
 
 
 def part_of_block(rows: PlacedSituations, numbers: Codes) -> PlacedSituations:
     """Some situations of a block, by the order in which they came."""
-    some = part_of(rows.situations, np.argsort(rows.order)[numbers])
-    block = place_situations(rows.features, some, rows.response, rows.n_classes, threads_here()).settled()
+    some = rows.seen.part(np.argsort(rows.order)[numbers])
+    block = place_situations(rows.features, some, threads_here()).settled()
     rows.give_back()
     return block
 
@@ -106,7 +106,7 @@ def ranking_folds(table: RankingTable, features: Any, recipe: RankingRecipe) -> 
         has = [int(part.blocked[which].sum()) for part, which in zip(found, within, strict=True) if len(which)]
         return take_from(table.parts, within), has
 
-    def make(train: Codes, test: Codes) -> tuple[SituationRows, SituationRows]:
+    def make(train: Codes, test: Codes) -> tuple[Rows, Rows]:
         inside, outside = some(train), some(test)
         own = recipe
         if table.covariates is not None:
@@ -115,7 +115,7 @@ def ranking_folds(table: RankingTable, features: Any, recipe: RankingRecipe) -> 
         rows, others = (hold_rankings(client, *each, own, n_items, False) for each in (inside, outside))
         return rows, others
 
-    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `engines.left_sets.Together`
+    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `Together`
     return np.concatenate([kind[order_of(digest[kind], counts[kind])] for kind in kinds]), groups, make
 
 

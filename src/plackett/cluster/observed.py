@@ -19,9 +19,8 @@ from plackett.cluster.moments import Moments, moments_of
 from plackett.cluster.parts import Codes
 from plackett.cluster.storage import Block
 from plackett.directions.task import merge
-from plackett.engines.base import STEP
-from plackett.engines.draws import mixed
 from plackett.features.normal_scores import normal_scores
+from plackett.model.draws import STEP, mixed
 from plackett.model.race import Array
 
 Keys = npt.NDArray[np.uint64]

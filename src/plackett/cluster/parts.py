@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.held import later, made
+from plackett.data.observations import Observations
+from plackett.model.features import Features
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,8 +40,8 @@ class Part(Protocol):
         """What the partition holds, or what is wrong with it."""
         ...
 
-    def observe(self, recipe: Any) -> tuple[Any, ...]:
-        """Features and observations of what has weight, as engines take them."""
+    def observe(self, recipe: Any) -> tuple[Features, Observations]:
+        """Features and observations of what has weight."""
         ...
 
 

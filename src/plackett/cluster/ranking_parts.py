@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.blocks import block_of_situations, hold_situations, make_blocks
+from plackett.cluster.blocks import block_of, hold_situations, make_blocks
 from plackett.cluster.class_parts import ClassPart, ClassTable, first_fraction, look_at_rows, wrong_weight
 from plackett.cluster.cutting import cut, near, split
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.parts import Codes, ask, optional_rows, raise_first, rows_of
 from plackett.data.components import above
 from plackett.data.labels import Labels, distinct, is_missing, listed_rows
+from plackett.data.observations import Observations, Situations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
-from plackett.engines.base import Features, SituationRows
-from plackett.engines.left_sets import ONE, LeftSets, Together, left_sets
-from plackett.engines.situations import Situations
+from plackett.engines.base import Rows
+from plackett.engines.plain_rankings import ONE, CompiledLeftSets, LeftSets, Together, left_sets
 from plackett.features.mapped import dense, transform
+from plackett.model.features import Features
 from plackett.model.race import Array
 from plackett.responses import make_response
-from plackett.responses.base import Response
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -148,12 +148,13 @@ class RankingPart:
         W = dense(transform(recipe.features, rows_of(self.X, rows)))
         return W, Situations(R.outcomes, R.item, R.situation)
 
-    def observe(self, recipe: RankingRecipe) -> tuple[Features, Situations, Response, int]:
-        """Features and situations of the rankings with weight that go to a block."""
+    def observe(self, recipe: RankingRecipe) -> tuple[Features, Observations]:
+        """Features and outcomes of the rankings with weight that go to a block."""
         R, some = self.counted()
         kept = np.flatnonzero(in_block(R, recipe))
         R, some = R[kept], some[kept]
-        return *self.situations(R, some, recipe), make_response(recipe.response), len(R.items)
+        W, situations = self.situations(R, some, recipe)
+        return W, Observations.of_situations(situations, make_response(recipe.response), len(R.items))
 
     def take(self, numbers: Codes) -> RankingPart:
         """Those rankings with weight that have these numbers."""
@@ -240,7 +241,7 @@ class RankingTable:
             return RankingRecipe(None, self.response)
         return RankingRecipe(fitted_map(self.covariates, features, self.covariates.recipe()), self.response)
 
-    def hold(self, recipe: RankingRecipe, sampled: bool) -> SituationRows:
+    def hold(self, recipe: RankingRecipe, sampled: bool) -> Rows:
         """All rankings as blocks on workers, those without ties by sets where nothing else is known of them."""
         if sampled:
             self._check_whole()
@@ -330,20 +331,21 @@ def _items(client: Client, pieces: list[Any]) -> Labels:
 
 def hold_rankings(
     client: Client, parts: list[Any], has: list[int], recipe: RankingRecipe, n_items: int, sampled: bool
-) -> SituationRows:
+) -> Rows:
     """Blocks on workers, of which each part has so many rankings, and sets of items left on the client."""
+    response = make_response(recipe.response)
     sets: LeftSets | None = None
     if recipe.by_sets:
         untied = [R for R in ask(client, "distinct", RankingPart.untied, parts) if R is not None]
         if untied:
             plain = distinct_rankings(joined(untied))
-            sets = left_sets(Situations(plain.outcomes, plain.item, np.zeros_like(plain.item)), n_items)
+            seen = Observations.of_rankings(plain.outcomes, plain.item, response, n_items)
+            sets = left_sets(seen, CompiledLeftSets)
     some = [part for part, n in zip(parts, has, strict=True) if n]
     if not some:
         if sets is None:
             raise ValueError("all rankings have weight 0.")
         return sets
-    held = make_blocks(client, block_of_situations, some, recipe)
-    absolute = make_response(recipe.response).absolute
-    others = hold_situations(held, n_items, absolute, sampled, ONE if recipe.features is None else None)
+    held = make_blocks(client, block_of, some, recipe)
+    others = hold_situations(held, n_items, response.absolute, sampled, ONE if recipe.features is None else None)
     return others if sets is None else Together(sets, others)

@@ -23,12 +23,13 @@ from plackett.cluster.gpus import copy_of, go_to_gpus
 from plackett.cluster.held import made, threads_here
 from plackett.cluster.storage import Block
 from plackett.cluster.together import Together
+from plackett.data.observations import Observations, Situations
 from plackett.engines import exponential_rankings, exponential_situations
-from plackett.engines.compiled_situations import CompiledSituations
 from plackett.engines.cupy_situations import CupySituations, known
-from plackett.engines.dask import _power_of_two
+from plackett.engines.dask import power_of_two
 from plackett.engines.device import MANY_ROWS
-from plackett.engines.situations import NumpySituations, Situations, part_of
+from plackett.engines.numba import CompiledSituations
+from plackett.engines.situations import NumpySituations
 from plackett.model.race import Array, Slopes
 from plackett.responses.base import Response
 
@@ -68,10 +69,11 @@ def packed(
     block: SentSituations, which: int, some: Places, dtype: str, on_gpu: bool
 ) -> PackedSituations | SituationsOnGpu:
     """Some situations of a block, by one design."""
-    situations = part_of(block.situations, some)
+    situations = block.situations.part(some)
     used, row = np.unique(situations.row, return_inverse=True)
-    parts = block.designs[which][used], situations._replace(row=row), block.response, block.n_groups
-    if on_gpu and known(situations, block.response):
+    seen = Observations.of_situations(situations._replace(row=row), block.response, block.n_groups)
+    parts = block.designs[which][used], seen
+    if on_gpu and known(seen):
         return SituationsOnGpu(*parts).settled()
     rows = CompiledSituations(*parts)
     found: Any = rows.ranked(dtype)
@@ -118,11 +120,11 @@ class Sent:
             raise ClusterError("engine='dask' needs a distributed.Client here.")
         T = len(situations.outcomes.counts)
         numbers = max(Z.size for Z in designs) + len(situations.group)
-        self.size = -(-T // _power_of_two(numbers / NUMBERS))
+        self.size = -(-T // power_of_two(numbers / NUMBERS))
         self.firsts, self.on_gpus = range(0, T, self.size), go_to_gpus(self.client, T >= MANY_ROWS)
 
         def block(first: int) -> tuple[Any, ...]:
-            some = part_of(situations, np.arange(first, min(first + self.size, T)))
+            some = situations.part(np.arange(first, min(first + self.size, T)))
             used, row = np.unique(some.row, return_inverse=True)
             return tuple(Z[used] for Z in designs), some._replace(row=row), response, n_groups
 

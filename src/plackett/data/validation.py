@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_array, column_or_1d
 
-from plackett.engines.base import Features, runs
+from plackett.model.features import Features, runs
 from plackett.model.race import Array
 
 LARGEST, SMALLEST = 1e300, 1e-300  # size and spread of a column that can be centred and scaled

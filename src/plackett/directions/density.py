@@ -9,7 +9,7 @@ import numpy as np
 
 from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, apart, record
 from plackett.directions.prior import PRIOR, Prior
-from plackett.engines.base import DirectionRows
+from plackett.engines.base import Gradient
 from plackett.engines.exponential import (
     FLOAT_COVARIATES,
     FLOAT_SCRATCH,
@@ -137,7 +137,7 @@ def log_density(q, gradient, density):
     return add_prior(q, gradient, density.prior, place, value, scratch.directions, scratch.log_weights)
 
 
-def density_of(rows: DirectionRows, prior: Prior, n_columns: int) -> Callable[[Array, Array], float]:
+def density_of(rows: Gradient, prior: Prior, n_columns: int) -> Callable[[Array, Array], float]:
     """The same with the pass of any engine: of a position, filling its gradient."""
     place = make_place(prior, n_columns)
     if prior.totals:

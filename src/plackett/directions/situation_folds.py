@@ -31,12 +31,12 @@ from plackett.directions.stacking import (
     best_mixture,
     held_out_averages,
 )
-from plackett.engines.draws import mixed
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.em import EM
 from plackett.inference.folds import Folds, as_folds
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
+from plackett.model.draws import mixed
 from plackett.model.race import Array
 from plackett.output.progress import tracked
 from plackett.output.scores import log_losses

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.observations import Observations, Situations
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts, reflected, size
-from plackett.engines.base import DirectionRows
-from plackett.engines.situations import NumpySituations, Situations, canonical, part_of, prepare_situations
+from plackett.engines.base import Gradient
+from plackett.engines.factory import make_engine
+from plackett.engines.situations import canonical
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.model.diagnostics import probed
@@ -139,7 +141,7 @@ class SituationTask:
         """Whether workers make the passes."""
         return self.sent is not None
 
-    def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
+    def prepared(self, dtype: npt.DTypeLike) -> Gradient:
         """The situations as the engine holds them, ready for passes."""
         if self.sent is None:
             return self._rows
@@ -157,10 +159,9 @@ class SituationTask:
         return self.engine if self.sent is None else "auto"
 
     @cached_property
-    def _rows(self) -> NumpySituations:
-        rows = prepare_situations(self.Z, self.situations, self.response, self.n_groups, self._engine)
-        assert isinstance(rows, NumpySituations)  # which all engines' are but those of a cluster
-        return rows
+    def _rows(self) -> Gradient:
+        seen = Observations.of_situations(self.situations, self.response, self.n_groups)
+        return make_engine(self._engine).gradient(self.Z, seen, np.float64)
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
         """Chains side by side, unless situations are many, the engine has other plans or the response is foreign."""
@@ -181,11 +182,11 @@ class SituationTask:
         chosen = np.sort(np.arange(self.n_situations)[some])
         persons = None if self.persons is None else self.persons[chosen]
         places = None if self.sent is None else self._numbers[chosen]
-        return replace(self, situations=part_of(self.situations, chosen), persons=persons, places=places)
+        return replace(self, situations=self.situations.part(chosen), persons=persons, places=places)
 
     def entries(self, some: npt.NDArray[Any]) -> Entries:
         """Some of the situations without their outcomes."""
-        outcomes, group, row = part_of(self.situations, np.arange(self.n_situations)[some])
+        outcomes, group, row = self.situations.part(np.arange(self.n_situations)[some])
         return Entries(self.Z, group, row, outcomes.start)
 
     def prior(self, settings: Any, shape: float, components: int | None = None) -> Prior:
@@ -226,7 +227,8 @@ class SituationTask:
         """ln of the worth of each group without covariates, kept from running away, and how often it arrived."""
         outcomes, group, row = self.situations
         alike = Situations(outcomes, group, np.zeros_like(row))
-        rows = prepare_situations(np.ones((1, 1)), alike, self.response, self.n_groups, self._engine)
+        seen = Observations.of_situations(alike, self.response, self.n_groups)
+        rows = make_engine(self._engine).rows(np.ones((1, 1)), seen)
         log_worth = np.zeros((self.n_groups, 1))
         for _ in range(STEPS):
             stats = rows.expect(Weights.point(log_worth))
@@ -252,7 +254,7 @@ class SituationTask:
     def predicted(self, positions: Array, prior: Prior, some: npt.NDArray[Any]) -> Array:
         """Of choices probabilities (n, entries), the chosen first; else Pr(outcome) (n, 1) over that of a guess."""
         beta, log_weights, _ = directions_and_weights(positions, prior, self.n_columns)
-        entries, outcomes = self.entries(some), part_of(self.situations, np.arange(self.n_situations)[some]).outcomes
+        entries, outcomes = self.entries(some), self.situations.part(np.arange(self.n_situations)[some]).outcomes
         log_r = log_rates(beta, log_weights, *entries[:3])
         if self.chosen:
             return table_of(shares(log_r, entries.start).mean(axis=0, keepdims=True), entries.start, self.n_predicted)[

@@ -9,15 +9,16 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from plackett.data.observations import Observations
 from plackett.directions.density import make_density
 from plackett.directions.positions import directions_and_weights, unpacked
 from plackett.directions.prior import Prior
 from plackett.directions.starts import start
 from plackett.directions.walk import walk_on
-from plackett.engines import make_engine
-from plackett.engines.base import RUN, DirectionRows
+from plackett.engines.base import RUN, Gradient
 from plackett.engines.cupy_directions import mean_votes_on_gpu
 from plackett.engines.exponential import ExponentialRows
+from plackett.engines.factory import make_engine
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
@@ -73,7 +74,7 @@ class DirectionTask(Protocol):
         """Whether passes are waited for, as they run elsewhere: chains had better be under way side by side."""
         ...
 
-    def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
+    def prepared(self, dtype: npt.DTypeLike) -> Gradient:
         """The observations as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
         ...
 
@@ -213,9 +214,10 @@ class Task:
         """All rows are here."""
         return False
 
-    def prepared(self, dtype: npt.DTypeLike) -> DirectionRows:
+    def prepared(self, dtype: npt.DTypeLike) -> Gradient:
         """The rows as the engine holds them, ready for passes: float32 for chains, float64 for modes."""
-        return make_engine(self.engine).prepare_directions(self.Z, self.codes, self.weight, dtype)
+        seen = Observations.of_classes(self.codes, self.n_classes, self.weight)
+        return make_engine(self.engine).gradient(self.Z, seen, dtype)
 
     def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
         """Chains side by side, unless rows are many or the engine has other plans."""

@@ -1,54 +1,49 @@
-"""What an engine offers, and what all engines share: the order of the rows and their random numbers."""
+"""What an engine offers, and what rows of classes have in common on all engines."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from plackett.data.observations import Observations
+from plackett.features.mapped import in_order
+from plackett.model.draws import uniforms
+from plackett.model.features import RUN, Features
 from plackett.model.race import Array, Slopes, Stats, Weights
 
-ENGINES = {"numpy": "NumpyEngine", "numba": "NumbaEngine", "cupy": "CupyEngine", "dask": "DaskEngine"}
-RUN = 4096  # rows of W looked at together
-
-
-class Features(Protocol):
-    """W (n, p) as engines see it: an array, CSR rows, or anything that makes the rows that it is asked for."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, p)."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        ...
-
-    def __getitem__(self, rows: Any, /) -> npt.NDArray[np.floating]:
-        """The rows of a slice, or those with these numbers."""
-        ...
-
-
-def runs(features: Features) -> Iterator[tuple[slice, npt.NDArray[np.floating]]]:
-    """The rows in runs, each with its place."""
-    for start in range(0, features.shape[0], RUN):
-        place = slice(start, min(start + RUN, features.shape[0]))
-        yield place, features[place]
+PROBED = 2000  # rows that the likelihood of a start sees, or is worth
+Places = npt.NDArray[np.unsignedinteger]
+Trial = Callable[[Array, float], float]  # a log-likelihood of ln λ̄ and ln Λ
 
 
 class Rows(Protocol):
-    """The data as an engine holds them, ready for passes."""
+    """Observations as an engine holds them, ready for passes."""
 
     n_rows: int
-    n_classes: int
+    n_groups: int
     n_features: int
-    order: npt.NDArray[np.intp]  # which of the rows that came is where
-    absolute: bool  # whether they know the scale Λ of the weights, as race ties do
+    n_seen: float  # rows or situations, each as often as it was observed
+    absolute: bool  # whether the likelihood depends on the scale Λ of the weights, as for race ties
+    order: Any  # canonical: order[i] is the number, as given, of the i-th row or situation
+
+    @property
+    def features(self) -> Features:
+        """The rows of W in canonical order; for situations those that are used, in order of their first use."""
+        ...
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass reads."""
+        ...
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes among so many threads; the results stay the same."""
+        ...
 
     def expect(self, weights: Weights) -> Stats:
         """Expected wins and exposure, E-step of (10) and (18)."""
@@ -58,38 +53,94 @@ class Rows(Protocol):
         """Sampled wins and exposure, (11) and (12); a function of the weights and the key alone."""
         ...
 
-
-class SituationRows(Rows, Protocol):
-    """Situations as an engine holds them."""
-
-    n_seen: float  # situations, each as often as it was seen
-
-    @property
-    def features(self) -> Features:
-        """The rows of W that are used, in the order of the situations."""
-        ...
-
-    @property
-    def held(self) -> tuple[Any, ...]:
-        """The arrays that say what was seen."""
-        ...
-
-    @property
-    def work(self) -> int:
-        """How many numbers a pass goes through."""
-        ...
-
-    def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
-        ...
-
     def value(self, weights: Weights) -> float:
         """The log-likelihood."""
         ...
 
+    def trial(self, rng: np.random.Generator) -> Trial:
+        """A log-likelihood of ln λ̄ and ln Λ to choose starts by, of about 2,000 rows at most."""
+        ...
 
-class DirectionRows(Protocol):
-    """Covariates as an engine holds them, whose features exp(x·β) are made as a pass goes."""
+    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+        """What must be the same for a checkpoint to be continued; `mirrors` are those of the feature map."""
+        ...
+
+    def moves(self) -> object | None:
+        """What the sampler's exact moves need of these rows; None where there are none over such rows."""
+        ...
+
+
+class ClassRows:
+    """What rows of classes know besides their passes: features, classes and weights, in canonical order."""
+
+    absolute = False
+    codes: npt.NDArray[np.intp]
+    counts: Array | None  # None if all are 1
+    features_of: Callable[[], Features]
+
+    def describe(self, features_of: Callable[[], Features], codes: npt.NDArray[np.intp], counts: Array | None) -> Self:
+        """Keep what was observed, in canonical order; features are made when they are first asked for."""
+        self.features_of, self.codes, self.counts = features_of, codes, counts
+        return self
+
+    def describe_in_order(self, W: Features, seen: Observations, order: npt.NDArray[np.intp]) -> Self:
+        """The same from observations as they came."""
+        counts = None if seen.counts is None else seen.counts[order]
+        return self.describe(partial(in_order, W, order), seen.class_codes[order], counts)
+
+    @cached_property
+    def features(self) -> Features:
+        """The rows of W."""
+        return self.features_of()
+
+    def trial(self, rng: np.random.Generator) -> Trial:
+        """The log-likelihood of some rows, which does not depend on Λ."""
+        n = len(self.codes)
+        some = rng.choice(n, PROBED, replace=False) if n > PROBED else np.arange(n)
+        W, codes = self.features[some], self.codes[some]
+        weight = np.ones(len(some)) if self.counts is None else self.counts[some]
+        weight = weight * min(1.0, PROBED / weight.sum())
+
+        def log_likelihood(log_weights: Array, log_mass: float) -> float:
+            scores = W @ np.exp(log_weights).T
+            own = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
+            return float((weight * np.log(np.maximum(own, 1e-300))).sum())
+
+        return log_likelihood
+
+    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+        """Features, classes, mirrors and weights."""
+        weight = () if self.counts is None else (self.counts,)
+        return self.features, self.codes, mirrors, *weight
+
+    def moves(self) -> object | None:
+        """There are moves over dense rows of the compiled engine alone."""
+        return None
+
+
+class SituationRows:
+    """What rows of situations derive from their passes."""
+
+    n_seen: float
+    held: Any  # the arrays that say what was observed
+    value: Callable[..., float]
+
+    def trial(self, rng: np.random.Generator) -> Trial:
+        """The log-likelihood of all situations, to the power that makes them worth 2,000."""
+        power = min(1.0, PROBED / self.n_seen)
+        return lambda log_weights, log_mass: power * self.value(Weights.point(log_weights + log_mass))
+
+    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+        """Features and outcomes, in canonical order, and mirrors."""
+        return *self.held, mirrors
+
+    def moves(self) -> object | None:
+        """There are moves over situations of the compiled engine alone."""
+        return None
+
+
+class Gradient(Protocol):
+    """Covariates as an engine holds them, whose features exp(x·β) are computed during a pass."""
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
@@ -97,32 +148,27 @@ class DirectionRows(Protocol):
 
 
 class Engine(Protocol):
-    """Makes rows out of features, and out of covariates."""
+    """Makes rows of features and observations, and gradients of covariates and observations."""
 
-    def prepare(
-        self,
-        features: Features,
-        codes: npt.NDArray[np.intp],
-        sample_weight: Array | None,
-        n_classes: int,
-    ) -> Rows:
-        """Sort, pack and keep the rows."""
+    def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
+        """Sort, pack and keep the rows.
+
+        Parameters
+        ----------
+        W : (rows, p) or None
+            Not negative. A factor common to all entries of a situation changes nothing except for race ties.
+            None for rankings without covariates, which are counted by their distinct sets of items left.
+        seen : Observations
+            Classes or situations.
+        places : array or pair of arrays, optional
+            Where these are a part of all observations: the place of each row among all rows, or the places of each
+            situation and of its first entry. Random numbers belong to them.
+        """
         ...
 
-    def prepare_directions(
-        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike
-    ) -> DirectionRows:
-        """Pack and keep rows of covariates, in the order in which they come within a class; float32 will do, or not."""
+    def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> Gradient:
+        """Pack and keep covariates in the order given within a class; `dtype` is the precision that suffices."""
         ...
-
-
-def make_engine(name: str) -> Engine:
-    """The engine of that name; "auto" takes the fastest at hand."""
-    name = "numba" if name == "auto" else name
-    if name not in ENGINES:
-        raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
-    engine: Engine = getattr(importlib.import_module(f"plackett.engines.{name}"), ENGINES[name])()
-    return engine
 
 
 def canonical_order(
@@ -135,18 +181,18 @@ def canonical_order(
     columns often have equal sums: a second one tells such rows apart, and rows that are equal go by their weights.
     """
     n, p = features.shape
-    key = _projection(features, np.arange(n), np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0])
+    key = projection(features, np.arange(n), np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0])
     order = np.lexsort((key, codes))
     equal = (np.diff(key[order]) == 0) & (np.diff(codes[order]) == 0)
     if equal.any():
         tied = np.append(equal, False) | np.append(False, equal)
         rows = order[tied]
-        keys = (_projection(features, rows, uniforms(1, p)), key[rows], codes[rows])
+        keys = (projection(features, rows, uniforms(1, p)), key[rows], codes[rows])
         order[tied] = rows[np.lexsort(keys if sample_weight is None else (sample_weight[rows], *keys))]
     return order, key
 
 
-def _projection(features: Features, rows: npt.NDArray[np.intp], direction: Array) -> Array:
+def projection(features: Features, rows: npt.NDArray[np.intp], direction: Array) -> Array:
     """W_r·direction of these rows; a library's matrix product would round a row by its place."""
     if hasattr(features, "project"):  # where the rows are, if that is elsewhere
         return features.project(rows, direction)
@@ -169,17 +215,3 @@ def check_counts(counts: Array, name: str = "weights", of: str = "rows") -> Arra
             f"{counts[counts != np.round(counts)][0]}; 'em' and 'variational' take any."
         )
     return counts
-
-
-# Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.
-STEP, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-KEY_OF_TIMES = 0xD1342543DE82EF95  # xor-ed into the key for the second stream, the arrival times
-
-
-def uniforms(key: int, count: int) -> Array:
-    """Uniforms in (0, 1) of rows 0 to count − 1 (the compiled engine computes the same numbers)."""
-    bits = np.uint64(key) + np.arange(count, dtype=np.uint64) * np.uint64(STEP)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(MIX_1)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(MIX_2)
-    bits ^= bits >> np.uint64(31)
-    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

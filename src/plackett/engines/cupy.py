@@ -1,215 +1,19 @@
-"""The engine on a GPU: rows of classes in tiles of 32, passes for several chains at once (``cuda/race.cu``).
-
-Random numbers belong to (key, row) as everywhere, and sums are taken in fixed blocks of tiles: a draw equals that of
-the reference up to the rounding of rates, float32 or float64 as the features are, and is the same on every run.
-"""
+"""The engine on a GPU: passes by the kernels in ``cuda/``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from plackett.engines.base import Features, canonical_order, check_counts
-from plackett.engines.device import check_fits, chip_bytes, free_bytes, gpu, kernel
-from plackett.model.race import Array, Stats, Weights
-
-LANES = 32  # rows of a tile
-BLOCK = 128  # tiles whose sums are taken together
-TOGETHER = 4  # chains, at the most, that one reading of the rows serves
-RESERVED = 1024  # bytes of shared memory that a block takes beyond its own
-UPLOAD = 1 << 26  # bytes of rows that are brought to the GPU at a time
-VALUE, EXPECT, SAMPLE = range(3)  # modes of a pass
-Places = npt.NDArray[np.unsignedinteger]
-
-
-class Blocks(NamedTuple):
-    """Tiles in blocks, each of one class."""
-
-    first_tile: npt.NDArray[np.int64]
-    first_row: npt.NDArray[np.int64]  # in canonical order
-    n_rows: npt.NDArray[np.int32]
-    label: npt.NDArray[np.int32]
-    first_block: npt.NDArray[np.int32]  # (K + 1,) of each class
-
-
-def blocks_of(counts: npt.NDArray[np.intp], size: int = BLOCK * LANES) -> Blocks:
-    """Blocks of at most `size` rows of classes with so many; a class begins with a tile of its own."""
-    first_tile, first_row, n_rows, label, first_block = [], [], [], [], [0]
-    tile = row = 0
-    for k, count in enumerate(counts.tolist()):
-        for start in range(0, count, size):
-            first_tile.append(tile + start // LANES)
-            first_row.append(row + start)
-            n_rows.append(min(size, count - start))
-            label.append(k)
-        first_block.append(len(label))
-        tile, row = tile + -(-count // LANES), row + count
-    whole, short = np.int64, np.int32
-    return Blocks(
-        *map(np.array, (first_tile, first_row, n_rows, label, first_block), (whole, whole, short, short, short))
-    )
-
-
-def lay_out(rows: Any, xp: Any = np) -> Any:
-    """Rows (m, p), m a multiple of 32, as tiles (m/32, p, 32); the lanes of feature j are turned by 4 (j mod 8).
-
-    So a warp finds 32 rows of a feature, or 4 rows of 32 features, in different banks of shared memory.
-    """
-    m, p = rows.shape
-    fours = rows.reshape(m // LANES, LANES, p).transpose(0, 2, 1).reshape(m // LANES, p, 8, 4)
-    feature, four = xp.arange(p)[:, None], xp.arange(8)[None, :]
-    return fours[:, feature, four ^ (feature & 7)].reshape(m // LANES, p, LANES)
-
-
-class Plan(NamedTuple):
-    """How a pass is compiled; its names are those of ``race.cu``."""
-
-    WARPS: int
-    STAGES: int
-    HOLD: int
-    LEAST_BLOCKS: int
-    chip: int  # bytes of shared memory
-
-
-@cache
-def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
-    """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit.
-
-    While some tiles are at work, the next ones come. One chain waits for memory: a row stays in registers, if it can.
-    """
-    quads = -(-p // 4) * 4
-
-    def chip(warps: int, stages: int) -> int:
-        tiles = max(warps * stages * p * LANES * size, n_chains * 2 * p * 8 + 8)
-        given_back = warps * (2 if mode == EXPECT else 1) * n_chains * LANES * size
-        counts = n_chains * p * 8 if mode == SAMPLE else 0
-        return -(-tiles // 16) * 16 + 2 * n_chains * quads * size + given_back + counts
-
-    def blocks(taken: int) -> int:
-        return min((most + RESERVED) // (taken + RESERVED), 4)
-
-    hold = n_chains == 1 and p * size <= 512
-    for warps, stages in ((4, 2), (2, 2), (1, 2), (4, 0)):
-        taken = chip(warps, stages)
-        if taken <= most:
-            return Plan(warps, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
-    return None
-
-
-class CupyRows:
-    """Tiles on the GPU with their passes.
-
-    Parameters
-    ----------
-    tiles : CuPy array (tile, p, 32)
-        Rows in canonical order as `lay_out` has them, a class from a tile of its own; lanes without a row hold ones.
-    counts : array (K,)
-        Rows of each class.
-    sample_weight : array (n,), optional
-        In canonical order; None if all are 1.
-    order : array (n,)
-        Which of the rows that came is where.
-    places : array (n,) of uint32 or uint64, optional
-        To which random numbers belong, where these are rows among others; in canonical order.
-    """
-
-    absolute = False
-
-    def __init__(
-        self,
-        tiles: Any,
-        counts: npt.NDArray[np.intp],
-        sample_weight: Array | None,
-        order: npt.NDArray[np.intp],
-        places: Places | None = None,
-    ):
-        xp = gpu()
-        self.tiles, self.order = tiles, order
-        self.placed, self.places = places is not None, xp.asarray(np.zeros(1, np.uint32) if places is None else places)
-        self.n_rows, self.n_classes, self.n_features = int(counts.sum()), len(counts), tiles.shape[1]
-        self.sample_weight = sample_weight
-        blocks = blocks_of(counts)
-        self.blocks = Blocks(*map(xp.asarray, blocks))
-        self.n_blocks = len(blocks.label)
-        if sample_weight is None:
-            self.weight, self.class_weight = xp.zeros(1), counts.astype(np.float64)
-        else:
-            self.weight = xp.asarray(sample_weight)
-            codes = np.repeat(np.arange(len(counts)), counts)
-            self.class_weight = np.bincount(codes, sample_weight, len(counts)).astype(np.float64)
-
-    def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
-        return self._pass(EXPECT, [weights], [0])[0]
-
-    def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure."""
-        return self.sample_together([weights], [key])[0]
-
-    def value(self, weights: Weights) -> float:
-        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
-        return self._pass(VALUE, [weights], [0])[0].value
-
-    def sample_together(self, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
-        """Those of several chains, a reading of the rows for every four."""
-        if self.sample_weight is not None:
-            check_counts(self.sample_weight)
-        together = TOGETHER
-        while together > 1 and self._plan(SAMPLE, together) is None:
-            together //= 2
-        found: list[Stats] = []
-        for i in range(0, len(weights), together):
-            found += self._pass(SAMPLE, weights[i : i + together], keys[i : i + together])
-        return found
-
-    def _plan(self, mode: int, n_chains: int) -> Plan | None:
-        return plan_pass(mode, self.n_features, n_chains, self.tiles.itemsize, chip_bytes())
-
-    def _pass(self, mode: int, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
-        own, own_scale = zip(*(each.scaled_own for each in weights), strict=True)
-        total, total_scale = zip(*(each.scaled_total for each in weights), strict=True)
-        found = self.launch(mode, np.array(own), np.concatenate(total), np.array(keys, dtype=np.uint64)).get()
-        stats = []
-        for c in range(len(weights)):
-            wins, exposure, value = np.split(found[:, c], [self.n_features, 2 * self.n_features], axis=1)
-            for_all = np.broadcast_to(np.exp(-total_scale[c]) * exposure.sum(axis=0), wins.shape)
-            offset = self.class_weight @ (own_scale[c] - total_scale[c])
-            stats.append(Stats(wins, for_all, float(value.sum() + offset)))
-        return stats
-
-    def launch(self, mode: int, own: Array, total: Array, keys: npt.NDArray[np.uint64]) -> Any:
-        """Sums (K, C, 2p + 1) on the GPU, wins, exposure and value, of U (C, K, p) and Σ_l V_l (C, p)."""
-        xp, (C, K, p) = gpu(), own.shape
-        plan = self._plan(mode, C)
-        assert plan is not None
-        run = kernel(
-            "race",
-            ("draws", "race"),
-            plan.chip,
-            Real="float" if self.tiles.itemsize == 4 else "double",
-            P=p,
-            C=C,
-            MODE=mode,
-            WEIGHTED=int(self.sample_weight is not None),
-            PLACED=int(self.placed),
-            Place="unsigned" if self.places.itemsize == 4 else "u64",
-            **{name: size for name, size in plan._asdict().items() if name != "chip"},
-        )
-        sent = xp.asarray(np.concatenate([own.ravel(), total.ravel(), keys.view(np.float64)]))
-        on_gpu = sent[: C * K * p], sent[C * K * p : C * (K + 1) * p], sent[C * (K + 1) * p :]
-        sums, columns = xp.empty((self.n_blocks, C, 2 * p + 1)), C * (2 * p + 1)
-        blocks = self.blocks[:-1]
-        run((self.n_blocks,), (32 * plan.WARPS,), (self.tiles, self.weight, self.places, *blocks, *on_gpu, np.int32(K),
-            sums), shared_mem=plan.chip)  # fmt: skip
-        out = xp.empty((K, C, 2 * p + 1))
-        add = kernel("add_blocks", ("sums",))
-        add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
-        return out
+from plackett.data.observations import Observations
+from plackett.engines.base import Features, Rows
+from plackett.engines.cupy_directions import CupyDirections, bring_covariates
+from plackett.engines.cupy_situations import CupySituations
+from plackett.engines.device import gpu
+from plackett.engines.tiles import bring_rows
+from plackett.model.race import Array
 
 
 class CupyEngine:
@@ -218,55 +22,27 @@ class CupyEngine:
     Parameters
     ----------
     exact : bool
-        Hold features in doubles whatever they come in: an ascent to a tolerance of 1e-10 does not see its last steps
-        through the rounding of floats. A draw does not mind.
+        Hold features of classes in doubles whatever their type, as ascents need them.
     """
 
     def __init__(self, exact: bool = False) -> None:
         gpu()
         self.exact = exact
 
-    def prepare(
-        self,
-        features: Features,
-        codes: npt.NDArray[np.intp],
-        sample_weight: Array | None,
-        n_classes: int,
-        places: Places | None = None,
-    ) -> CupyRows:
-        """Bring the rows to the GPU, in canonical order; `places` are theirs among others, if there are others."""
-        if sparse.issparse(features):
+    def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
+        """Bring the rows to the GPU, in canonical order."""
+        if W is None:
             raise ValueError(
-                "engine='cupy' holds dense features, and these are sparse. Use engine='auto', or a map with dense "
-                "output, such as OneHotEncoder(sparse_output=False)."
+                "rankings without covariates are counted by the sets of those left, which a processor does at once: "
+                "engine='cupy' has nothing to add. Use engine='auto'."
             )
-        xp, p = gpu(), features.shape[1]
-        dtype = np.dtype(np.float32 if features.dtype == np.float32 and not self.exact else np.float64)
-        if plan_pass(SAMPLE, p, 1, dtype.itemsize, chip_bytes()) is None:
-            raise ValueError(
-                f"engine='cupy' has no room for the weights of {p:,} features on the chip. Use engine='auto'."
-            )
-        order, _ = canonical_order(features, codes, sample_weight)
-        counts = np.bincount(codes, minlength=n_classes)
-        n_tiles = int((-(-counts // LANES)).sum())
-        needed = n_tiles * p * LANES * dtype.itemsize + 8 * len(codes) + 4 * UPLOAD
-        check_fits(needed, free_bytes(), f"{len(codes):,} rows of {p:,} features", dtype.itemsize == 4 or self.exact)
-        tiles, tile, row = xp.empty((n_tiles, p, LANES), dtype), 0, 0
-        some = max(UPLOAD // (p * dtype.itemsize * LANES), 1) * LANES
-        for count in counts.tolist():
-            for start in range(0, count, some):
-                end = min(start + some, count)
-                rows = xp.ones((-(-(end - start) // LANES) * LANES, p), dtype)
-                rows[: end - start] = xp.asarray(np.ascontiguousarray(features[order[row + start : row + end]], dtype))
-                tiles[tile + start // LANES : tile + -(-end // LANES)] = lay_out(rows, xp)
-            tile, row = tile + -(-count // LANES), row + count
-        weight = None if sample_weight is None else sample_weight[order]
-        return CupyRows(tiles, counts, weight, order, None if places is None else places[order])
+        if seen.situations is None:
+            return bring_rows(W, seen, places, self.exact)
+        found = CupySituations(W, seen)
+        if places is not None:
+            found.put(places)
+        return found
 
-    def prepare_directions(
-        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
-    ) -> Any:
-        """Bring covariates to the GPU, for features that are made as a pass goes."""
-        from plackett.engines.cupy_directions import prepare_directions
-
-        return prepare_directions(X, codes, weight, np.dtype(dtype), int(codes.max()) + 1)
+    def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> CupyDirections | CupySituations:
+        """Bring covariates to the GPU, for features that are computed during a pass."""
+        return CupySituations(Z, seen) if seen.codes is None else bring_covariates(Z, seen, np.dtype(dtype))

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.engines.base import RUN
-from plackett.engines.cupy import Blocks, blocks_of
+from plackett.data.observations import Observations
 from plackett.engines.device import check_fits, chip_bytes, free_bytes, gpu, kernel
 from plackett.engines.exponential import RAREST, RAREST_FLOAT
+from plackett.engines.tiles import Blocks, blocks_of
+from plackett.model.features import RUN
 from plackett.model.race import Array, Slopes
 
 BLOCK = 2048  # rows whose sums are taken together
@@ -162,9 +163,9 @@ class CupyDirections:
         in_log_weights = votes * (wins.transpose(1, 0, 2) - gates.sum(axis=0)[:, None])[..., :M]
         return value.sum(axis=0), slopes.sum(axis=0)[:, :M], in_log_weights
 
-    def room(self, n_chains: int, n_classes: int, n_components: int) -> Room:
+    def room(self, n_chains: int, n_groups: int, n_components: int) -> Room:
         """For at most four chains."""
-        xp, (C, K, M), d = gpu(), (n_chains, n_classes, -(-n_components // 4) * 4), self.n_columns
+        xp, (C, K, M), d = gpu(), (n_chains, n_groups, -(-n_components // 4) * 4), self.n_columns
         sums = xp.zeros((K, C * M * (d + 2) + C))
         return Room(xp.zeros((C, M, d)), xp.zeros((C, K, M)), xp.full((C, M), ABSENT), sums)
 
@@ -209,15 +210,13 @@ class CupyDirections:
             row += count
 
 
-def prepare_directions(
-    X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: np.dtype[Any], n_classes: int
-) -> CupyDirections:
+def bring_covariates(X: Array, seen: Observations, dtype: np.dtype[Any]) -> CupyDirections:
     """Bring the rows to the GPU by class, in the order in which they come; columns are filled up to 4 mod 8."""
-    xp, (n, d) = gpu(), X.shape
+    xp, (n, d), codes = gpu(), X.shape, seen.class_codes
     order, wide = np.argsort(codes, kind="stable"), d + (4 - d) % 8
     needed = (n + BEYOND) * (wide + 1) * dtype.itemsize + (2 * PRODUCTS if dtype.itemsize == 8 else 0)
     check_fits(needed, free_bytes(), f"{n:,} rows of {d:,} covariates", dtype.itemsize == 4)
     values, weights = np.zeros((n + BEYOND, wide), dtype), np.zeros(n + BEYOND, dtype)
     values[:n, :d] = X[order]
-    weights[:n] = 1.0 if weight is None else weight[order]
-    return CupyDirections(xp.asarray(values), xp.asarray(weights), np.bincount(codes, minlength=n_classes), d)
+    weights[:n] = seen.weights[order]
+    return CupyDirections(xp.asarray(values), xp.asarray(weights), np.bincount(codes, minlength=seen.n_groups), d)

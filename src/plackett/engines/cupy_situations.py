@@ -9,18 +9,20 @@ all else is in doubles.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from plackett.engines.base import Features
-from plackett.engines.cupy import Blocks, blocks_of
+from plackett.data.observations import Observations
 from plackett.engines.device import MANY_ENTRIES, check_fits, free_bytes, gpu, kernel, takes_gpu
-from plackett.engines.situations import NumpySituations, Situations
+from plackett.engines.situations import NumpySituations
+from plackett.engines.tiles import Blocks, blocks_of
+from plackett.model.features import Features
 from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses import Choice, Ranking
-from plackett.responses.base import Response, Whole
+from plackett.responses.base import Whole
 
 BLOCK = 1024  # entries whose sums are taken together
 ROOM = 1536  # bytes of a row for the scores of four chains with many components
@@ -33,15 +35,15 @@ def by_place(places: Any, size: int) -> tuple[Any, Any]:
     return np.argsort(places, kind="stable").astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int32)
 
 
-def known(situations: Situations, response: Response) -> bool:
-    """Whether the GPU knows outcomes like these: without ties."""
-    return not response.absolute and bool((situations.outcomes.sizes <= 1).all())
+def known(seen: Observations) -> bool:
+    """Whether the GPU has kernels for such outcomes: those without ties."""
+    return not seen.response.absolute and bool((seen.all_situations.outcomes.sizes <= 1).all())
 
 
-def engine_for(engine: str, shape: tuple[int, ...], situations: Situations, response: Response) -> str:
-    """The engine of passes over these, with features or covariates of this shape: "auto" takes the GPU if it gains."""
-    (R, p), E = shape, len(situations.group)
-    gains = E * p >= MANY_ENTRIES and known(situations, response)
+def engine_for(engine: str, shape: tuple[int, ...], seen: Observations) -> str:
+    """The engine for these situations, with features of this shape: "auto" takes the GPU if that is faster."""
+    (R, p), E = shape, len(seen.all_situations.group)
+    gains = E * p >= MANY_ENTRIES and known(seen)
     return "cupy" if takes_gpu(engine, gains, R * (16 * p + ROOM) + 132 * E) else engine
 
 
@@ -65,11 +67,12 @@ class CupySituations(NumpySituations):
 
     flight: tuple[str, str] = ("situation_flight", "flight_over_situations")
 
-    def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
-        if not known(situations, response):
+    def __init__(self, features: Features, seen: Observations):
+        n_groups = seen.n_groups
+        if not known(seen):
             raise ValueError("engine='cupy' knows choices and rankings without ties. Use engine='auto'.")
         gpu()
-        super().__init__(features, situations, response if isinstance(response, Choice) else Ranking(), n_groups)
+        super().__init__(features, seen if isinstance(seen.response, Choice) else replace(seen, response=Ranking()))
         xp, (R, p), E = gpu(), self.features.shape, len(self.group)
         needed = self.features.nbytes + 8 * R * p + 68 * E + 48 * self.n_rows
         check_fits(needed, free_bytes(), f"{self.n_rows:,} situations of {E:,} entries and {p:,} features",
@@ -86,12 +89,12 @@ class CupySituations(NumpySituations):
         self.n_blocks, self.blocks = len(blocks.label), Blocks(*map(xp.asarray, blocks))
         self.number, self.place = xp.arange(self.n_rows), xp.arange(E)
 
-    def put(self, number: Whole, first_entry: Whole) -> None:
-        """Say which places among all these situations and their entries have, in the order in which they came.
+    def put(self, places: tuple[Whole, Whole]) -> None:
+        """Set the places of these situations and their first entries among all, in the order in which they came.
 
         Random numbers belong to them.
         """
-        start, xp = self.outcomes.start, gpu()
+        (number, first_entry), start, xp = places, self.outcomes.start, gpu()
         self.number = xp.asarray(number[self.order])
         self.place = xp.asarray(np.arange(start[-1]) + np.repeat(first_entry[self.order] - start[:-1], np.diff(start)))
 
@@ -113,7 +116,7 @@ class CupySituations(NumpySituations):
         """Fill (K, columns) with the sums of blocks, added up."""
         columns = sums.shape[1]
         add = kernel("add_blocks", ("sums",))
-        add((-(-columns // 32), self.n_classes), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
+        add((-(-columns // 32), self.n_groups), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
 
     def _pass(self, weights: Weights, key: int | None) -> tuple[Array, Array, Array]:
         """V of each situation, wins and exposure."""
@@ -128,7 +131,7 @@ class CupySituations(NumpySituations):
         sums, blocks = xp.empty((self.n_blocks, 2 * p)), (self.blocks.first_row, self.blocks.n_rows, self.blocks.label)
         self._run("add_entries", self.n_blocks, self.W, self.of_row, self.by_group, *blocks, sizes[1], u, arrived,
                   arrivals, at_risk, np.int32(key is not None), sums, threads=WIDTH)  # fmt: skip
-        added = xp.empty((self.n_classes, 2 * p))
+        added = xp.empty((self.n_groups, 2 * p))
         self._add_blocks(sums, added)
         found = added.get()
         wins, exposure = found[:, :p], np.exp(-top) * found[:, p:]

@@ -1,395 +1,70 @@
-"""The fast engine: rows sorted by class, packed in feature-major panels of 64, compiled loops across rows.
-
-Within a panel λ_kj meets eight rows at a time, and the sums of 32 rows stay in registers; C_i of (11) is a
-branch-free count of running sums below a uniform target. A panel is read from memory once: the second loop finds it
-in the first cache, and panels to come are asked for meanwhile. Sums are taken in fixed blocks of panels, and the random
-numbers belong to the rows, so that results do not depend on the number of threads. A row of weight w is w equal rows:
-its draws are a Gamma and a multinomial, in a branch that only blocks with such rows take.
-"""
+"""The fast engine: compiled passes on all cores."""
 
 from __future__ import annotations
 
 import itertools
-import math
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from scipy import sparse
 
-from plackett.compute.compiled import (
-    CUBE,
-    FLOAT_CUBE,
-    NOTHING,
-    REAL,
-    REALS,
-    TABLE,
-    TRUTH,
-    WHOLES,
-    apart,
-    inner,
-    jit,
-    record,
-)
-from plackett.compute.numba_private import cgutils
 from plackett.compute.pieces import cores
-from plackett.compute.vectors import (
-    WIDTH,
-    count_below,
-    load,
-    load_doubles,
-    log,
-    multiply_add,
-    smaller,
-    smallest,
-    spread,
-    store,
-    total,
-)
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, Rows, canonical_order, check_counts
-from plackett.engines.draws import begin, gamma, share_out
-from plackett.model.race import Array, Stats, Weights
+from plackett.data.observations import Observations, Situations
+from plackett.engines import entries, exponential_rankings, exponential_situations
+from plackett.engines import sparse as sparse_rows
+from plackett.engines.base import ClassRows, Features, Places, Rows, canonical_order, check_counts
+from plackett.engines.exponential import ExponentialRows
+from plackett.engines.panels import LANES, Panels, expect_blocks, pack, sample_blocks
+from plackett.engines.plain_rankings import CompiledLeftSets, plain_rows
+from plackett.engines.situations import NumpySituations
+from plackett.model.race import Array, Slopes, Stats, Weights, scaled
+from plackett.responses.base import Whole
 
-LANES = 64
-BLOCK = 64  # panels in a block: the unit of summation and of work for a thread
-SMALL = 1 << 18  # entries of W below which handing out blocks costs more than it saves
-
-_STEP, _MIX_1, _MIX_2, _TIMES = (np.uint64(c) for c in (STEP, MIX_1, MIX_2, KEY_OF_TIMES))
+SMALL_PANELS = 1 << 18  # entries of W below which handing out blocks costs more than it saves
+SMALL_SPARSE = 1 << 18  # entries and weights together below which handing out work costs more than it saves
+COLUMNS = 1 << 12  # handed to a thread at a time
+BLOCK = 4096  # entries in a block of situations, unless there are more than
+BLOCKS = 64
+ROOM = 1 << 22  # numbers that the wins of all blocks may take up
 
 
-class Panels(NamedTuple):
-    """The packed rows. Lanes beyond `fill` hold ones and have weight zero."""
+class PanelRows(ClassRows):
+    """Dense rows of classes in panels; blocks of large data are shared among threads.
 
-    values: npt.NDArray[np.floating]  # (panel, feature, lane)
-    fill: npt.NDArray[np.int64]  # (panel,) rows in the panel
-    first_row: npt.NDArray[np.int64]  # (panel,) position of its first row in canonical order
-    block_start: npt.NDArray[np.int64]  # (block + 1,) first panel of each block
-    block_class: npt.NDArray[np.int64]  # (block,) a block holds rows of one class
-    block_weight: Array  # (block,) weight of its rows together
-    plain: npt.NDArray[np.bool_]  # (block,) whether all its rows have weight 1
-    weight: Array  # (panel, lane)
+    `place` (panel, lane) has the place of each row among all rows, where these are some of them; random numbers belong
+    to it.
+    """
 
+    place: Places | None = None
 
-REST = WHOLES, WHOLES, WHOLES, WHOLES, REALS, types.Array(TRUTH, 1, "C"), TABLE
-PANELS, FLOAT_PANELS = record(Panels, CUBE, *REST), record(Panels, FLOAT_CUBE, *REST)
-
-
-def pack(
-    features: Features,
-    codes: npt.NDArray[np.intp],
-    sample_weight: Array | None,
-    n_classes: int,
-    order: npt.NDArray[np.intp],
-) -> Panels:
-    """Lay the rows out in panels, in that order, which is by class."""
-    first_row: list[int] = []
-    fill: list[int] = []
-    block_start, block_class = [0], []
-    start = 0
-    for k, count in enumerate(np.bincount(codes, minlength=n_classes).tolist()):
-        panel_rows = range(start, start + count, LANES)
-        first_row.extend(panel_rows)
-        fill.extend(min(LANES, start + count - row) for row in panel_rows)
-        for first in range(0, len(panel_rows), BLOCK):
-            block_start.append(block_start[-1] + min(BLOCK, len(panel_rows) - first))
-            block_class.append(k)
-        start += count
-    p = features.shape[1]
-    values = np.empty((len(fill), p, LANES), dtype=features.dtype)
-    weight = np.zeros((len(fill), LANES))
-    plain, block_weight = np.ones(len(block_class), dtype=np.bool_), np.empty(len(block_class))
-    for b, (first, last) in enumerate(itertools.pairwise(block_start)):
-        rows = order[first_row[first] : first_row[last - 1] + fill[last - 1]]
-        lanes = np.ones(((last - first) * LANES, p), dtype=features.dtype)
-        lanes[: len(rows)] = features[rows]
-        values[first:last] = lanes.reshape(-1, LANES, p).transpose(0, 2, 1)
-        if sample_weight is not None:
-            plain[b] = bool((sample_weight[rows] == 1.0).all())
-        weight[first:last].reshape(-1)[: len(rows)] = 1.0 if sample_weight is None else sample_weight[rows]
-        block_weight[b] = weight[first:last].sum()
-    fills, firsts, starts, classes = (np.array(each) for each in (fill, first_row, block_start, block_class))
-    return Panels(values, fills, firsts, starts, classes, block_weight, plain, weight)
-
-
-@intrinsic
-def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of array.flat[index], into the second cache: the first holds the panel at hand."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-        hint = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [byte, int32, int32, int32]), "llvm.prefetch.p0"
-        )
-        builder.call(hint, [builder.bitcast(builder.gep(data, [args[1]]), byte), int32(0), int32(2), int32(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), codegen
-
-
-@intrinsic
-def of_doubles(typingctx: Any, array: Any) -> Any:
-    """Whether an array holds doubles: known when a kernel is compiled, so that only one way is."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return context.get_constant(types.boolean, array.dtype == types.float64)
-
-    return types.boolean(array), codegen
-
-
-@inner
-def uniform(key, row):
-    """The same numbers as `plackett.engines.base.uniforms`."""
-    bits = key + row * _STEP
-    bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
-    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
-    bits = bits ^ (bits >> np.uint64(31))
-    return (np.float64(np.int64(bits >> np.uint64(12))) + 0.5) * 2.0**-52
-
-
-@inner
-def _read_ahead(values, panel, j):
-    """Ask for a feature of a panel at once: floats, which come faster than they are used."""
-    start = (panel * values.shape[1] + j) * LANES
-    for lane in range(0, LANES, 64 // values.itemsize):
-        prefetch(values, start + lane)
-
-
-@inner
-def _read_steadily(values, q, j, quarter):
-    """Ask for a quarter of a feature two panels ahead: doubles, whose requests would queue if made at once."""
-    start = ((q + 2) * values.shape[1] + j) * LANES + quarter
-    prefetch(values, start)
-    prefetch(values, start + WIDTH)
-
-
-@inner
-def _sums(values, q, own, total, T, R):
-    """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four vectors of them at a time."""
-    p = values.shape[1]
-    for half in range(0, LANES, 4 * WIDTH):
-        t0 = t1 = t2 = t3 = spread(0.0)
-        r0 = r1 = r2 = r3 = spread(0.0)
-        for j in range(p):
-            if of_doubles(values):
-                _read_steadily(values, q, j, half // 2)
-            at = (q * p + j) * LANES + half
-            w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
-            w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
-            u, v = spread(own[j]), spread(total[j])
-            t0, r0 = multiply_add(w0, u, t0), multiply_add(w0, v, r0)
-            t1, r1 = multiply_add(w1, u, t1), multiply_add(w1, v, r1)
-            t2, r2 = multiply_add(w2, u, t2), multiply_add(w2, v, r2)
-            t3, r3 = multiply_add(w3, u, t3), multiply_add(w3, v, r3)
-        _store_four(T, half, t0, t1, t2, t3)
-        _store_four(R, half, r0, r1, r2, r3)
-
-
-@inner
-def _store_four(out, at, a, b, c, d):
-    store(out, at, a)
-    store(out, at + WIDTH, b)
-    store(out, at + 2 * WIDTH, c)
-    store(out, at + 3 * WIDTH, d)
-
-
-@inner
-def _log_shares(weight, T, R):
-    """Σ_r weight_r ln(T_r / R_r)."""
-    margin, shares = spread(1.0), spread(0.0)
-    for r in range(0, LANES, WIDTH):
-        margin = smaller(margin, load(T, r) - spread(1e-290) * load(R, r))
-    if smallest(margin) > 0.0:
-        for r in range(0, LANES, WIDTH):
-            shares = multiply_add(load(weight, r), log(load(T, r) / load(R, r)), shares)
-        return total(shares)
-    value = 0.0
-    for r in range(LANES):
-        if weight[r] > 0.0:
-            value += weight[r] * (math.log(T[r]) - math.log(R[r]))
-    return value
-
-
-@inner
-def _give_back(values, q, half, claim, z, win_lanes, exposure_lanes):
-    """Add Σ_r claim_r W_rj and Σ_r z_r W_rj to the lanes of every feature, for half a panel."""
-    p = values.shape[1]
-    c0, c1 = load(claim, half), load(claim, half + WIDTH)
-    c2, c3 = load(claim, half + 2 * WIDTH), load(claim, half + 3 * WIDTH)
-    z0, z1, z2, z3 = load(z, half), load(z, half + WIDTH), load(z, half + 2 * WIDTH), load(z, half + 3 * WIDTH)
-    for j in range(p):
-        if of_doubles(values):
-            _read_steadily(values, q, j, (LANES + half) // 2)
-        elif half == 0:
-            _read_ahead(values, q + 1, j)
-        at = (q * p + j) * LANES + half
-        w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
-        w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
-        even, odd = multiply_add(c0, w0, load(win_lanes, WIDTH * j)), c1 * w1
-        store(win_lanes, WIDTH * j, multiply_add(c2, w2, even) + multiply_add(c3, w3, odd))
-        even, odd = multiply_add(z0, w0, load(exposure_lanes, WIDTH * j)), z1 * w1
-        store(exposure_lanes, WIDTH * j, multiply_add(z2, w2, even) + multiply_add(z3, w3, odd))
-
-
-@inner
-def _clear(lanes):
-    for at in range(0, lanes.size, WIDTH):
-        store(lanes, at, spread(0.0))
-
-
-@jit
-def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
-    """Expected statistics, (10) and (18), of blocks first ≤ b < last into row b of the outputs."""
-    values, p = panels.values, panels.values.shape[1]
-    T, R, claim, z = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    win_lanes, exposure_lanes = np.empty((p, WIDTH)), np.empty((p, WIDTH))
-    for b in range(first, last):
-        u = own[panels.block_class[b]]
-        _clear(win_lanes)
-        _clear(exposure_lanes)
-        value[b] = 0.0
-        for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            _sums(values, q, u, whole, T, R)
-            value[b] += _log_shares(panels.weight[q], T, R)
-            for r in range(LANES):
-                supported = panels.weight[q, r] if T[r] > 0.0 else 0.0  # else the value is −inf
-                claim[r] = supported / max(T[r], 1e-300)
-                z[r] = supported / R[r]
-            for half in range(0, LANES, 4 * WIDTH):
-                _give_back(values, q, half, claim, z, win_lanes, exposure_lanes)
-        for j in range(p):
-            wins[b, j] = total(load(win_lanes, WIDTH * j)) * u[j]
-            exposure[b, j] = total(load(exposure_lanes, WIDTH * j))
-
-
-@apart(REAL(REAL, types.uint64, types.uint64), allocates=True)
-def arrival_times(count, key, row):
-    """The sum of `count` standard exponentials of a row."""
-    stream = np.empty(1, dtype=np.uint64)
-    begin(stream, key, row)
-    return gamma(count, stream)
-
-
-@apart(NOTHING(REAL, REALS, REALS, REAL, types.uint64, types.uint64, REALS), allocates=True)
-def winning_features(count, features, own, total, key, row, wins):
-    """Add the winning features of `count` races of a row to the wins."""
-    stream = np.empty(1, dtype=np.uint64)
-    begin(stream, key ^ _TIMES, row)
-    share_out(count, features, own, total, stream, wins)
-
-
-@inner
-def _place(panels, place, q, r):
-    """The number of a row, whose random numbers these are: place[q, r], or its position where all rows are here."""
-    if place is None:
-        return np.uint64(panels.first_row[q] + r)
-    return np.uint64(place[q, r])
-
-
-@inner
-def _add_wins(panels, place, q, own, T, below, key, one, wins):
-    """Wins of a panel in which not all rows have weight 1; `one` is room for a row."""
-    p = own.size
-    for r in range(panels.fill[q]):
-        weight = panels.weight[q, r]
-        if weight == 1.0:
-            wins[min(int(below[r]), p - 1)] += 1.0
-        elif weight > 0.0:
-            for j in range(p):
-                one[j] = panels.values[q, j, r]
-            winning_features(weight, one, own, T[r], key, _place(panels, place, q, r), wins)
-
-
-@jit
-def sample_blocks(panels, first, last, own, whole, key, place, wins, exposure, value):
-    """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs; `place` as `_place`."""
-    values, p = panels.values, panels.values.shape[1]
-    T, R, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    target, below = np.empty(LANES), np.empty(LANES)
-    lanes, one = np.empty((p, WIDTH)), np.empty(p)
-    for b in range(first, last):
-        u = own[panels.block_class[b]]
-        _clear(lanes)
-        value[b] = 0.0
-        for j in range(p):
-            wins[b, j] = 0.0
-        for q in range(panels.block_start[b], panels.block_start[b + 1]):
-            m = panels.fill[q]
-            _sums(values, q, u, whole, T, R)
-            value[b] += _log_shares(panels.weight[q], T, R)
-            for r in range(LANES):
-                target[r] = uniform(key, _place(panels, place, q, r)) * T[r]
-                z[r] = uniform(key ^ _TIMES, _place(panels, place, q, r))
-            for r in range(0, LANES, WIDTH):
-                store(z, r, (spread(0.0) - log(load(z, r))) / load(R, r))
-            for r in range(m, LANES):
-                z[r] = 0.0
-            if not panels.plain[b]:
-                for r in range(m):
-                    if panels.weight[q, r] != 1.0:
-                        z[r] = arrival_times(panels.weight[q, r], key, _place(panels, place, q, r)) / R[r]
-            for half in range(0, LANES, 4 * WIDTH):
-                _climb(values, q, half, u, target, z, below, lanes)
-            if not panels.plain[b]:
-                _add_wins(panels, place, q, u, T, below, key, one, wins[b])
-                continue
-            for r in range(m):
-                wins[b, min(int(below[r]), p - 1)] += 1.0
-        for j in range(p):
-            exposure[b, j] = total(load(lanes, WIDTH * j))
-
-
-@inner
-def _climb(values, q, half, own, target, z, below, lanes):
-    """Count the running sums of W_rj U_j below each target, and add Σ_r z_r W_rj to the lanes, for half a panel."""
-    p = values.shape[1]
-    c0 = c1 = c2 = c3 = spread(0.0)
-    n0 = n1 = n2 = n3 = spread(0.0)
-    t0, t1 = load(target, half), load(target, half + WIDTH)
-    t2, t3 = load(target, half + 2 * WIDTH), load(target, half + 3 * WIDTH)
-    z0, z1, z2, z3 = load(z, half), load(z, half + WIDTH), load(z, half + 2 * WIDTH), load(z, half + 3 * WIDTH)
-    for j in range(p):
-        if of_doubles(values):
-            _read_steadily(values, q, j, (LANES + half) // 2)
-        elif half == 0:
-            _read_ahead(values, q + 1, j)
-        at, u = (q * p + j) * LANES + half, spread(own[j])
-        w0, w1 = load_doubles(values, at), load_doubles(values, at + WIDTH)
-        w2, w3 = load_doubles(values, at + 2 * WIDTH), load_doubles(values, at + 3 * WIDTH)
-        c0, c1 = multiply_add(w0, u, c0), multiply_add(w1, u, c1)
-        c2, c3 = multiply_add(w2, u, c2), multiply_add(w3, u, c3)
-        n0, n1 = n0 + count_below(c0, t0), n1 + count_below(c1, t1)
-        n2, n3 = n2 + count_below(c2, t2), n3 + count_below(c3, t3)
-        even, odd = multiply_add(z0, w0, load(lanes, WIDTH * j)), z1 * w1
-        even, odd = multiply_add(z2, w2, even), multiply_add(z3, w3, odd)
-        store(lanes, WIDTH * j, even + odd)
-    _store_four(below, half, n0, n1, n2, n3)
-
-
-class PanelRows:
-    """Packed rows with their passes; large data are shared out to threads block by block."""
-
-    absolute = False
-
-    def __init__(self, panels: Panels, n_classes: int, order: npt.NDArray[np.intp]):
+    def __init__(self, panels: Panels, n_groups: int, order: npt.NDArray[np.intp]):
         self.panels, self.order = panels, order
-        self.n_classes = n_classes
+        self.n_groups = n_groups
         self.n_rows = int(panels.fill.sum())
-        self.n_features = panels.values.shape[1]
+        self.n_features, self.n_seen = panels.values.shape[1], float(panels.weight.sum())
+        self.work = self.n_rows * self.n_features
         self.whole = bool(panels.plain.all() or (panels.weight == np.round(panels.weight)).all())
         per_panel = panels.weight.sum(axis=1)
-        self.class_weight = np.zeros(n_classes)
+        self.class_weight = np.zeros(n_groups)
         np.add.at(self.class_weight, np.repeat(panels.block_class, np.diff(panels.block_start)), per_panel)
-        self.set_threads(1 if panels.values.size < SMALL else cores())
+        self.set_threads(1 if panels.values.size < SMALL_PANELS else cores())
 
     def set_threads(self, n_threads: int) -> None:
         """Share passes out to so many threads; the results stay the same."""
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def put(self, places: Places) -> None:
+        """Set the places of these rows among all, given in the order in which the rows came."""
+        first, fill = self.panels.first_row, self.panels.fill
+        self.place = np.zeros(self.panels.weight.shape, dtype=places.dtype)
+        lanes = np.arange(LANES)
+        used = lanes < fill[:, None]
+        self.place[used] = places[self.order][(first[:, None] + lanes)[used]]
 
     def _pass(self, kernel: Any, weights: Weights, *draws: Any) -> Stats:
         own, own_scale = weights.scaled_own
@@ -407,7 +82,7 @@ class PanelRows:
         else:
             cuts = np.linspace(0, n_blocks, min(n_blocks, 8 * self.n_threads) + 1).astype(int).tolist()
             list(self._pool.map(work, itertools.pairwise(cuts)))
-        by_class = np.zeros((self.n_classes, self.n_features))
+        by_class = np.zeros((self.n_groups, self.n_features))
         np.add.at(by_class, self.panels.block_class, wins)
         offset = self.class_weight @ (own_scale - total_scale)
         for_all = np.broadcast_to(np.exp(-total_scale) * exposure.sum(axis=0), by_class.shape)
@@ -421,31 +96,209 @@ class PanelRows:
         """Sampled wins and exposure."""
         if not self.whole:
             check_counts(self.panels.weight)
-        return self._pass(sample_blocks, weights, np.uint64(key), None)
+        return self._pass(sample_blocks, weights, np.uint64(key), self.place)
+
+    def value(self, weights: Weights) -> float:
+        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        return self.expect(weights).value
+
+    def moves(self) -> PanelRows:
+        """These rows."""
+        return self
+
+
+class SparseRows(ClassRows):
+    """Sparse rows of classes; large data are shared among threads, by blocks of rows and by columns."""
+
+    def __init__(self, features: Any, seen: Observations):
+        codes, sample_weight, n_groups = seen.class_codes, seen.counts, seen.n_groups
+        self.order, _ = canonical_order(features, codes, sample_weight)
+        self.describe_in_order(features, seen, self.order)
+        self.n_rows, self.n_features = features.shape
+        self.n_groups = n_groups
+        features, codes = features[self.order], codes[self.order]
+        weight = np.ones(self.n_rows) if sample_weight is None else sample_weight[self.order]
+        self.n_seen, self.work = float(weight.sum()), int(features.nnz)
+        self.class_weight = np.bincount(codes, weight, minlength=n_groups)
+        columns = np.append(features.indices.astype(np.uint32), np.zeros(sparse_rows.AHEAD, dtype=np.uint32))
+        start = features.indptr.astype(np.int64)
+        self.entries = sparse_rows.Entries(features.data, columns, start, weight, *sparse_rows.blocks(codes, n_groups))
+        self._rooms: list[tuple[Array, Array]] = []  # scratch of passes that have ended: fresh memory costs a third
+        self.set_threads(1 if features.nnz + n_groups * self.n_features < SMALL_SPARSE else cores())
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self.n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def _share(self, work: Callable[[int, int], None], cuts: Iterable[int]) -> None:
+        """Do the work between every two cuts."""
+        if self._pool is None:
+            for first, last in itertools.pairwise(cuts):
+                work(first, last)
+        else:
+            list(self._pool.map(lambda piece: work(*piece), itertools.pairwise(cuts)))
+
+    def _pass(self, kernel: Any, weights: Weights, key: int) -> Stats:
+        own, rival = (np.ascontiguousarray(each) for each in (weights.log_own, weights.log_rival))
+        own_scale = np.maximum(own.max(axis=1), sparse_rows.LEAST)
+        scale = max(float(rival.max()), sparse_rows.LEAST)
+        n_blocks, p = len(self.entries.block_class), self.n_features
+        pairs, sums = self._rooms.pop() if self._rooms else [np.empty((m, p, 2)) for m in (self.n_groups, n_blocks)]
+        value, wins, exposure = np.empty(n_blocks), np.empty((self.n_groups, p)), np.empty(p)
+        columns = [*range(0, p, COLUMNS), p]
+        self._share(lambda first, last: sparse_rows.weigh(own, rival, own_scale, scale, first, last, pairs), columns)
+        entries, bits, expected = self.entries, np.uint64(key), kernel is sparse_rows.expect_blocks
+        self._share(lambda first, last: kernel(entries, first, last, pairs, bits, sums, value), range(n_blocks + 1))
+        self._share(
+            lambda first, last: sparse_rows.gather(entries, pairs, sums, expected, first, last, wins, exposure), columns
+        )
+        self._rooms.append((pairs, sums))
+        for_all = np.broadcast_to(np.exp(-scale) * exposure, wins.shape)
+        return Stats(wins, for_all, float(value.sum() + self.class_weight @ (own_scale - scale)))
+
+    def expect(self, weights: Weights) -> Stats:
+        """Expected wins and exposure."""
+        return self._pass(sparse_rows.expect_blocks, weights, 0)
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """Sampled wins and exposure."""
+        check_counts(self.entries.weight)
+        return self._pass(sparse_rows.sample_blocks, weights, key)
+
+    def value(self, weights: Weights) -> float:
+        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        return self.expect(weights).value
+
+
+class CompiledSituations(NumpySituations):
+    """Situations with compiled passes; blocks are shared among threads.
+
+    `number` and `first_entry` (T,) are the places of situations and of their first entries among all, to which random
+    numbers belong.
+    """
+
+    n_threads = 1
+
+    def __init__(self, features: Features, seen: Observations):
+        super().__init__(features, seen)
+        self.situations = Situations(self.outcomes, self.group, self.row)
+        self.number: Whole = np.arange(self.n_rows)
+        self.first_entry: Whole = self.outcomes.start[:-1]
+        n_entries = len(self.group)
+        n_blocks = max(1, min(n_entries // BLOCK, BLOCKS, ROOM // (self.n_groups * self.n_features)))
+        cuts = np.searchsorted(self.outcomes.start, np.linspace(0, n_entries, n_blocks + 1).astype(np.int64))
+        self.cuts = np.unique(cuts).tolist()
+        self.set_threads(cores() if len(self.cuts) > 2 else 1)
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self.n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def put(self, places: tuple[Whole, Whole]) -> None:
+        """Set the places of these situations and their first entries among all, in the order in which they came."""
+        self.number, self.first_entry = places[0][self.order], places[1][self.order]
+
+    def _pass(self, weights: Weights, key: int | None, scatter: bool = True) -> tuple[Array, Array, Array]:
+        rival, rival_scale, factor, top = self._factors(weights)
+        same = weights.log_own is weights.log_rival
+        own, own_scale = (rival, rival_scale) if same else scaled(weights.log_own)
+        shape = (len(self.cuts) - 1, *own.shape) if scatter else (0, *own.shape)
+        values, wins, exposure = np.empty(self.n_rows), np.zeros(shape), np.zeros(shape)
+
+        def work(block: int) -> None:
+            first, last = self.cuts[block], self.cuts[block + 1]
+            size = self.outcomes.start[last] - self.outcomes.start[first]
+            waited, rates, arrivals, at_risk = np.empty((4, size))
+            place = (self.situations, first, last)
+            entries.dots(self.features, *place, rival, waited)
+            entries.rates(*place, waited, factor, rates)
+            if key is None:
+                self.response.expect_block(self.outcomes, first, last, rates, arrivals, at_risk, values)
+            else:
+                seed = np.uint64(key)
+                some = self.number, first, last
+                self.response.sample_block(self.outcomes, *some, rates, seed, arrivals, at_risk, values)
+            arrived = waited
+            if not same:
+                arrived = np.empty(size)
+                entries.dots(self.features, *place, own, arrived)
+                entries.add_gain(*place, arrivals, arrived, own_scale, waited, rival_scale, values)
+            if not scatter:
+                return
+            if key is None:
+                entries.scatter(self.features, *place, arrivals, arrived, at_risk, wins[block], exposure[block])
+            else:
+                drawn = self.features, self.situations, self.first_entry, first, last, seed
+                entries.scatter_draws(*drawn, arrivals, own, arrived, at_risk, wins[block], exposure[block])
+
+        list((map if self._pool is None else self._pool.map)(work, range(len(self.cuts) - 1)))
+        factor_of_wins = own if key is None else 1.0
+        return values, wins.sum(axis=0) * factor_of_wins, np.exp(-top) * exposure.sum(axis=0)
+
+    def values(self, weights: Weights) -> Array:
+        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
+        values = np.empty(self.n_rows)
+        values[self.order] = self._pass(weights, None, scatter=False)[0]
+        return values
+
+    @cached_property
+    def covariates(self) -> exponential_situations.Covariates | None:
+        """The features as covariates x of exp(x·β); None where a compiled pass does not know the response."""
+        return exponential_situations.pack(self.features.astype(np.float64), *self.situations, self.response)
+
+    def ranked(self, dtype: npt.DTypeLike) -> exponential_rankings.RankedRows | None:
+        """The same where everyone who ranks or chooses items has a row of their own; None elsewhere."""
+        outcomes, group, row = self.situations
+        if not exponential_rankings.ranks_items(outcomes, group, row, self.n_groups, self.response):
+            return None
+        return exponential_rankings.pack(self.features, outcomes, group, self.n_groups, self.response, dtype)
+
+    @cached_property
+    def _ranked(self) -> exponential_rankings.RankedRows | None:
+        return self.ranked(np.float64)
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
+
+        With a response from outside this package it is that of the reference.
+        """
+        if self._ranked is not None:
+            return exponential_rankings.gradient(self._ranked, beta, log_weights)
+        if self.covariates is None:
+            return super().gradient(beta, log_weights)
+        return exponential_situations.gradient(self.covariates, beta, log_weights)
+
+    def moves(self) -> CompiledSituations | None:
+        """These situations; without features plain sweeps mix, and moves need a likelihood free of Λ."""
+        return self if self.n_features > 1 and not self.absolute else None
 
 
 class NumbaEngine:
     """Compiled passes on all cores."""
 
-    def prepare(
-        self,
-        features: Features,
-        codes: npt.NDArray[np.intp],
-        sample_weight: Array | None,
-        n_classes: int,
-    ) -> Rows:
+    def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Pack the rows, in canonical order."""
-        if sparse.issparse(features):
-            from plackett.engines.sparse import SparseRows
+        if W is None:
+            return plain_rows(seen, CompiledLeftSets, CompiledSituations)
+        if seen.situations is None and sparse.issparse(W):
+            return SparseRows(W, seen)
+        found: Any = CompiledSituations(W, seen) if seen.codes is None else panel_rows(W, seen)
+        if places is not None:
+            found.put(places)
+        rows: Rows = found
+        return rows
 
-            return SparseRows(features, codes, sample_weight, n_classes)
-        order, _ = canonical_order(features, codes, sample_weight)
-        return PanelRows(pack(features, codes, sample_weight, n_classes, order), n_classes, order)
+    def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> ExponentialRows | CompiledSituations:
+        """Pack covariates; situations are kept in both precisions."""
+        if seen.codes is None:
+            return CompiledSituations(Z, seen)
+        return ExponentialRows(Z, seen.codes, seen.weights, dtype)
 
-    def prepare_directions(
-        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
-    ) -> Any:
-        """Pack covariates, for features that are made as a pass goes."""
-        from plackett.engines.exponential import ExponentialRows
 
-        return ExponentialRows(X, codes, weight, dtype)
+def panel_rows(W: Features, seen: Observations) -> PanelRows:
+    """Dense rows of classes, packed in canonical order."""
+    order, _ = canonical_order(W, seen.class_codes, seen.counts)
+    panels = pack(W, seen.class_codes, seen.counts, seen.n_groups, order)
+    return PanelRows(panels, seen.n_groups, order).describe_in_order(W, seen, order)

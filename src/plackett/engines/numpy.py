@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.special import logsumexp
 
-from plackett.engines.base import KEY_OF_TIMES, Features, canonical_order, check_counts, uniforms
-from plackett.engines.draws import gamma, share_out, stream_of
+from plackett.data.observations import Observations
+from plackett.engines.base import ClassRows, Features, Rows, canonical_order, check_counts
+from plackett.engines.plain_rankings import LeftSets, plain_rows
+from plackett.engines.situations import NumpySituations
+from plackett.model.draws import KEY_OF_TIMES, gamma, share_out, stream_of, uniforms
 from plackett.model.race import Array, Slopes, Stats, Weights
 
 
-@dataclass
-class NumpyRows:
+class NumpyRows(ClassRows):
     """Rows in canonical order: W (n, p), Y (n,) and the weight of each row."""
 
-    features: npt.NDArray[np.floating]
-    codes: npt.NDArray[np.intp]
-    sample_weight: Array
-    n_classes: int
-    order: npt.NDArray[np.intp]
-    absolute: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self.n_rows, self.n_features = self.features.shape
-        self.member = np.equal.outer(np.arange(self.n_classes), self.codes)  # δ(Y_i, k)
+    def __init__(self, W: Any, seen: Observations):
+        self.order, _ = canonical_order(W, seen.class_codes, seen.counts)
+        self.W, self.n_groups, self.sample_weight = W[self.order], seen.n_groups, seen.weights[self.order]
+        self.n_rows, self.n_features = self.W.shape
+        self.n_seen, self.work = float(self.sample_weight.sum()), self.n_rows * self.n_features
+        self.describe_in_order(W, seen, self.order)
+        self.features_of = lambda: self.W
+        self.member = np.equal.outer(np.arange(self.n_groups), self.codes)  # δ(Y_i, k)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
         """W_ij U_{Y_i j} and W_i·Σ_l V_l, both up to scale, and the terms of the value."""
         own, own_scale = weights.scaled_own
         total, total_scale = weights.scaled_total
-        share = self.features * own[self.codes]
-        rival = self.features @ total[0]
+        share = self.W * own[self.codes]
+        rival = self.W @ total[0]
         with np.errstate(divide="ignore"):
             terms = np.log(share.sum(axis=1) / rival) + own_scale[self.codes] - total_scale
         return share, rival * np.exp(total_scale), terms
@@ -53,7 +53,7 @@ class NumpyRows:
         climb = np.cumsum(share, axis=1)
         target = uniforms(key, self.n_rows) * climb[:, -1]
         winner = np.minimum((climb < target[:, None]).sum(axis=1), self.n_features - 1)
-        wins = np.zeros((self.n_classes, self.n_features))
+        wins = np.zeros((self.n_groups, self.n_features))
         once = count == 1.0
         np.add.at(wins, (self.codes[once], winner[once]), 1.0)
         time = -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows))
@@ -63,33 +63,38 @@ class NumpyRows:
             time[i] = gamma(count[i], stream_of(key, i))
         return Stats(wins, self._exposure(time / rival), float((count * terms).sum()))
 
+    def value(self, weights: Weights) -> float:
+        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        return self.expect(weights).value
+
+    def set_threads(self, n_threads: int) -> None:
+        """There is one thread."""
+
     def _exposure(self, time: Array) -> Array:
         """Every class is waited for in every row."""
-        return np.broadcast_to(time @ self.features, (self.n_classes, self.n_features))
+        return np.broadcast_to(time @ self.W, (self.n_groups, self.n_features))
 
 
 class NumpySparseRows(NumpyRows):
     """The same of CSR rows, none of them empty: `share` has what is not zero, one row after the other."""
 
-    features: Any
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.start = self.features.indptr[:-1]
-        self.row = np.repeat(np.arange(self.n_rows), np.diff(self.features.indptr))
-        self.place = self.codes[self.row], self.features.indices  # of an entry of W in a table (K, p)
+    def __init__(self, W: Any, seen: Observations):
+        super().__init__(W, seen)
+        self.start = self.W.indptr[:-1]
+        self.row = np.repeat(np.arange(self.n_rows), np.diff(self.W.indptr))
+        self.place = self.codes[self.row], self.W.indices  # of an entry of W in a table (K, p)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
         own, own_scale = weights.scaled_own
         total, total_scale = weights.scaled_total
-        share = self.features.data * own[self.place]
-        rival = self.features @ total[0]
+        share = self.W.data * own[self.place]
+        rival = self.W @ total[0]
         with np.errstate(divide="ignore"):
             terms = np.log(np.add.reduceat(share, self.start) / rival) + own_scale[self.codes] - total_scale
         return share, rival * np.exp(total_scale), terms
 
     def _wins(self, place: Any, count: Array | float) -> Array:
-        wins = np.zeros((self.n_classes, self.n_features))
+        wins = np.zeros((self.n_groups, self.n_features))
         np.add.at(wins, place, count)
         return wins
 
@@ -106,7 +111,7 @@ class NumpySparseRows(NumpyRows):
         count, (share, rival, terms) = check_counts(self.sample_weight), self._races(weights)
         won, time = np.zeros_like(share), -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows))
         for i, u in enumerate(uniforms(key, self.n_rows)):
-            mine = slice(*self.features.indptr[i : i + 2])
+            mine = slice(*self.W.indptr[i : i + 2])
             climb = np.cumsum(share[mine])
             if count[i] == 1.0:
                 won[mine][min((climb < u * climb[-1]).sum(), len(climb) - 1)] = 1.0
@@ -145,21 +150,16 @@ class NumpyDirections:
 class NumpyEngine:
     """Plain NumPy, one thread of Python."""
 
-    def prepare(
-        self,
-        features: Features,
-        codes: npt.NDArray[np.intp],
-        sample_weight: Array | None,
-        n_classes: int,
-    ) -> NumpyRows:
+    def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Sort the rows."""
-        order, _ = canonical_order(features, codes, sample_weight)
-        weight = np.ones(len(codes)) if sample_weight is None else sample_weight[order]
-        kind = NumpySparseRows if sparse.issparse(features) else NumpyRows
-        return kind(features[order], codes[order], weight, n_classes, order)
+        if places is not None:
+            raise ValueError("engine='numpy' holds all rows, and does not know places among others.")
+        if W is None:
+            return plain_rows(seen, LeftSets, NumpySituations)
+        if seen.codes is None:
+            return NumpySituations(W, seen)
+        return NumpySparseRows(W, seen) if sparse.issparse(W) else NumpyRows(W, seen)
 
-    def prepare_directions(
-        self, X: Array, codes: npt.NDArray[np.intp], weight: Array, dtype: npt.DTypeLike = np.float64
-    ) -> NumpyDirections:
-        """Keep the rows as they come, in float64 whatever would do."""
-        return NumpyDirections(X, codes, weight)
+    def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> NumpyDirections | NumpySituations:
+        """Keep the rows as they come, in float64 whatever suffices."""
+        return NumpySituations(Z, seen) if seen.codes is None else NumpyDirections(Z, seen.codes, seen.weights)

@@ -1,41 +1,38 @@
-"""Rows of one block among many: packed as those of `plackett.engines.numba`, with the place of each among all rows.
+"""Rows of one block among many, with their places among all rows.
 
-The random numbers of a sampled pass are a function of (key, place), so that a row draws the same wherever its block
-lies and however the blocks were cut. Statistics of blocks add.
+The random numbers of a sampled pass are a function of (key, place), so that a row or situation draws the same wherever
+its block lies and however the blocks were cut. Statistics of blocks add.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.storage import Block
-from plackett.engines.base import Features, canonical_order
-from plackett.engines.numba import LANES, PanelRows, pack, sample_blocks
-from plackett.model.race import Array, Stats, Weights
+from plackett.data.observations import Observations
+from plackett.engines.base import Features, Places, canonical_order
+from plackett.engines.numba import CompiledSituations, PanelRows
+from plackett.engines.panels import LANES, pack
+from plackett.model.race import Array
 
-Places = npt.NDArray[np.unsignedinteger]
+
+class PlacedBlock(Block):
+    """A block whose passes are shared among threads, which do not travel."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_pool": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.set_threads(self.n_threads)  # type: ignore[attr-defined]
 
 
-class PlacedRows(Block, PanelRows):
-    """The rows of a block with their passes; `place` (panel, lane) is None until a sampled pass needs it."""
-
-    place: Places | None = None
-
-    def put(self, places: Places) -> None:
-        """Say which places among all rows those of this block have, in the order in which they came."""
-        first, fill = self.panels.first_row, self.panels.fill
-        self.place = np.zeros(self.panels.weight.shape, dtype=places.dtype)
-        lanes = np.arange(LANES)
-        used = lanes < fill[:, None]
-        self.place[used] = places[self.order][(first[:, None] + lanes)[used]]
-
-    def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure; whether weights are whole numbers is known to who cut the blocks."""
-        assert self.place is not None
-        return self._pass(sample_blocks, weights, np.uint64(key), self.place)
+class PlacedRows(PlacedBlock, PanelRows):
+    """Rows of classes."""
 
     def unpacked(self) -> tuple[npt.NDArray[np.intp], Array, Places | None]:
         """Class, weight and place of all rows, in the order in which they came."""
@@ -51,14 +48,7 @@ class PlacedRows(Block, PanelRows):
         places[self.order] = self.place[used]
         return codes, weight, places
 
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_pool": None}  # threads do not travel
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.set_threads(self.n_threads)
-
-    def features(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.floating]:
+    def unpacked_features(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.floating]:
         """W of the rows with these numbers, in the order in which they came."""
         at = np.empty(self.n_rows, dtype=np.intp)
         at[self.order] = np.arange(self.n_rows)
@@ -68,11 +58,27 @@ class PlacedRows(Block, PanelRows):
         return np.ascontiguousarray(found)
 
 
-def place_rows(
-    W: Features, codes: npt.NDArray[np.intp], weight: Array | None, n_classes: int, n_threads: int
-) -> PlacedRows:
-    """Pack the rows of one block, in the canonical order of this block."""
-    order, _ = canonical_order(W, codes, weight)
-    rows = PlacedRows(pack(W, codes, weight, n_classes, order), n_classes, order)
+class PlacedSituations(PlacedBlock, CompiledSituations):
+    """Choices or rankings."""
+
+    def digest(self) -> str:
+        """SHA-256 of all that the block holds."""
+        found = hashlib.sha256(type(self.response).__name__.encode())
+        for part in (self.features, *self.situations.outcomes, self.group, self.row, self.number):
+            found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]
+        return found.hexdigest()
+
+
+def place_rows(W: Features, seen: Observations, n_threads: int) -> PlacedRows:
+    """Rows of classes of one block, in the canonical order of this block."""
+    order, _ = canonical_order(W, seen.class_codes, seen.counts)
+    rows = PlacedRows(pack(W, seen.class_codes, seen.counts, seen.n_groups, order), seen.n_groups, order)
+    rows.set_threads(n_threads)
+    return rows
+
+
+def place_situations(W: Features, seen: Observations, n_threads: int) -> PlacedSituations:
+    """Situations of one block, in the canonical order of this block."""
+    rows = PlacedSituations(W, seen)
     rows.set_threads(n_threads)
     return rows

@@ -10,7 +10,7 @@ Where W = exp(x·β) is made as a pass goes, the log-likelihood has the slope n_
 ρ_ej = e^{x_e·β_j} λ_gj / r_e its gradient is Σ_e (n_e − r_e s_e) ρ_ej x_e in β_j, and in ln λ_gj the same without x_e,
 over the entries of g.
 
-`NumpySituations` is the reference, `compiled_situations.py` has the fast one. Sums are taken in fixed blocks of
+`NumpySituations` is the reference, `numba.py` has the fast one. Sums are taken in fixed blocks of
 situations in canonical order and random numbers belong to the situation, so that results depend neither on threads nor
 on the order that came.
 """
@@ -18,58 +18,22 @@ on the order that came.
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from plackett.engines.base import KEY_OF_TIMES, MIX_1, MIX_2, STEP, Features, SituationRows, check_counts, runs
-from plackett.engines.draws import mixed, share_out, stream_of
+from plackett.data.observations import Observations, Situations
+from plackett.engines.base import SituationRows, check_counts
+from plackett.model.draws import KEY_OF_TIMES, MIX_1, MIX_2, STEP, mixed, share_out, stream_of
+from plackett.model.features import Features, runs
 from plackett.model.mixture import FAINT
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
-from plackett.responses.base import Outcomes, Response, Whole, checked, in_order, places_of
+from plackett.responses.base import Whole, checked, in_order, places_of
 
 TINY = 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
-
-
-class Situations(NamedTuple):
-    """Outcomes whose entries have rows of features and weights.
-
-    Attributes
-    ----------
-    outcomes : Outcomes
-        What was seen.
-    group : (entries,) array
-        g(e): the row of λ that the entry uses.
-    row : (entries,) array
-        Its row of W.
-    """
-
-    outcomes: Outcomes
-    group: Whole
-    row: Whole
-
-
-def class_situations(codes: npt.NDArray[np.integer], n_classes: int, weight: Array | None = None) -> Situations:
-    """Classes as choices among all K: what the engines' fast path does, in the general form."""
-    group = (codes[:, None] + np.arange(n_classes)) % n_classes  # the class first, then the others
-    outcomes = Outcomes.choices(np.full(len(codes), n_classes), weight)
-    return Situations(outcomes, group.ravel(), np.repeat(np.arange(len(codes)), n_classes))
-
-
-def part_of(situations: Situations, some: Whole) -> Situations:
-    """The situations with these numbers, in this order; rows of W keep their numbers."""
-    (start, bucket_start, sizes, count), group, row = situations
-    entries = in_order(some, start)
-    outcomes = Outcomes(
-        np.append(0, np.cumsum(np.diff(start)[some])),
-        np.append(0, np.cumsum(np.diff(bucket_start)[some])),
-        sizes[in_order(some, bucket_start)],
-        count[some],
-    )
-    return Situations(outcomes, group[entries], row[entries])
 
 
 def digests(features: Features, situations: Situations) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Whole]:
@@ -108,21 +72,40 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
     entries = np.lexsort((digest, group, places))[in_order(order, start)]
     used, first_use, renumbered = np.unique(row[entries], return_index=True, return_inverse=True)
     by_use = np.argsort(first_use)
-    outcomes = part_of(situations, order).outcomes
+    outcomes = situations.part(order).outcomes
     return Situations(outcomes, group[entries], np.argsort(by_use)[renumbered]), order, used[by_use]
 
 
-class NumpySituations:
+def checked_situations(features: Features, seen: Observations) -> Situations:
+    """The situations; raises ValueError for outcomes that the response does not have, or numbers out of bounds."""
+    situations = seen.all_situations
+    seen.response.check(checked(situations.outcomes))
+    for name, numbers, bound in (
+        ("group", situations.group, seen.n_groups),
+        ("row", situations.row, features.shape[0]),
+    ):
+        if len(numbers) != situations.outcomes.start[-1] or numbers.min() < 0 or numbers.max() >= bound:
+            raise ValueError(f"{name} must have a number from 0 to {bound - 1} for each entry.")
+    return situations
+
+
+class NumpySituations(SituationRows):
     """The readable reference, one situation at a time."""
 
-    def __init__(self, features: Features, situations: Situations, response: Response, n_groups: int):
-        response.check(checked(situations.outcomes))
-        situations, self.order, used = canonical(features, situations)
+    def __init__(self, features: Features, seen: Observations):
+        response = seen.response
+        situations, self.order, used = canonical(features, checked_situations(features, seen))
         self.outcomes, self.group, self.row = situations
         self.features = np.ascontiguousarray(features[used])
-        self.response, self.n_classes = response, n_groups
+        self.response, self.n_groups = response, seen.n_groups
         self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
         self.absolute, self.n_seen = response.absolute, float(self.outcomes.counts.sum())
+
+    @property
+    def seen(self) -> Observations:
+        """What was observed, in canonical order."""
+        situations = Situations(self.outcomes, self.group, self.row)
+        return Observations.of_situations(situations, self.response, self.n_groups)
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -221,57 +204,3 @@ class NumpySituations:
         """The rates of a situation, up to a common factor where that may be, none of them 0."""
         top = 0.0 if self.response.absolute else log_rates.max()
         return np.exp(np.maximum(log_rates - top, FAINT))
-
-
-ENGINES = ("auto", "numba", "numpy", "cupy", "dask")
-
-
-def prepare_situations(
-    features: Features, situations: Situations, response: Response, n_groups: int, engine: str = "auto"
-) -> SituationRows:
-    """The situations as that engine holds them, ready for passes.
-
-    Parameters
-    ----------
-    features : (rows, p)
-        W, not negative. A factor common to all entries of a situation changes nothing but in race ties. For `gradient`
-        the covariates x, of any sign.
-    situations : Situations
-        Outcomes, and the group and the row of W of each entry.
-    response : Response
-        What an outcome means.
-    n_groups : int
-        K, rows of the weights.
-    engine : "auto", "numpy", "numba", "cupy" or "dask"
-        Where passes run; "auto" is "numba", "cupy" knows choices and rankings without ties, and "dask" has no gradient.
-
-    Examples
-    --------
-    Three items are ranked twice, once to the end and once with the last two left open; nothing else is known.
-
-    >>> import numpy as np
-    >>> from plackett.responses import Outcomes, make_response
-    >>> seen = Situations(Outcomes.of([3, 3], [[1, 1, 1], [1]]), np.array([2, 0, 1, 0, 1, 2]), np.zeros(6, dtype=int))
-    >>> rows = prepare_situations(np.ones((1, 1)), seen, make_response("ranking"), 3)
-    >>> stats = rows.expect(Weights.point(np.zeros((3, 1))))
-    >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(stats.value, 6)
-    (array([2., 0., 1.]), array([1.167, 1.167, 0.667]), -2.890372)
-    """
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {list(ENGINES)}, got {engine!r} instead.")
-    for name, numbers, bound in (("group", situations.group, n_groups), ("row", situations.row, features.shape[0])):
-        if len(numbers) != situations.outcomes.start[-1] or numbers.min() < 0 or numbers.max() >= bound:
-            raise ValueError(f"{name} must have a number from 0 to {bound - 1} for each entry.")
-    if engine == "numpy":
-        return NumpySituations(features, situations, response, n_groups)
-    if engine == "cupy":
-        from plackett.engines.cupy_situations import CupySituations
-
-        return CupySituations(features, situations, response, n_groups)
-    if engine == "dask":
-        from plackett.engines.dask_situations import cut_situations
-
-        return cut_situations(features, situations, response, n_groups)
-    from plackett.engines.compiled_situations import CompiledSituations
-
-    return CompiledSituations(features, situations, response, n_groups)

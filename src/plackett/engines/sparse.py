@@ -1,4 +1,4 @@
-"""The block of rows that are mostly zeros (CSR): the passes of `engines/numba.py` over what is not zero.
+"""The block of rows that are mostly zeros (CSR): the passes of `engines/panels.py` over what is not zero.
 
 For every class, U_j and Σ_l V_lj stand side by side, as do the sums of wins and exposure of a block, so that an entry
 of W finds both in one line of the cache; the second line is asked for while the first is read. A block is a part of a
@@ -8,25 +8,19 @@ results do not depend on the number of threads.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import inner, jit
-from plackett.compute.pieces import cores
 from plackett.compute.vectors import WIDTH, count_below, exp, larger, load, multiply_add, spread, store
-from plackett.engines.base import KEY_OF_TIMES, canonical_order, check_counts
-from plackett.engines.numba import arrival_times, prefetch, uniform, winning_features
-from plackett.model.race import Array, Stats, Weights
+from plackett.engines.panels import arrival_times, prefetch, uniform, winning_features
+from plackett.model.draws import KEY_OF_TIMES
+from plackett.model.race import Array
 
 BLOCKS = 16  # of a class with all rows; others have fewer
-COLUMNS = 1 << 12  # handed to a thread at a time
-SMALL = 1 << 18  # entries and weights together below which handing out work costs more than it saves
 AHEAD = 64  # entries by which weights are asked for before they are needed
 LEAST = -1.7e308  # below it there is −inf alone
 _TIMES = np.uint64(KEY_OF_TIMES)
@@ -43,11 +37,11 @@ class Entries(NamedTuple):
     block_class: npt.NDArray[np.int64]  # (block,) a block holds rows of one class
 
 
-def blocks(codes: npt.NDArray[np.intp], n_classes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def blocks(codes: npt.NDArray[np.intp], n_groups: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """First rows of the blocks, and their classes, of sorted codes."""
     most = -(-len(codes) // BLOCKS)
     starts, classes, first = [0], [], 0
-    for k, count in enumerate(np.bincount(codes, minlength=n_classes).tolist()):
+    for k, count in enumerate(np.bincount(codes, minlength=n_groups).tolist()):
         for start in range(0, count, most):
             starts.append(first + min(start + most, count))
             classes.append(k)
@@ -195,60 +189,3 @@ def gather(rows, pairs, sums, expected, first, last, wins, exposure):
         for j in range(first, last):
             wins[k, j] += sums[b, j, 0] * pairs[k, j, 0] if expected else sums[b, j, 0]
             exposure[j] += sums[b, j, 1]
-
-
-class SparseRows:
-    """Rows with their passes; large data are shared out to threads, by blocks of rows and by columns."""
-
-    absolute = False
-
-    def __init__(self, features: Any, codes: npt.NDArray[np.intp], sample_weight: Array | None, n_classes: int):
-        self.order, _ = canonical_order(features, codes, sample_weight)
-        self.n_rows, self.n_features = features.shape
-        self.n_classes = n_classes
-        features, codes = features[self.order], codes[self.order]
-        weight = np.ones(self.n_rows) if sample_weight is None else sample_weight[self.order]
-        self.class_weight = np.bincount(codes, weight, minlength=n_classes)
-        columns = np.append(features.indices.astype(np.uint32), np.zeros(AHEAD, dtype=np.uint32))
-        start = features.indptr.astype(np.int64)
-        self.entries = Entries(features.data, columns, start, weight, *blocks(codes, n_classes))
-        self._rooms: list[tuple[Array, Array]] = []  # scratch of passes that have ended: fresh memory costs a third
-        self.set_threads(1 if features.nnz + n_classes * self.n_features < SMALL else cores())
-
-    def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
-        self.n_threads = n_threads
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
-
-    def _share(self, work: Callable[[int, int], None], cuts: Iterable[int]) -> None:
-        """Do the work between every two cuts."""
-        if self._pool is None:
-            for first, last in itertools.pairwise(cuts):
-                work(first, last)
-        else:
-            list(self._pool.map(lambda piece: work(*piece), itertools.pairwise(cuts)))
-
-    def _pass(self, kernel: Any, weights: Weights, key: int) -> Stats:
-        own, rival = (np.ascontiguousarray(each) for each in (weights.log_own, weights.log_rival))
-        own_scale = np.maximum(own.max(axis=1), LEAST)
-        scale = max(float(rival.max()), LEAST)
-        n_blocks, p = len(self.entries.block_class), self.n_features
-        pairs, sums = self._rooms.pop() if self._rooms else [np.empty((m, p, 2)) for m in (self.n_classes, n_blocks)]
-        value, wins, exposure = np.empty(n_blocks), np.empty((self.n_classes, p)), np.empty(p)
-        columns = [*range(0, p, COLUMNS), p]
-        self._share(lambda first, last: weigh(own, rival, own_scale, scale, first, last, pairs), columns)
-        entries, bits, expected = self.entries, np.uint64(key), kernel is expect_blocks
-        self._share(lambda first, last: kernel(entries, first, last, pairs, bits, sums, value), range(n_blocks + 1))
-        self._share(lambda first, last: gather(entries, pairs, sums, expected, first, last, wins, exposure), columns)
-        self._rooms.append((pairs, sums))
-        for_all = np.broadcast_to(np.exp(-scale) * exposure, wins.shape)
-        return Stats(wins, for_all, float(value.sum() + self.class_weight @ (own_scale - scale)))
-
-    def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
-        return self._pass(expect_blocks, weights, 0)
-
-    def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure."""
-        check_counts(self.entries.weight)
-        return self._pass(sample_blocks, weights, key)

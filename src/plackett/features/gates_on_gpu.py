@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from plackett.engines.base import RUN
 from plackett.engines.cupy_directions import PRODUCTS
 from plackett.engines.device import gpu
 from plackett.features.gates import Gates, softmax
+from plackett.model.features import RUN
 from plackett.model.race import Array
 
 

@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.utils.validation import has_fit_parameter
 
 from plackett.data.rows import count_rows, take_rows
-from plackett.engines.base import RUN, Features
 from plackett.features.checks import check_features
+from plackett.model.features import RUN, Features
 from plackett.model.race import Array
 
 WHOLE = 1 << 21  # entries of W that are made at once, in one call of the map

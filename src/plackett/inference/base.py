@@ -4,112 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.data.validation import plain
-from plackett.engines import Features, Rows
-from plackett.engines.base import SituationRows
-from plackett.model.race import Array, Weights
+from plackett.engines.base import Rows
+from plackett.model.race import Array
 from plackett.model.weights import GIG, Gam, WeightPrior
 from plackett.posterior.base import RacePosterior
 
-PROBED = 2000  # rows that the likelihood of a start sees, or is worth
 Probe = Callable[[Any], Array]  # draws of weights in
-Trial = Callable[[Array, float], float]  # a log-likelihood of ln λ̄ and ln Λ
-
-
-class Seen(Protocol):
-    """What was seen, as far as a sampler asks for it besides passes."""
-
-    @property
-    def probe(self) -> Probe | None:
-        """Probabilities (chain, draw, row, …) that are diagnosed, where they are not those of groups by row."""
-        ...
-
-    @property
-    def features(self) -> Features:
-        """Rows of W, some of whose predictions are diagnosed."""
-        ...
-
-    def trial(self, rng: np.random.Generator) -> Trial:
-        """A log-likelihood to choose starts by, of about 2,000 rows at the most."""
-        ...
-
-    def identity(self) -> tuple[Any, ...]:
-        """Arrays that must be the same for a checkpoint to be continued."""
-        ...
-
-
-@dataclass(frozen=True)
-class SeenClasses:
-    """One class a row: the features that the rows were packed from, and what belongs to them, in the same order."""
-
-    features: Features
-    codes: npt.NDArray[np.intp]
-    mirrors: npt.NDArray[np.intp] | None  # which feature is the inverse of which, where the map knows
-    sample_weight: Array | None = None  # None if all are 1
-    probe: Probe | None = None
-
-    def trial(self, rng: np.random.Generator) -> Trial:
-        """Of some rows, which do not know Λ."""
-        n = len(self.codes)
-        some = rng.choice(n, PROBED, replace=False) if n > PROBED else np.arange(n)
-        W, codes = self.features[some], self.codes[some]
-        weight = np.ones(len(some)) if self.sample_weight is None else self.sample_weight[some]
-        weight = weight * min(1.0, PROBED / weight.sum())
-
-        def log_likelihood(log_weights: Array, log_mass: float) -> float:
-            scores = W @ np.exp(log_weights).T
-            own = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
-            return float((weight * np.log(np.maximum(own, 1e-300))).sum())
-
-        return log_likelihood
-
-    def identity(self) -> tuple[Any, ...]:
-        """Features, classes, mirrors and weights."""
-        weight = () if self.sample_weight is None else (self.sample_weight,)
-        return self.features, self.codes, self.mirrors, *weight
-
-
-@dataclass(frozen=True)
-class SeenSituations:
-    """Outcomes of situations, which are asked of their rows."""
-
-    rows: SituationRows
-    probe: Probe | None = None
-    mirrors: npt.NDArray[np.intp] | None = None  # which feature is the inverse of which, where the map knows
-
-    @property
-    def features(self) -> Features:
-        """The rows of W that the situations use."""
-        return self.rows.features
-
-    def trial(self, rng: np.random.Generator) -> Trial:
-        """Of all situations, to the power that makes them worth 2,000."""
-        power = min(1.0, PROBED / self.rows.n_seen)
-        return lambda log_weights, log_mass: power * self.rows.value(Weights.point(log_weights + log_mass))
-
-    def identity(self) -> tuple[Any, ...]:
-        """Features and outcomes, in the order in which passes go through them, and mirrors."""
-        return *self.rows.held, self.mirrors
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The packed rows, what was seen in them, and what every inference shares."""
+    """The packed rows, and what every inference shares.
+
+    Attributes
+    ----------
+    rows : Rows
+        What was observed, as an engine holds it.
+    rate : float
+        b of the Gamma prior (7).
+    seed : SeedSequence
+        Chains are seeded with its children.
+    progress, seeded : bool
+        Whether to show a bar, and whether the user chose the seed.
+    tailed : GIG, optional
+        The prior of the weights, where it is not the Gamma.
+    shape_steps : int
+        Metropolis–Hastings steps of a between two passes of plain sweeps.
+    side_by_side : bool
+        Whether a pass keeps to one thread, so that chains may share the cores.
+    mirrors : array (p,), optional
+        Which feature is the inverse of which, where the feature map says so.
+    probe : callable, optional
+        Probabilities (chain, draw, row, …) that are diagnosed, given draws of the weights; None: those of the groups
+        in some rows of W.
+    """
 
     rows: Rows
-    seen: Seen
     rate: float
     seed: np.random.SeedSequence
     progress: bool = False
-    seeded: bool = True  # whether the user chose the seed
-    tailed: GIG | None = None  # the prior of the weights, where it is not the Gamma
-    shape_steps: int = 1  # Metropolis–Hastings steps of a between two passes of plain sweeps
-    side_by_side: bool = False  # whether a pass keeps to one thread, so that chains may share the cores
+    seeded: bool = True
+    tailed: GIG | None = None
+    shape_steps: int = 1
+    side_by_side: bool = False
+    mirrors: npt.NDArray[np.intp] | None = None
+    probe: Probe | None = None
 
     def prior(self, shape: float) -> WeightPrior:
         """The prior of the weights: (7) with this shape, or one that has a shape of its own."""

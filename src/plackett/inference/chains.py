@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from plackett.engines.compiled_situations import CompiledSituations
-from plackett.engines.numba import PanelRows, cores
-from plackett.inference.base import Problem, SeenClasses
+from plackett.compute.pieces import cores
+from plackett.engines.numba import CompiledSituations, PanelRows
+from plackett.inference.base import Problem
 from plackett.inference.driver import Chain
 from plackett.inference.moves.chain import make_chain
 from plackett.inference.moves.memory import Laws, learn, nothing
@@ -43,11 +43,11 @@ class WeightChain(Chain):
 
 def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
     """A dispersed state: one of fifty prior draws, chosen by a tenth power of its likelihood."""
-    rows, log_likelihood, found = problem.rows, problem.seen.trial(rng), []
+    rows, log_likelihood, found = problem.rows, problem.rows.trial(rng), []
     for _ in range(CANDIDATES):
         a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape
         prior: WeightPrior = Gam(float(np.clip(a, lower, upper))) if problem.tailed is None else problem.tailed
-        log_weights = prior.draw(rng, (rows.n_classes, rows.n_features))
+        log_weights = prior.draw(rng, (rows.n_groups, rows.n_features))
         log_mass = float(logsumexp(log_weights))
         log_weights -= log_mass
         if prior.scale_free:
@@ -86,7 +86,7 @@ class PaperSampler:
             draws = {"log_weights": log_weights, "shape": shape, "value": value, **more}
             sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, self.shape_steps)
         else:
-            room = make_room(self.panels, self.rows.n_classes)
+            room = make_room(self.panels, self.rows.n_groups)
             sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, log_weights, shape, value)
 
     def adapt(self, chains: list[WeightChain], states: Portion, done: float) -> None:
@@ -113,22 +113,20 @@ def paper_sampler(problem: Problem, target: Target) -> PaperSampler:
 class ExchangeSampler:
     """Sweeps and exact moves over rows of classes (`plackett.inference.moves`)."""
 
-    def __init__(self, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
-        assert isinstance(problem.rows, PanelRows)
-        assert isinstance(problem.seen, SeenClasses)
-        K, seen = problem.rows.n_classes, problem.seen
-        self.panels = problem.rows.panels
-        self.columns = lay_out(seen.features, seen.codes, K, seen.mirrors, seen.sample_weight)
-        self.target, self.budget, self.n_classes, self.begin = target, budget, K, begin
+    def __init__(self, rows: PanelRows, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
+        K = rows.n_groups
+        self.panels = rows.panels
+        self.columns = lay_out(rows.features, rows.codes, K, problem.mirrors, rows.counts)
+        self.target, self.budget, self.n_groups, self.begin = target, budget, K, begin
         self.plan = first_plan(self.columns, K)
-        self.laws = nothing(seen.features.shape[1])
+        self.laws = nothing(rows.n_features)
         self.workers = cores()
 
     def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:
         """The caches are scratch: a chain is its state and its random numbers."""
         theta, numbers = chain.state
         cached = make_chain(theta, numbers, self.columns)
-        room = make_room(self.panels, self.n_classes)
+        room = make_room(self.panels, self.n_groups)
         iterations(self.panels, self.columns, cached, chain.rng, self.target, self.plan, self.laws,
             room, chain.runs, chain.gains, tuning, log_weights, shape, value,
         )  # fmt: skip
@@ -155,23 +153,20 @@ class ExchangeSampler:
 
     def planned(self, runs: Array, gains: Array) -> Array:
         """A plan from what the moves did."""
-        return adapted_plan(self.columns, self.n_classes, self.laws, runs, gains, self.budget)
+        return adapted_plan(self.columns, self.n_groups, self.laws, runs, gains, self.budget)
 
 
 def has_moves(problem: Problem) -> bool:
-    """Whether there are moves: for dense rows of classes, and for situations that have features and do not know Λ.
-
-    Without features a group has one weight, and plain sweeps mix.
-    """
-    rows, scale_free = problem.rows, problem.prior(1.0).scale_free
-    featured = isinstance(rows, CompiledSituations) and rows.n_features > 1 and not rows.absolute
-    return scale_free and (isinstance(rows, PanelRows) or featured)
+    """Whether there are moves over such rows under such a prior."""
+    return problem.prior(1.0).scale_free and problem.rows.moves() is not None
 
 
-def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Begin) -> ExchangeSampler:
+def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Begin | None) -> ExchangeSampler:
     """Sweeps and moves for rows that have them."""
-    if isinstance(problem.rows, PanelRows):
-        return ExchangeSampler(problem, target, budget, begin)
+    rows = problem.rows.moves()
+    if isinstance(rows, PanelRows):
+        return ExchangeSampler(rows, problem, target, budget, begin)
     from plackett.inference.situation_moves.sampler import SituationExchange  # kernels, compiled where they are used
 
-    return SituationExchange(problem, target, budget, begin)
+    assert isinstance(rows, CompiledSituations)
+    return SituationExchange(rows, problem, target, budget, begin)

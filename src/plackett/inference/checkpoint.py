@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from scipy import sparse
 
-from plackett.engines.base import runs
+from plackett.model.features import runs
 
 if sys.platform == "win32":
     import msvcrt

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from plackett.engines import Rows
+from plackett.engines.base import Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.model.mixture import normalised
@@ -286,7 +286,7 @@ class EM(BaseEstimator):
         self, rows: Rows, shapes: list[float], coarse: float = 1e-6, tailed: GIG | None = None, rate: float = 1.0
     ) -> list[Climbing]:
         """Climbs at decreasing shapes of the Gamma, or of a prior with a tail, each started where the last ended."""
-        log_weights = np.full((rows.n_classes, rows.n_features), -np.log(rows.n_classes * rows.n_features))
+        log_weights = np.full((rows.n_groups, rows.n_features), -np.log(rows.n_groups * rows.n_features))
         climbs: list[Climbing] = []
         for shape in shapes:
             climb: Climbing

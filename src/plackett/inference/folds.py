@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
 
+from plackett.data.observations import Observations
 from plackett.data.rows import take_rows
-from plackett.engines import Engine, Features, Rows
-from plackett.engines.base import canonical_order
+from plackett.engines.base import Engine, Features, Rows, canonical_order
 from plackett.features.mapped import fit_features, nonempty_rows, transform
 from plackett.inference.em import EM
 from plackett.model.race import Array
@@ -112,7 +112,7 @@ def cross_validated_losses(
         def score(weights: Array) -> list[tuple[Array, float]]:
             return [(fold_losses(W_test, codes[test], w_test, present, n_classes, weights), w_test.sum())]
 
-        return engine.prepare(W_train, fold_codes, w_train, len(present)), score
+        return engine.rows(W_train, Observations.of_classes(fold_codes, len(present), w_train)), score
 
     return held_out_losses(em, splits(em.cv, mapped, X, codes), make, progress)
 

@@ -138,7 +138,7 @@ class WeightRun(Run):
 
         goes_on = open_ended(settings)
         settings = settings.completed(**USUAL, moves="exchange" if has_moves(problem) else "none")
-        size = (problem.rows.n_classes, problem.rows.n_features)
+        size = (problem.rows.n_groups, problem.rows.n_features)
         asked_for = settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
         kept = settings.chains * room_for(asked_for, settings.chains, size[0] * size[1])
         asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
@@ -160,14 +160,15 @@ class WeightRun(Run):
         shapes: dict[str, tuple[int, ...]] = {"log_weights": size, "shape": (), "value": ()}
         if problem.rows.absolute:
             shapes["log_mass"] = ()
-        identity = (*problem.seen.identity(), problem.rate, shape, *table, settings.moves, settings.move_budget)
+        observed = problem.rows.identity(problem.mirrors)
+        identity = (*observed, problem.rate, shape, *table, settings.moves, settings.move_budget)
         identity += () if tailed is None else (repr(tailed),)
         super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds), goes_on)
 
     def probe(self, draws: Portion) -> Array:
         """Probabilities of the groups in some rows, or of alternatives in some situations."""
-        seen = self.problem.seen
-        return (seen.probe or partial(probed_probabilities, features=seen.features))(as_posterior(draws))
+        probe = self.problem.probe or partial(probed_probabilities, features=self.problem.rows.features)
+        return probe(as_posterior(draws))
 
     def measure(self, report: Report | None) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""

@@ -12,8 +12,9 @@ from sklearn.utils import Bunch
 from plackett.classifier import PlackettLuceClassifier
 from plackett.cluster.client import cluster_for
 from plackett.compute.blas import one_blas_thread
+from plackett.data.observations import Observations
 from plackett.data.validation import plain, row_weights
-from plackett.engines import make_engine
+from plackett.engines.factory import make_engine
 from plackett.inference import EM
 from plackett.model.race import Array
 
@@ -77,7 +78,8 @@ def regularization_path(
         inner = clf._make_inference()
         assert isinstance(inner, EM)
         with one_blas_thread(), cluster_for(clf.engine):
-            rows = make_engine(clf.engine).prepare(features, codes, weight, len(clf.classes_))
+            seen = Observations.of_classes(codes, len(clf.classes_), weight)
+            rows = make_engine(clf.engine).rows(features, seen)
             found = [np.exp(climb.log_weights) for climb in inner.path(rows, order, coarse=0.0)]
     else:
         found = [_summary(clone(clf).set_params(shape=a).fit(X, y), statistic) for a in order]

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import check_cv
 
-from plackett.engines.base import SituationRows
-from plackett.engines.draws import mixed
+from plackett.engines.base import Rows
 from plackett.inference.em import EM
 from plackett.inference.folds import Folds
+from plackett.model.draws import mixed
 from plackett.model.race import Array, Weights
 from plackett.output.progress import tracked
 
-Make = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], tuple[SituationRows, SituationRows]]
+Make = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], tuple[Rows, Rows]]
 
 
 def folds_of(cv: Any, order: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None) -> Folds:
@@ -58,7 +58,7 @@ def held_out_shape(
     return float(shapes[np.argmin(loss)]), dict(zip(shapes.tolist(), loss.tolist(), strict=True))
 
 
-def _of_fold(em: EM, shapes: Array, rows: SituationRows, others: SituationRows, rate: float) -> tuple[Array, float]:
+def _of_fold(em: EM, shapes: Array, rows: Rows, others: Rows, rate: float) -> tuple[Array, float]:
     """−ln Pr of all that is held out, of each shape, and how much that is."""
     climbs = em.path(rows, shapes.tolist(), rate=rate)
     return -np.array([others.value(Weights.point(climb.log_weights)) for climb in climbs]), others.n_seen

@@ -59,7 +59,7 @@ class Bound:
 
     def __init__(self, problem: Problem, shape: float, shape_prior: ShapePrior | None = None):
         self.problem, self.rows, self.shape, self.shape_prior = problem, problem.rows, shape, shape_prior
-        self.size = (self.rows.n_classes, self.rows.n_features)
+        self.size = (self.rows.n_groups, self.rows.n_features)
 
     def start(self) -> Array:
         """(18) and (19) from equal weights."""
@@ -152,7 +152,7 @@ class Variational(BaseEstimator):
         check_tolerance("Variational(tol)", self.tol)
         check_count("Variational(max_iter)", self.max_iter)
         check_count("Variational(draws)", self.draws)
-        size = problem.rows.n_classes, problem.rows.n_features
+        size = problem.rows.n_groups, problem.rows.n_features
         check_draws_fit(self.draws, size, f"Ask for fewer than Variational(draws={self.draws}).")
         if shape is not None:
             bound = Bound(problem, shape)

@@ -187,7 +187,7 @@ class LogitSampler:
     """Advances chains, whose states are a `LogitState`; many short calls give the same chain as a long one."""
 
     def __init__(self, sampler: str, model: LogitModel):
-        from plackett.engines.numba import cores
+        from plackett.compute.pieces import cores
 
         self.sweeps, self.model, self.workers = SWEEPS[sampler], model, cores()
 

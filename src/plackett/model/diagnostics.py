@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.engines import Features
+from plackett.model.features import Features
 from plackett.model.measures import measures
 from plackett.model.race import Array
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.choice_outcomes import Chosen, chosen
-from plackett.engines.left_sets import prepare_plain
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
 from plackett.model.race import Array, Weights
 from plackett.output.scores import SMALLEST
 from plackett.responses import Outcomes, Response, make_response
@@ -43,7 +44,7 @@ def worths(outcomes: Outcomes, item: Codes, n_items: int, response: Response) ->
     >>> np.exp(worths(R.outcomes, R.item, 2, make_response("ranking"))).round(2)
     array([0.75, 0.25])
     """
-    rows = prepare_plain(outcomes, item, response, n_items)
+    rows = make_engine("auto").rows(None, Observations.of_rankings(outcomes, item, response, n_items))
     log_worths = np.full(n_items, -np.log(n_items))
     for _ in range(PASSES):
         stats = rows.expect(Weights.point(log_worths[:, None]))
@@ -56,7 +57,7 @@ def worths(outcomes: Outcomes, item: Codes, n_items: int, response: Response) ->
 
 def mean_log_likelihood(outcomes: Outcomes, item: Codes, log_worths: Array, response: Response) -> float:
     """Mean of ln Pr(outcome) of given worths, each outcome as often as it was seen."""
-    rows = prepare_plain(outcomes, item, response, len(log_worths))
+    rows = make_engine("auto").rows(None, Observations.of_rankings(outcomes, item, response, len(log_worths)))
     return float(rows.value(Weights.point(log_worths[:, None])) / outcomes.counts.sum())
 
 

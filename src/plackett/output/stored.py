@@ -20,7 +20,7 @@ from plackett.data.columns import Category, Number
 from plackett.data.long_table import LongTable
 from plackett.data.table import MISSING, Table
 from plackett.directions import Gates, LearnedDirections
-from plackett.engines.base import ENGINES
+from plackett.engines.factory import ENGINES
 from plackett.features import ExpFeatures
 from plackett.features.checks import FLOOR
 from plackett.features.choice_design import BENDS, ChoiceDesign

@@ -10,7 +10,7 @@ from scipy import sparse
 from plackett.compute.compiled import jit
 from plackett.compute.pieces import COLUMNS, over_rows
 from plackett.compute.vectors import dot
-from plackett.engines.base import Features, runs
+from plackett.model.features import Features, runs
 from plackett.model.race import Array
 
 

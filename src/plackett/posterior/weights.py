@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from plackett.engines import Features
 from plackett.features.mapped import transform
 from plackett.model.diagnostics import agreement
+from plackett.model.features import Features
 from plackett.model.mixture import normalised
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior

@@ -96,7 +96,7 @@ def places_of(outcomes: Outcomes) -> Whole:
     return np.cumsum(new[:-1])
 
 
-def in_order(of: Whole, start: Whole) -> Whole:
+def in_order(of: npt.NDArray[np.integer], start: Whole) -> Whole:
     """The places from start[t] to start[t + 1] for each t of `of`, one after the other."""
     length = np.diff(start)[of]
     return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
-from plackett.engines.draws import begin, gamma
+from plackett.model.draws import begin, gamma
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
-from plackett.engines.draws import begin, exponential, gamma, mean_share, truncated, uniform
+from plackett.model.draws import begin, exponential, gamma, mean_share, truncated, uniform
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
 from plackett.responses.ranking import forget, running_left

@@ -29,7 +29,7 @@ from plackett.compute.vectors import (
     store,
     total,
 )
-from plackett.engines.base import Features, runs
+from plackett.model.features import Features, runs
 from plackett.model.race import Array
 
 PAD = 8

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from plackett.compute.compiled import REAL, RNG, WHOLE, apart, inner, jit, record
-from plackett.engines.numba import FLOAT_PANELS, PANELS
+from plackett.engines.panels import FLOAT_PANELS, PANELS
 from plackett.inference.moves.chain import CHAIN, refresh
 from plackett.inference.moves.leap import MEMORY, leap
 from plackett.inference.moves.memory import Laws

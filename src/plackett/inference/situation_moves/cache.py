@@ -79,7 +79,7 @@ RESPONSE = types.FunctionType(
 
 def hold(rows: Any, mirrors: Any) -> Held:
     """The situations of compiled rows; mirrors of the feature map, if it knows any."""
-    outcomes, group, row, K = rows.outcomes, rows.group, rows.row, rows.n_classes
+    outcomes, group, row, K = rows.outcomes, rows.group, rows.row, rows.n_groups
     W = np.array(rows.features, dtype=np.float64, order="C")
     situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
     pairs = np.unique(np.column_stack([group, situation]), axis=0)

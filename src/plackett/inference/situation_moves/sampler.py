@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.engines.compiled_situations import CompiledSituations
-from plackett.engines.numba import cores
-from plackett.inference.base import Problem, SeenSituations
+from plackett.compute.pieces import cores
+from plackett.engines.numba import CompiledSituations
+from plackett.inference.base import Problem
 from plackett.inference.chains import Begin, ExchangeSampler, WeightChain
 from plackett.inference.moves.memory import Laws, nothing
 from plackett.inference.situation_moves.cache import hold, make_point
@@ -20,15 +20,14 @@ from plackett.model.race import Array, Weights
 class SituationExchange(ExchangeSampler):
     """Sweeps and exact moves over situations; chains share the cores, and each keeps to one thread."""
 
-    def __init__(self, problem: Problem, target: Target, budget: float, begin: Begin | None = None):
-        rows, seen = problem.rows, problem.seen
-        assert isinstance(rows, CompiledSituations)
-        assert isinstance(seen, SeenSituations)
+    def __init__(
+        self, rows: CompiledSituations, problem: Problem, target: Target, budget: float, begin: Begin | None = None
+    ):
         rows.set_threads(1)
-        self.rows, self.held = rows, hold(rows, seen.mirrors)
+        self.rows, self.held = rows, hold(rows, problem.mirrors)
         self.target, self.budget, self.begin = target, budget, begin
         self.plan = first_plan(self.held, budget)
-        self.laws = nothing(rows.n_classes * rows.n_features)
+        self.laws = nothing(rows.n_groups * rows.n_features)
         self.workers = cores()
 
     def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:

@@ -13,12 +13,25 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
-from plackett.engines.base import MIX_1, MIX_2, STEP
+from plackett.model.race import Array
 
 MANY = 4  # wins for each feature beyond which they are counted by binomials instead of one by one
 SMALL = 10.0  # mean of a binomial below which it is drawn by inversion
 
+# Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.
+STEP, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+KEY_OF_TIMES = 0xD1342543DE82EF95  # xor-ed into the key for the second stream, the arrival times
+
 _STEP, _MIX_1, _MIX_2 = (np.uint64(c) for c in (STEP, MIX_1, MIX_2))
+
+
+def uniforms(key: int, count: int) -> Array:
+    """Uniforms in (0, 1) of rows 0 to count − 1 (the compiled engine computes the same numbers)."""
+    bits = np.uint64(key) + np.arange(count, dtype=np.uint64) * np.uint64(STEP)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(MIX_1)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(MIX_2)
+    bits ^= bits >> np.uint64(31)
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def mixed(bits: Any) -> Any:

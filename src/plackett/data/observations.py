@@ -1,0 +1,124 @@
+"""What was observed: classes, or outcomes of situations. Knows neither features nor where passes run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.model.race import Array
+from plackett.responses.base import Outcomes, Response, Whole, in_order
+from plackett.responses.choice import Choice
+
+Codes = npt.NDArray[np.intp]
+
+
+class Situations(NamedTuple):
+    """Outcomes of choice situations, and the weights and features of their entries.
+
+    Attributes
+    ----------
+    outcomes : Outcomes
+        Entries in order of the outcome, situation by situation.
+    group : (entries,) array
+        g(e): the row of λ that the entry uses.
+    row : (entries,) array
+        Its row of W.
+    """
+
+    outcomes: Outcomes
+    group: Whole
+    row: Whole
+
+    def part(self, some: npt.NDArray[np.integer]) -> Situations:
+        """Situations with these numbers, in this order; rows of W keep their numbers."""
+        (start, bucket_start, sizes, count), group, row = self
+        entries = in_order(some, start)
+        outcomes = Outcomes(
+            np.append(0, np.cumsum(np.diff(start)[some])),
+            np.append(0, np.cumsum(np.diff(bucket_start)[some])),
+            sizes[in_order(some, bucket_start)],
+            count[some],
+        )
+        return Situations(outcomes, group[entries], row[entries])
+
+
+@dataclass(frozen=True)
+class Observations:
+    """One class a row, or the outcome of each situation.
+
+    Attributes
+    ----------
+    n_groups : int
+        K, rows of the weights λ: classes, items, alternatives, persons or 1.
+    response : Response
+        What an outcome means; `Choice` for classes.
+    codes : (n,) array, optional
+        The class of each row, 0 … K−1; None for situations.
+    situations : Situations, optional
+        None for classes.
+    counts : array, optional
+        How often each row or situation was observed; None: once each.
+    units : (n,) array, optional
+        Rows or situations with the same number are held out together; None: each by itself.
+    """
+
+    n_groups: int
+    response: Response
+    codes: Codes | None = None
+    situations: Situations | None = None
+    counts: Array | None = None
+    units: Codes | None = None
+
+    @classmethod
+    def of_classes(cls, codes: Codes, n_groups: int, counts: Array | None = None, units: Codes | None = None) -> Self:
+        """One class a row."""
+        return cls(n_groups, Choice(), codes=codes, counts=counts, units=units)
+
+    @classmethod
+    def of_situations(
+        cls, situations: Situations, response: Response, n_groups: int, units: Codes | None = None
+    ) -> Self:
+        """The outcomes of situations; their counts are those of the outcomes."""
+        return cls(n_groups, response, situations=situations, counts=situations.outcomes.counts, units=units)
+
+    @classmethod
+    def of_rankings(
+        cls, outcomes: Outcomes, item: Whole, response: Response, n_items: int, units: Codes | None = None
+    ) -> Self:
+        """Rankings of items: an item is a group, and each ranking has a row of W, if there is one."""
+        row = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
+        return cls.of_situations(Situations(outcomes, item, row), response, n_items, units)
+
+    def __len__(self) -> int:
+        """Number of rows, or of situations."""
+        return len(self.class_codes) if self.situations is None else len(self.situations.outcomes.counts)
+
+    @property
+    def class_codes(self) -> Codes:
+        """`codes`, of observations that are classes."""
+        assert self.codes is not None
+        return self.codes
+
+    @property
+    def all_situations(self) -> Situations:
+        """`situations`, of observations that are not classes."""
+        assert self.situations is not None
+        return self.situations
+
+    @property
+    def weights(self) -> Array:
+        """`counts`, ones where they are None."""
+        return np.ones(len(self)) if self.counts is None else self.counts
+
+    def part(self, some: npt.NDArray[np.integer]) -> Self:
+        """Rows or situations with these numbers, in this order."""
+        if self.situations is not None:
+            situations = self.situations.part(some)
+            found = replace(self, situations=situations, counts=situations.outcomes.counts)
+        else:
+            counts = None if self.counts is None else self.counts[some]
+            found = replace(self, codes=self.class_codes[some], counts=counts)
+        return found if self.units is None else replace(found, units=self.units[some])

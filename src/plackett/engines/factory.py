@@ -1,0 +1,37 @@
+"""The engines by name."""
+
+from plackett.engines.base import Engine
+from plackett.engines.cupy import CupyEngine
+from plackett.engines.dask import DaskEngine
+from plackett.engines.numba import NumbaEngine
+from plackett.engines.numpy import NumpyEngine
+
+ENGINES: dict[str, type[Engine]] = {
+    "numpy": NumpyEngine,
+    "numba": NumbaEngine,
+    "cupy": CupyEngine,
+    "dask": DaskEngine,
+}
+
+
+def make_engine(name: str, exact: bool = False) -> Engine:
+    """The engine of that name; "auto" is "numba". With `exact` a GPU holds features in doubles, as ascents need them.
+
+    Examples
+    --------
+    Three items are ranked twice, once to the end and once with the last two left open; there are no covariates.
+
+    >>> import numpy as np
+    >>> from plackett.data.observations import Observations
+    >>> from plackett.model.race import Weights
+    >>> from plackett.responses import Outcomes, make_response
+    >>> outcomes, item = Outcomes.of([3, 3], [[1, 1, 1], [1]]), np.array([2, 0, 1, 0, 1, 2])
+    >>> rows = make_engine("numba").rows(None, Observations.of_rankings(outcomes, item, make_response("ranking"), 3))
+    >>> stats = rows.expect(Weights.point(np.zeros((3, 1))))
+    >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(stats.value, 6)
+    (array([2., 0., 1.]), array([1.167, 1.167, 0.667]), -2.890372)
+    """
+    name = "numba" if name == "auto" else name
+    if name not in ENGINES:
+        raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
+    return CupyEngine(exact) if name == "cupy" else ENGINES[name]()

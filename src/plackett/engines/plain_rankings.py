@@ -1,0 +1,164 @@
+"""Rankings without covariates: by their distinct sets of items left, except for rankings with ties.
+
+`LeftSets` is the reference, `CompiledLeftSets` the fast one; `plackett.engines.left_sets` has the mathematics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plackett.data.observations import Observations, Situations
+from plackett.engines.base import Rows, SituationRows, check_counts
+from plackett.engines.left_sets import expect_sets, sample_sets, sets_of
+from plackett.engines.situations import NumpySituations
+from plackett.model.draws import gamma, stream_of
+from plackett.model.features import Features
+from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.responses.ranking import Ranking
+
+ONE = np.ones((1, 1))  # W of rankings without covariates
+OTHERS = 0x2545F4914F6CDD1D  # xor-ed into the key of rankings with ties
+
+
+class LeftSets(SituationRows):
+    """The readable reference, a set at a time."""
+
+    absolute, n_features, features = False, 1, ONE
+
+    def __init__(self, situations: NumpySituations):
+        """From situations as an engine holds them, in canonical order."""
+        outcomes, self.n_groups = situations.outcomes, situations.n_groups
+        self.sets, (_, chosen, situation) = sets_of(outcomes, situations.group, situations.n_groups)
+        times = np.where(chosen, outcomes.counts[situation], 0.0)
+        self.wins: Array = np.bincount(situations.group, times, minlength=self.n_groups).astype(np.float64)
+        self.n_rows, self.order, self.n_seen = situations.n_rows, situations.order, situations.n_seen
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """The sets and the wins."""
+        return *self.sets, self.wins
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        return len(self.sets.item)
+
+    def set_threads(self, n_threads: int) -> None:
+        """A pass is too short to be shared out."""
+
+    def _pass(self, rates: Array, key: int | None) -> tuple[float, Array]:
+        """Σ c_S ln R_S, and the exposure."""
+        item, smaller, count = self.sets
+        left, exposure = np.zeros(len(item)), np.zeros((self.n_groups, 1))
+        for v in range(1, len(item)):
+            left[v] = left[smaller[v]] + rates[item[v]]
+        times = np.zeros(len(item))
+        for v in np.flatnonzero(count).tolist():
+            times[v] = (count[v] if key is None else gamma(count[v], stream_of(key, v))) / left[v]
+        for v in range(len(item) - 1, 0, -1):
+            exposure[item[v], 0] += times[v]
+            times[smaller[v]] += times[v]
+        return float(count[1:] @ np.log(left[1:])), exposure
+
+    def _stats(self, weights: Weights, key: int | None) -> Stats:
+        rates, scale = scaled(weights.log_rival.T)
+        logs, exposure = self._pass(rates[0], key)
+        won = self.wins > 0
+        value = float(self.wins[won] @ weights.log_own[won, 0]) - logs - self.wins.sum() * scale[0]
+        return Stats(self.wins[:, None].copy(), np.exp(-scale[0]) * exposure, value)
+
+    def expect(self, weights: Weights) -> Stats:
+        """Expected exposure; the wins are known."""
+        return self._stats(weights, None)
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """Sampled exposure, a function of the weights and the key alone."""
+        check_counts(self.wins, "counts", "situations")
+        return self._stats(weights, key)
+
+    def value(self, weights: Weights) -> float:
+        """The log-likelihood: Σ count · ln Pr(outcome)."""
+        return self._stats(weights, None).value
+
+
+class CompiledLeftSets(LeftSets):
+    """The same passes compiled."""
+
+    def _pass(self, rates: Array, key: int | None) -> tuple[float, Array]:
+        left, exposure = np.empty(len(self.sets.item)), np.zeros((self.n_groups, 1))
+        if key is None:
+            return expect_sets(self.sets, rates, left, exposure), exposure
+        return sample_sets(self.sets, rates, np.uint64(key), left, exposure), exposure
+
+
+class Together(SituationRows):
+    """Rows of two kinds, whose passes add; `order` is of both, by the numbers under which they came."""
+
+    absolute, features = False, ONE
+
+    def __init__(self, rows: LeftSets, others: Rows, order: Any = None):
+        self.parts = rows, others
+        self.n_rows, self.n_seen = rows.n_rows + others.n_rows, rows.n_seen + others.n_seen
+        self.n_groups, self.n_features = rows.n_groups, rows.n_features
+        self.order = order
+
+    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+        """What both parts hold, and mirrors."""
+        return *self.parts[0].held, *self.parts[1].identity(mirrors)
+
+    @property
+    def work(self) -> int:
+        """How many numbers a pass goes through."""
+        return self.parts[0].work + self.parts[1].work
+
+    def set_threads(self, n_threads: int) -> None:
+        """Share passes out to so many threads; the results stay the same."""
+        self.parts[1].set_threads(n_threads)
+
+    def expect(self, weights: Weights) -> Stats:
+        """Expected wins and exposure."""
+        rows, others = self.parts
+        return rows.expect(weights) + others.expect(weights)
+
+    def sample(self, weights: Weights, key: int) -> Stats:
+        """Sampled wins and exposure, each part with random numbers of its own."""
+        rows, others = self.parts
+        return rows.sample(weights, key) + others.sample(weights, key ^ OTHERS)
+
+    def value(self, weights: Weights) -> float:
+        """The log-likelihood."""
+        rows, others = self.parts
+        return rows.value(weights) + others.value(weights)
+
+
+def without_covariates(seen: Observations) -> Observations:
+    """The same situations, all of whose entries use row 0 of W."""
+    outcomes, group, row = seen.all_situations
+    return Observations.of_situations(Situations(outcomes, group, np.zeros_like(row)), seen.response, seen.n_groups)
+
+
+def left_sets(seen: Observations, kind: type[LeftSets]) -> LeftSets:
+    """Rankings without covariates and without ties, by their distinct sets."""
+    untied = Observations.of_situations(seen.all_situations, Ranking(), seen.n_groups)
+    return kind(NumpySituations(ONE, without_covariates(untied)))
+
+
+def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Features, Observations], Rows]) -> Rows:
+    """Rankings without covariates: distinct sets, and what `tied_rows` makes of rankings with ties."""
+    seen = without_covariates(seen)
+    if seen.response.absolute:
+        return tied_rows(ONE, seen)
+    outcomes = seen.all_situations.outcomes
+    tied = np.logical_or.reduceat(np.append(outcomes.sizes > 1, False), outcomes.bucket_start[:-1])
+    tied &= np.diff(outcomes.bucket_start) > 0
+    if not tied.any():
+        return left_sets(seen, sets)
+    if tied.all():
+        return tied_rows(ONE, seen)
+    numbers = np.flatnonzero(~tied), np.flatnonzero(tied)
+    plain, others = (seen.part(some) for some in numbers)
+    rows, rest = left_sets(plain, sets), tied_rows(ONE, others)
+    return Together(rows, rest, np.append(numbers[0][rows.order], numbers[1][rest.order]))
