@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
 from clusters import assert_same_answer, assert_same_summary, quiet
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
-from plackett.cluster import fitting
+from plackett.cluster import maps
 
 rng = np.random.default_rng(1)
 X = np.column_stack([rng.normal(size=(400, 2)) * [1, 100] + [0, 7], rng.integers(0, 2, size=(400, 2))])
@@ -70,7 +70,7 @@ def test_the_shape_of_em_is_learned(client):
 
 
 def test_means_and_deviations_by_partition(client, monkeypatch):
-    monkeypatch.setattr(fitting, "EXACT", 0)
+    monkeypatch.setattr(maps, "EXACT", 0)
     table = np.column_stack([X, np.full(400, 3.0), 1e200 * X[:, 0], 1e-200 * X[:, 1]])
     far = da.from_array(table, chunks=(90, 7))
     whole, parts = (fitted("variational", each, Y, COUNTS, shape=0.5) for each in (table, far))

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from clusters import Kills, two_workers
 from plackett import EM, ChoiceSets, PlackettLuceChooser, PlackettLuceRanker, Rankings
-from plackett.cluster.situation_folds import within
+from plackett.cluster.parts import numbers_within as within
 from plackett.inference import ranking_folds
 
 rng = np.random.default_rng(5)

@@ -248,7 +248,7 @@ def test_weights_of_groups_and_levels_of_texts_in_partitions(client, settings):
 
 
 def test_scales_by_sums_where_numbers_are_many(client, monkeypatch, tmp_path):
-    monkeypatch.setattr("plackett.cluster.fitting.EXACT", 0)
+    monkeypatch.setattr("plackett.cluster.maps.EXACT", 0)
     X, y = ChoiceSets.read_choices(by_trips(), choice="taken", **COLUMNS)
     near, far = chooser("variational", weight=COUNTS), chooser("variational", X, y, weight=COUNTS)
     for name in ("mean_", "scale_", "unit_", "centre_", "spread_", "typical_", "shares_"):

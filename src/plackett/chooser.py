@@ -12,7 +12,10 @@ from sklearn.base import ClassifierMixin
 
 from plackett.capabilities import Combination, Ignored, Kind, moves_between_modes
 from plackett.choosing import ChoosingModel, choice_sets, in_partitions
+from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.gathering import gather_choices
+from plackett.cluster.held_out import choice_folds
 from plackett.compute.blas import one_blas_thread
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
@@ -24,6 +27,7 @@ from plackett.engines.cupy_situations import engine_for
 from plackett.engines.factory import make_engine
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
+from plackett.features.entry_features import features_of_entries
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Probe, Problem
 from plackett.inference.folds import path_of
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
-LOWEST = -600.0  # ln W of an entry below the largest of its situation
 
 
 class Given(NamedTuple):
@@ -199,25 +202,24 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         return self
 
     def _fit_partitions(
-        self, inference: EM | Variational | Gibbs, shape: float | None, **given: Any
+        self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
     ) -> PlackettLuceChooser:
         """Fit to situations in partitions, which stay where they are, but for learned directions."""
-        from plackett.cluster.fit_choices import prepare_choices
-        from plackett.cluster.gathering import gather_choices
-        from plackett.cluster.situation_folds import choice_folds
-
-        if self._learned():
-            with one_blas_thread(), cluster():
-                return self._fit_here(inference, shape, **gather_choices(self, **given))
-        with whole_or_not_at_all(self):
-            self._forget()
-            with one_blas_thread(), cluster():
-                held = prepare_choices(self, inference, **given, prepared=self._know)
-                found = dict[str, Any]()
+        with one_blas_thread(), cluster() as client:
+            table = read_choices(client, X, y, groups, sample_weight)
+            if self._learned():
+                return self._fit_here(inference, shape, **gather_choices(table, self.weights != "alternative"))
+            with whole_or_not_at_all(self):
+                self._forget()
+                self._know(table.schema, table.persons)
+                sampled = isinstance(inference, Gibbs)
+                recipe = table.recipe(self._make_features(), self.weights, sampled)
+                self.design_, self.features_ = recipe.design, recipe.features
+                rows, found = table.hold(recipe, sampled), dict[str, Any]()
                 if isinstance(inference, EM) and shape is None:
-                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, *choice_folds(held.rows))
-                fit = self._weigh(inference, shape, held.rows, self._probe(*held.some), beside=True)
-            self._keep_run(inference, replace(fit, extra=fit.extra | found))
+                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, *choice_folds(rows))
+                fit = self._weigh(inference, shape, rows, self._probe(*table.diagnosed()), beside=True)
+                self._keep_run(inference, replace(fit, extra=fit.extra | found))
         return self
 
     def _keep_run(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
@@ -307,10 +309,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
 
     def _situations(self, table: EntryTable, seen: Chosen, person: Codes | None) -> tuple[Array, Situations]:
         """W (entries, p), the largest of a situation 1, and the situations, as engines take them."""
-        log_W = self._log_features(table)
-        top = np.maximum.reduceat(log_W.max(axis=1), table.start[:-1])[table.situation]
-        W = np.exp(np.maximum(log_W - top[:, None], LOWEST))
-        W[np.isneginf(log_W)] = 0.0
+        W = features_of_entries(self.design_, self.features_, table)
         return W, Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
 
     def _probe(self, table: EntryTable, person: Codes | None) -> Callable[[Any], Array]:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.cluster.predicting import lazily
 from plackett.data.choice_outcomes import Codes, chosen
 from plackett.data.partitioned import PartitionedChoices
 from plackett.data.validation import check_prob, plain
-from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable
-from plackett.features.mapped import feature_names, transform
+from plackett.features.entry_features import groups_of_entries, log_features
+from plackett.features.mapped import feature_names
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -52,14 +52,16 @@ class ChoosingModel(RaceModel):
             new one, as one of those known drawn at random.
         """
         if in_partitions(X):
-            return self._lazily("predict_proba", X, groups)
+            check_is_fitted(self)
+            return self._lazily(self.predict_proba, X, np.empty((0, len(self.alternatives_))), groups)
         rows = self._rows(X, groups)
         return self.posterior_.predict(rows)
 
     def predict(self, X: ChoiceSets, groups: Any = None) -> Any:
         """The most probable alternative of each situation."""
         if in_partitions(X):
-            return self._lazily("predict", X, groups)
+            check_is_fitted(self)
+            return self._lazily(self.predict, X, self.alternatives_[:0], groups)
         best = np.argmax(self.predict_proba(X, groups), axis=1)
         labels: npt.NDArray[Any] = self.alternatives_[best]
         return labels
@@ -225,16 +227,13 @@ class ChoosingModel(RaceModel):
             raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
         return optional("pandas", "diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
 
-    def _lazily(self, method: str, X: Any, groups: Any) -> Any:
+    def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""
-        from plackett.cluster.predicting import lazily
-
-        check_is_fitted(self)
         if groups is not None:
             raise ValueError(
                 "of situations in partitions, predictions are for persons who are not named: leave groups."
             )
-        return lazily(self, method, X)
+        return lazily(predict, X, empty)
 
     def _rows(self, X: Any, groups: Any = None) -> Entries:
         X = self._known_sets(X)
@@ -289,20 +288,11 @@ class ChoosingModel(RaceModel):
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
         """Whose weights each entry uses; −1 for a person who is not known."""
-        if self.weights == "person" and person is not None:
-            return person[table.situation]
-        return table.alternative if self.weights == "alternative" else np.zeros_like(table.alternative)
+        return groups_of_entries(self.weights, table, person)
 
     def _log_features(self, table: EntryTable) -> Array:
         """ln W (entries, p), comparable within a situation."""
-        columns = self.design_.columns(table)
-        if isinstance(self.features_, ExpFeatures):
-            return self.features_.exponents(columns)
-        W = transform(self.features_, columns, empty=True)[:]
-        if sparse.issparse(W):
-            raise ValueError("features of alternatives must be dense; give a map with dense output.")
-        with np.errstate(divide="ignore"):
-            return np.log(np.asarray(W, dtype=np.float64))
+        return log_features(self.design_, self.features_, table)
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
         names = feature_names(self.features_, self.design_.names_)

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from plackett.capabilities import SPARSE, Combination, Kind, check_moves, moves_between_modes
-from plackett.cluster.client import cluster_for
+from plackett.cluster.blocks import hold_classes, make_blocks
+from plackett.cluster.class_parts import ClassTable, read_classes
+from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.directions import make_cluster_task, task_of_array
+from plackett.cluster.held_out import class_folds
+from plackett.cluster.maps import fitted_map
+from plackett.cluster.observed import observe
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.model_input import check_dense, numbers, taken
@@ -19,12 +26,14 @@ from plackett.data.observations import Observations
 from plackett.data.partitioned import is_dask
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
+    _weights_of_classes,
     all_alike,
     check_prob,
     check_whole,
     class_labels,
     coded_groups,
     coded_labels,
+    plain,
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
@@ -39,7 +48,7 @@ from plackett.features.gates_on_gpu import GatesOnGpu
 from plackett.features.mapped import fit_features, transform
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
-from plackett.inference.folds import cross_validated_losses
+from plackett.inference.folds import cross_validated_losses, held_out_losses, splits
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Codes, RacePosterior
@@ -221,13 +230,53 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any
     ) -> PlackettLuceClassifier:
         """Fit to a Dask collection, whose rows stay where they are."""
-        from plackett.cluster.fitting import fit_partitions
-
-        with one_blas_thread():
-            self.classes_, fit = fit_partitions(self, features, inference, shape, X, y, sample_weight)
+        with one_blas_thread(), cluster() as client:
+            table = read_classes(client, X, y, sample_weight)
+            self._know_columns(table.n_columns, table.names)
+            check_classification_targets(table.classes)
+            if len(table.classes) < 2:
+                raise ValueError(
+                    f"a classifier needs at least two classes, and y holds one class only: {plain(table.classes[0])}."
+                )
+            factors = _weights_of_classes(self.class_weight, table.classes, table.weight)
+            learn = self._learn_directions_there if self._learned() else self._learn_weights_there
+            fit = learn(features, inference, shape, table, factors)
+        self.classes_ = table.classes
         self._keep(inference, fit)
         self.weights_ = fit.posterior.weights
         return self
+
+    def _learn_weights_there(
+        self, features: Any, inference: Any, shape: float | None, table: ClassTable, factors: Array
+    ) -> Fit:
+        """Weights of a feature map, where the rows are in partitions."""
+        sampled = isinstance(inference, Gibbs)
+        recipe = table.recipe(factors, sampled and table.repeats(factors, FEW))
+        recipe = recipe._replace(features=fitted_map(table, features, recipe))
+        blocks, found = hold_classes(table.client, table.parts, recipe), {"features_": recipe.features}
+        if all_alike(np.array([blocks.low, blocks.high]), stacklevel=5) and shape is None and not sampled:
+            shape = 1.0  # as in `_learn_weights`
+        if isinstance(inference, EM) and shape is None:
+            codes, make = class_folds(table, blocks, features, recipe)
+            folds = splits(inference.cv, lambda: blocks.features, np.empty((len(codes), 0)), codes)
+            shapes, losses = held_out_losses(inference, folds, make, bool(self.progress))
+            shape = float(shapes[np.argmin(losses)])
+            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
+        rows, mirrors = blocks.placed() if sampled else blocks.rows, getattr(recipe.features, "mirrors_", None)
+        run = (float(self.rate), *self._run_settings(), self._tailed())
+        fit = inference.fit(Problem(rows, *run, side_by_side=True, mirrors=mirrors), shape)
+        return replace(fit, extra=fit.extra | found)
+
+    def _learn_directions_there(
+        self, features: LearnedDirections, inference: Any, shape: float | None, table: ClassTable, factors: Array
+    ) -> Fit:
+        """Weights and directions, in memory with engine="auto" if all rows come to the client anyway."""
+        all_alike(np.array([table.low, table.high]), stacklevel=5)
+        held = make_blocks(table.client, observe, table.parts, table.recipe(factors))
+        task: Any = make_cluster_task(held, *self._run_settings())
+        if self.engine == "auto" and task.all_here:
+            task = make_task(task.here.rows, task.here.codes, task.here.weight, *self._run_settings())
+        return features.learn(inference, task, SHAPE if shape is None else shape)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
@@ -299,8 +348,6 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         all_alike(X)
         shape = SHAPE if shape is None else shape
         if self.engine == "dask":
-            from plackett.cluster.directions import task_of_array
-
             return features.learn(inference, task_of_array(X, codes, weight, *self._run_settings()), shape)
         engine = chosen_engine(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
         task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), engine)

@@ -224,7 +224,7 @@ class Classifier(ClassifierMixin, Model):
         """Class probabilities (n, K), averaged over the posterior; of a Dask collection, a Dask array."""
         check_is_fitted(self)
         if is_dask(X):
-            return lazily(self, "predict_proba", X)
+            return lazily(self.predict_proba, X, np.empty((0, len(self.classes_))))
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
@@ -248,7 +248,7 @@ class Classifier(ClassifierMixin, Model):
         """The most probable class of each row."""
         if is_dask(X):
             check_is_fitted(self)
-            return lazily(self, "predict", X)
+            return lazily(self.predict, X, self.classes_[:0])
         probability = self.predict_proba(X)
         labels: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return labels

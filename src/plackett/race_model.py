@@ -74,6 +74,13 @@ class RaceModel(Model):
         for name, value in fit.extra.items():
             setattr(self, name, value)
 
+    def _know_columns(self, n_columns: int, names: list[Any] | None) -> None:
+        """Number of columns, and their names if all are texts, as scikit-learn keeps them."""
+        self.n_features_in_ = n_columns
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
     def _counted(self, K: int, p: int) -> str:
         """How many weights there are, in words."""
         return f"{K} classes × {p} features"

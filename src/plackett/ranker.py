@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import clone
 
 from plackett.capabilities import Combination, Ignored, Kind, NoMoves, moves_between_modes
 from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.gathering import gather_rankings
+from plackett.cluster.held_out import ranking_folds
+from plackett.cluster.ranking_parts import read_rankings
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
@@ -26,7 +28,7 @@ from plackett.engines.cupy_situations import engine_for
 from plackett.engines.factory import make_engine
 from plackett.engines.plain_rankings import ONE
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.mapped import fit_features, transform
+from plackett.features.mapped import dense, fit_features, transform
 from plackett.features.scaled_columns import designs
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit, Problem
@@ -193,28 +195,27 @@ class PlackettLuceRanker(RankingModel):
 
     def _fit_partitions(self, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in partitions, which stay where they are, but for learned directions."""
-        from plackett.cluster.fit_rankings import prepare_rankings
-
         learned = X is not None and self._learned()
         features, inference, shape = self._checked_parts(groups, partitions=True, without=X is None)
-        if learned:
-            from plackett.cluster.gathering import gather_rankings
-
-            with one_blas_thread(), cluster():
-                return self._fit_here(**gather_rankings(self, X, R, sample_weight, groups))
-        with one_blas_thread(), cluster():
-            held = prepare_rankings(self, features, inference, X, R, sample_weight, groups)
-            found: dict[str, Any] = {} if X is None else {"features_": held.plan.features}
-            if isinstance(inference, EM) and held.above is not None:
+        climbs = isinstance(inference, EM)
+        with one_blas_thread(), cluster() as client:
+            table = read_rankings(client, X, R, sample_weight, groups, self.ties, climbs and not learned)
+            if learned:
+                return self._fit_here(**gather_rankings(table))
+            known = table.covariates
+            self._know_columns(*((0, None) if known is None else (known.n_columns, known.names)))
+            recipe = table.recipe(features)
+            rows = table.hold(recipe, isinstance(inference, Gibbs))
+            found: dict[str, Any] = {} if X is None else {"features_": recipe.features}
+            if isinstance(inference, EM):
+                above = table.network()
                 if shape is None:
-                    from plackett.cluster.situation_folds import ranking_folds
-
-                    folds = ranking_folds(self, features, X, held)
-                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, held.above, held.rows, *folds)
+                    folds = ranking_folds(table, features, recipe)
+                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, above, rows, *folds)
                 elif shape <= 1 and not isinstance(self.prior, GIG):
-                    _check_maximum(held.above, held.rows, shape)
-            fit = inference.fit(self._problem(held.rows, True), shape)  # type: ignore[arg-type]
-        self._keep_items(inference, held.items, replace(fit, extra=fit.extra | found))
+                    _check_maximum(above, rows, shape)
+            fit = inference.fit(self._problem(rows, True), shape)  # type: ignore[arg-type]
+        self._keep_items(inference, table.items, replace(fit, extra=fit.extra | found))
         return self
 
     def _problem(self, rows: Rows, beside: bool, mirrors: Any = None) -> Problem:
@@ -277,7 +278,7 @@ class PlackettLuceRanker(RankingModel):
             rows = _rows_of(ONE, R, response, engine)
         else:
             found["features_"] = fit_features(features, X, None, R.counts)
-            W = _dense(transform(found["features_"], X))
+            W = dense(transform(found["features_"], X))
             if not moves_between_modes(inference):
                 engine = engine_for(engine, W.shape, _observed(R, response))
             rows = _rows_of(W, R, response, engine)
@@ -358,16 +359,6 @@ def _observed(R: Rankings, response: Response) -> Observations:
 def _rows_of(W: Features, R: Rankings, response: Response, engine: str) -> Rows:
     """The rankings as the engine holds them, with W of each, or without anything."""
     return make_engine(engine).rows(None if W is ONE else W, _observed(R, response))
-
-
-def _dense(W: Features) -> Features:
-    """Refuse what is sparse."""
-    if sparse.issparse(W):
-        raise ValueError(
-            "the feature map gives sparse features, which rankings do not take: use a map with dense output, such as "
-            "OneHotEncoder(sparse_output=False)."
-        )
-    return W
 
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:

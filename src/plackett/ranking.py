@@ -139,7 +139,7 @@ class RankingModel(RaceModel):
         """
         if is_dask(X):
             check_is_fitted(self)
-            return lazily(self, "predict", X)
+            return lazily(self.predict, X, np.empty((0, len(self.items_)), dtype=self.items_.dtype))
         found = np.concatenate([order_of(pool) for pool in self._pools(X)])
         return self.items_[found if X is not None else found[0]]
 
@@ -151,7 +151,7 @@ class RankingModel(RaceModel):
         """
         if is_dask(X):
             check_is_fitted(self)
-            return lazily(self, "predict_proba", X)
+            return lazily(self.predict_proba, X, np.empty((0, len(self.items_))))
         found = np.concatenate([first_places(pool) for pool in self._pools(X)])
         return found if X is not None else found[0]
 

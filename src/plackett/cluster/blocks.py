@@ -1,69 +1,133 @@
-"""From a partition of X and y to a block of packed rows, and the questions that such blocks answer, on a worker."""
+"""Blocks of rows and of situations on workers, their places in the canonical order of all, and passes over all of them.
+
+What decides the order (projections or digests, a few bytes a row) comes to the client, and the places go back.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.client import Versions, check_versions
-from plackett.cluster.held import address_here, threads_here
-from plackett.data.observations import Observations
-from plackett.engines.base import Places, projection
-from plackett.engines.placed import PlacedRows, place_rows
-from plackett.features.mapped import transform
+from plackett.cluster.client import Versions, check_versions, versions
+from plackett.cluster.gpus import go_to_gpus
+from plackett.cluster.held import Held, address_here, made, threads_here
+from plackett.cluster.parts import Codes, Part
+from plackett.engines.base import Features, Places, canonical_order, projection
+from plackett.engines.dask import ClusterRows, ClusterSituations, smallest_kind
+from plackett.engines.device import MANY_ENTRIES
+from plackett.engines.placed import PlacedRows, PlacedSituations, place_rows, place_situations
+from plackett.engines.situations import digests, order_of
 from plackett.model.race import Array
+from plackett.responses.base import Whole
 
-Codes = npt.NDArray[np.intp]
-
-
-class Recipe(NamedTuple):
-    """What a worker needs to know to make a block of a partition."""
-
-    features: Any  # the fitted map
-    classes: npt.NDArray[Any]
-    factors: Array  # (K,) by which the weights of the rows of each class are multiplied
-    plain: bool  # whether all weights are 1 in the end
-    repeat: bool  # whether a row of weight 2 becomes two
-    versions: Versions
+if TYPE_CHECKING:
+    from distributed import Client
 
 
-class Taken(NamedTuple):
-    """Rows of a partition that count."""
-
-    X: Any
-    codes: Codes
-    weight: Array | None
+def make_blocks(client: Client, make: Callable[..., Any], parts: Sequence[Any], recipe: Any) -> Held:
+    """Blocks make(part, recipe, versions of the client) on the workers, one for each part."""
+    here = versions()
+    return made(client, "block", make, ((part, recipe, here) for part in parts), len(parts))
 
 
-def take(X: Any, y: Any, weight: Any, recipe: Recipe) -> Taken:
-    """The rows that have weight, as often as they are to stand there."""
-    codes = np.searchsorted(recipe.classes, np.asarray(y)).astype(np.intp)
-    counts: Array = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
-    counts = counts * recipe.factors[codes]
-    if recipe.plain:
-        return Taken(X, codes, None)
-    if recipe.repeat:
-        places = np.repeat(np.arange(len(codes)), counts.astype(np.intp))
-        return Taken(rows_of(X, places), codes[places], None)
-    places = np.flatnonzero(counts)
-    return Taken(rows_of(X, places), codes[places], counts[places])
+def block_of(part: Part, recipe: Any, here: Versions) -> PlacedRows | PlacedSituations:
+    """Map and pack the rows or situations of one part."""
+    check_versions(here, address_here())
+    W, seen = part.observe(recipe)
+    if seen.situations is None:
+        return place_rows(W, seen, threads_here()).settled()
+    return place_situations(W, seen, threads_here()).settled()
 
 
-def rows_of(X: Any, places: Codes) -> Any:
-    """Rows of an array or data frame, by their place."""
-    return X.iloc[places] if hasattr(X, "iloc") else X[places]
+@dataclass(frozen=True)
+class RemoteFeatures:
+    """W of rows that lie on workers, in the order in which they came or in another; some can be fetched."""
+
+    held: Held
+    sizes: Sequence[int]
+    n_features: int
+    dtype: np.dtype[Any]
+    order: Codes | None
+    question: Callable[[Any, Codes], npt.NDArray[np.floating]]  # W of some rows of a block
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return sum(self.sizes), self.n_features
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[np.floating]:
+        places = np.arange(self.shape[0])[rows] if self.order is None else self.order[rows]
+        starts = np.append(0, np.cumsum(self.sizes))
+        block = np.searchsorted(starts, places, side="right") - 1
+        wanted = [places[block == b] - starts[b] for b in range(len(self.sizes))]
+        found = np.empty((len(places), self.n_features), dtype=self.dtype)
+        for b, values in enumerate(self.held.each(self.question, own=wanted)):
+            found[block == b] = values
+        return found
 
 
-def make_block(X: Any, y: Any, weight: Any, recipe: Recipe) -> PlacedRows:
-    """Map and pack the rows of a partition."""
-    check_versions(recipe.versions, address_here())
-    taken = take(X, y, weight, recipe)
-    W = transform(recipe.features, taken.X)
-    seen = Observations.of_classes(taken.codes, len(recipe.classes), taken.weight)
-    return place_rows(W, seen, threads_here()).settled()
+class ClassFeatures(RemoteFeatures):
+    """W of rows with one class each, which can be projected where they lie."""
+
+    def project(self, rows: Codes, direction: Array) -> Array:
+        """W·direction."""
+        found: Array = np.concatenate(self.held.each(projected, direction))[rows]
+        return found
+
+
+@dataclass(frozen=True)
+class ClassBlocks:
+    """Blocks of rows on workers, in the order in which the rows came or in the canonical order of all."""
+
+    held: Held
+    sizes: list[int]
+    n_classes: int
+    low: Array  # (p,) of W
+    high: Array
+    dtype: np.dtype[Any]
+    weighted: bool
+    order: Codes | None = None
+
+    @property
+    def features(self) -> ClassFeatures:
+        """W, in this order."""
+        return ClassFeatures(self.held, self.sizes, len(self.low), self.dtype, self.order, some_rows)
+
+    @property
+    def rows(self) -> ClusterRows:
+        """Rows for passes."""
+        n, p = sum(self.sizes), len(self.low)
+        there = go_to_gpus(self.held.client, n * p >= MANY_ENTRIES)
+        return ClusterRows(self.held, n, self.n_classes, p, there, self.order)
+
+    def placed(self) -> ClusterRows:
+        """Rows for sampled passes, which know their places in the canonical order of all."""
+        codes, weights = (np.concatenate(each) for each in zip(*self.held.each(coded), strict=True))
+        weight = weights if self.weighted else None
+        order, _ = canonical_order(self.features, codes, weight)
+        place = np.empty(len(order), dtype=smallest_kind(len(order)))
+        place[order] = np.arange(len(order))
+        parts = zip(self.held.blocks, np.split(place, np.cumsum(self.sizes)[:-1]), strict=True)
+        held = made(self.held.client, "placed", with_places, parts, len(self.sizes))
+        blocks = replace(self, held=held, order=order)
+        rows, features = blocks.rows, blocks.features
+        rows.describe(lambda: features, codes[order], None if weight is None else weight[order])
+        rows.digests = tuple(held.each(digest))
+        return rows
+
+
+def hold_classes(client: Client, parts: Sequence[Any], recipe: Any) -> ClassBlocks:
+    """Rows of all parts as blocks on workers."""
+    held = make_blocks(client, block_of, parts, recipe)
+    spans = held.each(span)
+    low, high = np.min([each.low for each in spans], axis=0), np.max([each.high for each in spans], axis=0)
+    sizes, weighted = [each.n_rows for each in spans], not (recipe.plain or recipe.repeat)
+    return ClassBlocks(held, sizes, len(recipe.classes), low, high, np.dtype(spans[0].dtype), weighted)
 
 
 def with_places(rows: PlacedRows, places: Places) -> PlacedRows:
@@ -74,7 +138,7 @@ def with_places(rows: PlacedRows, places: Places) -> PlacedRows:
 
 
 class Span(NamedTuple):
-    """What W of a block looks like from outside."""
+    """Number of rows, type and extremes of the features of a block."""
 
     n_rows: int
     dtype: str
@@ -83,31 +147,80 @@ class Span(NamedTuple):
 
 
 def span(rows: PlacedRows) -> Span:
-    """Smallest and largest values of each feature."""
+    """Smallest and largest value of each feature of a block."""
     W = rows.unpacked_features(np.arange(rows.n_rows))
     ends = (W.min(axis=0), W.max(axis=0)) if len(W) else (W[:0], W[:0])
     return Span(rows.n_rows, W.dtype.name, *ends)
 
 
 def projected(rows: PlacedRows, direction: Array) -> Array:
-    """W·direction of all rows, in the order in which they came."""
+    """W·direction of all rows of a block, in the order in which they came."""
     return projection(rows.unpacked_features(np.arange(rows.n_rows)), np.arange(rows.n_rows), direction)
 
 
 def coded(rows: PlacedRows) -> tuple[Codes, Array]:
-    """Class and weight of all rows, in the order in which they came."""
+    """Class and weight of all rows of a block, in the order in which they came."""
     codes, weight, _ = rows.unpacked()
     return codes, weight
 
 
 def some_rows(rows: PlacedRows, places: Codes) -> npt.NDArray[np.floating]:
-    """W of a few rows."""
+    """W of some rows of a block."""
     return rows.unpacked_features(places)
 
 
 def digest(rows: PlacedRows) -> str:
-    """Of all that a block holds."""
+    """Digest of all that a block holds."""
     found = hashlib.sha256()
     for part in (rows.panels.values, rows.panels.fill, rows.panels.block_class, rows.panels.weight, rows.place):
         found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]
     return found.hexdigest()
+
+
+def marks(rows: PlacedSituations) -> tuple[npt.NDArray[np.uint64], Array, Whole]:
+    """Digest, count and number of entries of each situation of a block, in the order in which they came."""
+    found = digests(rows.features, rows.situations)[0], rows.outcomes.counts, np.diff(rows.outcomes.start)
+    back = np.argsort(rows.order)
+    return found[0][back], found[1][back], found[2][back]
+
+
+def with_numbers(rows: PlacedSituations, number: Whole, first_entry: Whole) -> PlacedSituations:
+    """The same block, whose situations and entries know their places among all."""
+    placed = rows.alike()
+    placed.put((number, first_entry))
+    return placed
+
+
+def row_of_each(rows: PlacedSituations, which: Codes) -> npt.NDArray[np.floating]:
+    """W of some situations of a block, in the order in which they came, where each has one row."""
+    return rows.features[np.argsort(rows.order)[which]]
+
+
+def size_of(rows: PlacedSituations) -> tuple[int, int, float, int]:
+    """Number of situations and entries, total count, and number of features of a block."""
+    return rows.n_rows, len(rows.group), rows.n_seen, rows.n_features
+
+
+def hold_situations(
+    held: Held, n_groups: int, absolute: bool, sampled: bool, features: Features | None = None
+) -> ClusterSituations:
+    """Blocks of situations as rows for an inference; for a sampler situations learn their places among all.
+
+    `features` are the rows of W whose predictions are diagnosed; None: one row of each situation.
+    """
+    sizes = held.each(size_of)
+    each, p = [size[0] for size in sizes], sizes[0][3]
+    order = None
+    if sampled:
+        whole, counts, entries = (np.concatenate(part) for part in zip(*held.each(marks), strict=True))
+        order = order_of(whole, counts)
+        number, first = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
+        number[order] = np.arange(len(order))
+        first[order] = np.cumsum(entries[order]) - entries[order]
+        ends = np.cumsum(each)[:-1]
+        parts = zip(held.blocks, np.split(number, ends), np.split(first, ends), strict=True)
+        held = made(held.client, "placed", with_numbers, parts, len(each))
+    if features is None:
+        features = RemoteFeatures(held, each, p, np.dtype(np.float64), order, row_of_each)
+    numbers = sum(each), sum(size[1] for size in sizes), sum(size[2] for size in sizes)
+    return ClusterSituations(held, lambda: features, order, numbers, n_groups, p, absolute)

@@ -1,4 +1,4 @@
-"""Which cluster: the Dask client that is in use, or a local cluster for the time of a fit; and who may take part."""
+"""The Dask client in use, or a local cluster for the duration of a fit; checks that all workers compute alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import platform
 import signal
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -19,6 +19,9 @@ from plackett.compute.pieces import cores
 from plackett.engines.device import present
 from plackett.optional import optional
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 PATIENCE = 300.0  # seconds without any worker
 Versions = dict[str, str]
 
@@ -27,13 +30,18 @@ class ClusterError(ValueError):
     """A cluster cannot be used, or was lost."""
 
 
+def dask() -> Any:
+    """The module dask, or an error that says how to get it."""
+    return optional("dask", "a Dask collection")
+
+
 def distributed() -> Any:
     """The module distributed, or an error that says how to get it."""
     return optional("distributed", "engine='dask'")
 
 
 def in_use() -> Any:
-    """The Dask client in use, or None."""
+    """The current Dask client, or None."""
     try:
         return distributed().get_client()
     except ValueError:
@@ -41,10 +49,10 @@ def in_use() -> Any:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[Any]:
-    """The client in use; where there is none, that of a local cluster, which ends with this.
+def cluster() -> Iterator[Client]:
+    """The current client, or the client of a local cluster that is closed on exit.
 
-    It has a process a core, or one for the GPU that is here.
+    A local cluster has one process per core, or one process if this machine has a GPU.
     """
     client = in_use()
     if client is not None:
@@ -58,10 +66,8 @@ def cluster() -> Iterator[Any]:
             "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
         )
     module = distributed()
-    import dask
-
-    # A worker that has nothing to do would take blocks of one that is still starting, and keep them.
-    with deaf_to_interrupts(), dask.config.set({"distributed.scheduler.work-stealing": False}):
+    # An idle worker would steal blocks from one that is still starting, and keep them.
+    with deaf_to_interrupts(), dask().config.set({"distributed.scheduler.work-stealing": False}):
         workers = module.LocalCluster(
             n_workers=1 if present() else cores(),
             threads_per_worker=cores() if present() else 1,
@@ -77,14 +83,14 @@ def cluster() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
-    """Threads and processes begun here never hear Ctrl-C, which a terminal sends to all: it is for who began them.
+    """Block Ctrl-C in threads and processes started here; a terminal sends it to all processes of a group.
 
-    It is heard here afterwards.
+    The calling thread receives a pending interrupt on exit.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # which unblocks the signal where it is begun
+    resource_tracker.ensure_running()  # its start unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -93,12 +99,12 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:
-    """A cluster for the time of a fit, where the engine is one that needs it."""
+    """A cluster for the duration of a fit if the engine needs one."""
     return cluster() if engine == "dask" else contextlib.nullcontext()
 
 
 def versions() -> Versions:
-    """What must be the same on all machines for answers to be the same."""
+    """Versions that must agree on all machines for results to agree."""
     import plackett
     from plackett.compute import compiled
 
@@ -113,7 +119,7 @@ def versions() -> Versions:
 
 
 def check_versions(there: Versions, where: str) -> None:
-    """Refuse a worker on which something has another version than here."""
+    """Raise if a worker has another version of anything than this process."""
     for name, here in versions().items():
         if there.get(name) != here:
             raise ClusterError(
@@ -122,8 +128,8 @@ def check_versions(there: Versions, where: str) -> None:
             )
 
 
-def threads_of(client: Any) -> dict[str, int]:
-    """Of each worker, once there is one."""
+def threads_of(client: Client) -> dict[str, int]:
+    """Number of threads of each worker; waits for the first one."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
@@ -132,8 +138,8 @@ def threads_of(client: Any) -> dict[str, int]:
     return found
 
 
-def check_workers(client: Any) -> None:
-    """Refuse workers without plackett, or with other versions of what computes; one that was lost is let go."""
+def check_workers(client: Client) -> None:
+    """Raise for workers without plackett, or with other versions; ignores workers that were lost."""
     found: dict[str, Versions | Exception] = client.run(versions, on_error="return")
     for where, there in sorted(found.items()):
         if isinstance(there, ImportError):
@@ -145,6 +151,6 @@ def check_workers(client: Any) -> None:
         check_versions(there, where)
 
 
-def told(client: Any) -> str:
-    """The scheduler of a client, by its address."""
+def told(client: Client) -> str:
+    """The scheduler of a client and its address, for messages."""
     return f"the Dask scheduler {client.scheduler.address if client.scheduler else '(closed)'}"

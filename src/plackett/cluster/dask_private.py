@@ -11,9 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plackett.optional import optional
+
+if TYPE_CHECKING:
+    from distributed import Client, Worker
 
 RELIED_ON = (
     ("Worker", "handlers", "answer questions about blocks without a task of the scheduler"),
@@ -45,34 +48,34 @@ def worker_here() -> Any:
     return next(iter(optional("distributed", "a block on a worker").Worker._instances), None)
 
 
-def threads_of_worker(worker: Any) -> int:
+def threads_of_worker(worker: Worker) -> int:
     """Number of threads that run the tasks of a worker."""
     return int(worker.state.nthreads)
 
 
-def memory_used(worker: Any) -> float:
+def memory_used(worker: Worker) -> float:
     """Share of a worker's memory limit that its process uses; 0 without a limit."""
     limit = worker.memory_manager.memory_limit
     return worker.monitor.get_process_memory() / limit if limit else 0.0
 
 
-def folder_of(worker: Any) -> str:
+def folder_of(worker: Worker) -> str:
     """Local folder of a worker."""
     return str(worker.local_directory)
 
 
-def add_operation(worker: Any, name: str, handler: Callable[..., Any]) -> None:
+def add_operation(worker: Worker, name: str, handler: Callable[..., Any]) -> None:
     """Let a worker answer messages of this name, as Dask's own shuffle does."""
     worker.handlers[name] = handler
 
 
-def in_actor_thread(worker: Any, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+def in_actor_thread(worker: Worker, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
     """Run a function in the thread of actors; called on the worker's loop."""
     return asyncio.get_running_loop().run_in_executor(worker.executors["actor"], function, *arguments)
 
 
 @contextmanager
-def named_in_profile(worker: Any, name: str) -> Iterator[None]:
+def named_in_profile(worker: Worker, name: str) -> Iterator[None]:
     """Show what runs in this thread under a name in the dashboard's profile."""
     thread = threading.get_ident()
     with worker.active_threads_lock:
@@ -84,14 +87,14 @@ def named_in_profile(worker: Any, name: str) -> Iterator[None]:
             del worker.active_threads[thread]
 
 
-async def ask_worker(client: Any, address: str, operation: str, **message: Any) -> Any:
+async def ask_worker(client: Client, address: str, operation: str, **message: Any) -> Any:
     """A worker's answer to a message; through the scheduler where the client may not reach workers."""
     if client.direct_to_workers:
         return await getattr(client.rpc(address), operation)(**message)
     return await client.scheduler.proxy(worker=address, msg={"op": operation, **message})
 
 
-def loop_of(client: Any) -> asyncio.AbstractEventLoop:
+def loop_of(client: Client) -> asyncio.AbstractEventLoop:
     """The event loop of a client."""
     loop: asyncio.AbstractEventLoop = client.loop.asyncio_loop
     return loop

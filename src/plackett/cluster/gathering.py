@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from plackett.cluster import fit_choices, fit_rankings
-from plackett.cluster.choices import joined_sets
-from plackett.cluster.client import in_use
-from plackett.cluster.partitions import looked
-from plackett.cluster.rankings import joined
-from plackett.data.choice_sets import ChoiceSets
-from plackett.data.partitioned import PartitionedChoices, PartitionedRankings
-from plackett.data.rankings import Rankings
+from plackett.cluster.choice_parts import ChoicePart, ChoiceTable, joined_sets
+from plackett.cluster.parts import ask
+from plackett.cluster.ranking_parts import RankingPart, RankingTable, joined
 
 MOST = 1 << 26  # numbers: half a gigabyte for each copy of them
 
@@ -30,36 +25,20 @@ def check_few(numbers: int, what: str, told: str) -> None:
         )
 
 
-def gather_rankings(model: Any, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any) -> dict[str, Any]:
-    """What `PlackettLuceRanker.fit` takes, in memory."""
-    client, cut = in_use(), fit_rankings.cut_alike(model, X, R, sample_weight, groups)
-    assert cut.spec.items is not None
-    n, K, d = sum(cut.sizes), len(cut.spec.items), int(X.shape[1])
+def gather_rankings(table: RankingTable) -> dict[str, Any]:
+    """The arguments of `PlackettLuceRanker.fit`, in memory."""
+    n, K, d = table.n_rows, len(table.items), 0 if table.covariates is None else table.covariates.n_columns
     check_few(n * (K + d), "rankings", f"{n:,} of {K} items with {d} covariates")
-    parts = fit_rankings.made_of(cut)
-    fit_rankings.looked_at(model, client, X, parts)
-    of_groups = [part for part, size in zip(cut.beside["groups"], cut.sizes, strict=True) if size]
-    asked = [(*part, who) for part, who in zip(parts, of_groups, strict=True)]
-    found = list(zip(*looked(client, "rankings", as_they_are, asked), strict=True))
-    rankings: list[Rankings] = list(found[0])
-    return {"X": _rows(found[1]), "R": joined(rankings)} | _beside(*found[2:])
+    found = list(zip(*ask(table.client, "rankings", RankingPart.in_memory, table.parts), strict=True))
+    return {"X": _rows(found[1]), "R": joined(list(found[0]))} | _beside(*found[2:])
 
 
-def gather_choices(model: Any, X: PartitionedChoices, y: Any, groups: Any, sample_weight: Any) -> dict[str, Any]:
-    """What `PlackettLuceChooser.fit` takes, in memory."""
-    client, cut = in_use(), fit_choices.cut_alike(X, y, groups, sample_weight)
-    entries, columns = cut.totals.n_entries, len(fit_choices.straight_design(model, cut).names_)
-    n = sum(cut.sizes)
+def gather_choices(table: ChoiceTable, constants: bool) -> dict[str, Any]:
+    """The arguments of `PlackettLuceChooser.fit`, in memory; `constants`: whether alternatives have them."""
+    entries, columns, n = table.totals.n_entries, len(table.straight_design(constants).names_), sum(table.sizes)
     check_few(entries * columns, "choices", f"{n:,} situations with {entries:,} alternatives of {columns} columns")
-    asked = [(*part, cut.spec, cut.schema) for part in cut.parts]
-    found = list(zip(*looked(client, "situations", fit_choices.gathered_in, asked), strict=True))
-    sets: list[ChoiceSets] = list(found[0])
-    return {"X": joined_sets(sets), "y": np.concatenate(found[1])} | _beside(found[3], found[2])
-
-
-def as_they_are(*part: Any) -> tuple[Any, ...]:
-    """Of one partition."""
-    return part
+    found = list(zip(*ask(table.client, "situations", ChoicePart.in_memory, table.parts), strict=True))
+    return {"X": joined_sets(found[0]), "y": np.concatenate(found[1])} | _beside(found[3], found[2])
 
 
 def _rows(parts: Any) -> Any:

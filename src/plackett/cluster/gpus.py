@@ -1,22 +1,25 @@
-"""Passes on the GPUs of workers: a block has a copy there, made when it is first asked, which does not travel with it.
+"""Copies of blocks on the GPUs of workers, made on first use and never sent with the block.
 
-All workers have a GPU, or none is used: answers differ in the rounding of sums, and must not depend on which worker is
-lost. The client decides, before it asks.
+Either all workers have a GPU, or none is used: rounding differs, and results must not depend on which worker is lost.
+The client decides before it asks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plackett.cluster.client import ClusterError
 from plackett.cluster.held import address_here
 from plackett.cluster.storage import Block
 from plackett.engines.device import gpu, present
 
+if TYPE_CHECKING:
+    from distributed import Client
 
-def go_to_gpus(client: Any, gains: bool) -> bool:
-    """Whether passes go to GPUs: where that `gains`, and every worker sees one that can run the kernels."""
+
+def go_to_gpus(client: Client, gains: bool) -> bool:
+    """Whether passes run on GPUs: if that `gains`, and every worker has one that can run the kernels."""
     if not gains:
         return False
     found = client.run(present, on_error="return").values()
@@ -24,7 +27,7 @@ def go_to_gpus(client: Any, gains: bool) -> bool:
 
 
 def copy_of(block: Block, which: Any, bring: Callable[[], Any]) -> Any:
-    """The copy of a block on this worker's GPU; another copy than `which` is let go."""
+    """The copy of a block on this worker's GPU, made by `bring`; a copy of another kind than `which` is released."""
     if block.gpu_copy is None or block.gpu_copy[0] != which:
         block.gpu_copy = None
         try:

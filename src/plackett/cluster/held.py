@@ -1,9 +1,9 @@
-"""Blocks that the workers hold, and questions to all of them.
+"""Blocks held by workers, and questions to all of them.
 
-A block is the result of a Dask task: where a worker is lost, Dask makes its blocks again, from their source, on others.
-A question does not go through the scheduler's tasks, which would take longer than many a pass: on every worker a
-`plackett.cluster.keeper.Keeper` is asked directly. Keepers are disposable. When one does not answer, new ones are made
-where the blocks are by then, and the question, whose answer is a function of the block alone, is put again.
+A block is the result of a Dask task: if a worker is lost, Dask recomputes its blocks from their source on other
+workers. A question does not become a task of the scheduler, which would take longer than a typical pass: it goes
+directly to a `plackett.cluster.keeper.Keeper` on every worker. Keepers are disposable. If one does not answer, new
+keepers are started where the blocks are then, and the question is repeated; its answer depends on the block alone.
 """
 
 from __future__ import annotations
@@ -14,35 +14,38 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plackett.cluster.client import PATIENCE, ClusterError, distributed, threads_of, told, versions
+from plackett.cluster.client import PATIENCE, ClusterError, dask, distributed, threads_of, told, versions
 from plackett.cluster.dask_private import run_anywhere, threads_of_worker
 from plackett.cluster.keeper import LOOK, Keeper, Kept, Question, ask_all, in_one_frame
 
-ATTEMPTS = 20  # in a row at which not one keeper more has answered
+if TYPE_CHECKING:
+    from distributed import Client
+
+ATTEMPTS = 20  # in a row without an answer from any further keeper
 
 
 def threads_here() -> int:
-    """Threads of the worker on which this runs."""
+    """Number of threads of the worker that runs this."""
     return threads_of_worker(distributed().get_worker())
 
 
 def address_here() -> str:
-    """Address of the worker on which this runs."""
+    """Address of the worker that runs this."""
     return str(distributed().get_worker().address)
 
 
 class Held:
-    """Blocks as futures, in a fixed order; `each` asks all of them."""
+    """Blocks as futures, in a fixed order; `each` puts a question to all of them."""
 
-    def __init__(self, client: Any, blocks: Sequence[Any]):
+    def __init__(self, client: Client, blocks: Sequence[Any]):
         self.client, self.blocks = client, list(blocks)
         self.keepers: list[Kept] = []
-        self._placing = threading.Lock()  # chains ask side by side
+        self._placing = threading.Lock()  # chains ask concurrently
 
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        """What question(block, *arguments) gives, in the order of the blocks; `own` has one more argument for each."""
+        """Results of question(block, *arguments), in the order of the blocks; `own` has one more argument for each."""
         found: dict[int, Any] = {}
         failed, for_all = 0, in_one_frame((question, arguments, None))
         while len(found) < len(self.blocks):
@@ -68,20 +71,20 @@ class Held:
         return [found[number] for number in range(len(self.blocks))]
 
     def fetch(self) -> list[Any]:
-        """The blocks themselves, where they are small."""
+        """The blocks themselves, which must be small."""
         self._wait()
         found: list[Any] = self._sure(self.client.gather, self.blocks)
         return found
 
     def _place_keepers(self) -> None:
-        """A keeper on every worker that has blocks."""
+        """Start a keeper on every worker that holds blocks."""
         self._wait()
         where = self._sure(self.client.who_has, self.blocks)
         groups: dict[str, list[int]] = {}
         for number, block in enumerate(self.blocks):
             holders = where.get(block.key, ())
             if not holders:
-                return  # lost since; the caller tries again
+                return  # lost meanwhile; the caller tries again
             groups.setdefault(sorted(holders)[0], []).append(number)
         here, futures = versions(), []
         for worker, numbers in groups.items():
@@ -99,7 +102,7 @@ class Held:
             self.keepers = [Kept(*each) for each in zip(groups.values(), places, futures, strict=True)]
 
     def _begun(self, keepers: list[Any], workers: set[str]) -> bool:
-        """Whether all keepers are there; one whose worker is lost meanwhile may never be."""
+        """Wait for the keepers; False if a worker was lost, since its keeper may never start."""
         while True:
             try:
                 self._sure(distributed().wait, keepers, timeout=LOOK)
@@ -110,12 +113,12 @@ class Held:
                 return False
             errors = [keeper.exception() for keeper in keepers if keeper.status == "error"]
             for error in errors:
-                if not isinstance(error, RuntimeError):  # Dask's word for an actor whose worker is lost
+                if not isinstance(error, RuntimeError):  # raised by Dask for an actor whose worker is lost
                     raise error
             return not errors
 
     def _wait(self) -> None:
-        """Until all blocks are there; an error where one cannot be made, or nobody is left to make it."""
+        """Wait for all blocks; raises if one cannot be computed, or if no worker is left for too long."""
         module = distributed()
         last = time.monotonic()
         while True:
@@ -134,7 +137,7 @@ class Held:
                 raise block.exception()
 
     def _sure(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Ask the scheduler, or say that it was lost."""
+        """Call the scheduler; raises `ClusterError` if it is lost."""
         try:
             return call(*arguments, **named)
         except TimeoutError:
@@ -143,31 +146,34 @@ class Held:
             raise lost(self.client) from error
 
 
-def made(client: Any, name: str, make: Question, arguments: Iterable[tuple[Any, ...]], count: int) -> Held:
-    """Blocks make(*arguments), so many, on the workers in turn."""
-    import dask
+def later(function: Question, *arguments: Any) -> Any:
+    """A delayed call: Dask runs it where its arguments lie, when its result is needed."""
+    return dask().delayed(function, pure=False)(*arguments)
 
+
+def made(client: Client, name: str, make: Question, arguments: Iterable[tuple[Any, ...]], count: int) -> Held:
+    """Compute `count` blocks make(*arguments), distributed over the workers by their threads."""
     workers = shared_out(threads_of(client), count)
     token, blocks = uuid.uuid4().hex[:8], []
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # rows of a user's array
+    with dask().config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # the user's rows
         for number, each in enumerate(arguments):
-            task = dask.delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
+            task = dask().delayed(make, pure=False)(*each, dask_key_name=f"plackett-{name}-{token}-{number}")
             blocks.append(client.compute(task, workers=[workers[number]], allow_other_workers=True))
     return Held(client, blocks)
 
 
 def shared_out(threads: dict[str, int], count: int) -> list[str]:
-    """A worker for each of so many blocks: each worker by its threads, and all in turn.
+    """The worker of each block: workers take turns, in proportion to their threads.
 
-    In Dask a worker that has nothing to do takes blocks of another, and keeps them: every pass would wait for it.
+    Without this, an idle worker would steal blocks from others and keep them, and every pass would wait for it.
     """
     total = sum(threads.values())
     turns = [((i + 0.5) / n, worker) for worker, n in threads.items() for i in range(count * n // total + 1)]
     return [worker for _, worker in sorted(turns)[:count]]
 
 
-def lost(client: Any) -> ClusterError:
-    """The scheduler is gone."""
+def lost(client: Client) -> ClusterError:
+    """The error for a lost scheduler."""
     return ClusterError(
         f"{told(client)} was lost, and with it the rows. Start it again and fit again; chains with "
         "Gibbs(checkpoint=...) go on where they were, with the same draws."

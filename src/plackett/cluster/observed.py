@@ -7,15 +7,16 @@ client, so that neither depends on how rows were cut and where they lie.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.blocks import Codes, Recipe, take
-from plackett.cluster.client import check_versions
+from plackett.cluster.class_parts import ClassPart, ClassRecipe
+from plackett.cluster.client import Versions, check_versions
 from plackett.cluster.held import address_here
-from plackett.cluster.partitions import Moments, moments_of, numbers_of
+from plackett.cluster.moments import Moments, moments_of
+from plackett.cluster.parts import Codes
 from plackett.cluster.storage import Block
 from plackett.directions.task import merge
 from plackett.features.normal_scores import normal_scores
@@ -42,11 +43,11 @@ def keys_of(rows: Array, codes: Codes) -> Keys:
     return key
 
 
-def observe(X: Any, y: Any, weight: Any, recipe: Recipe) -> Observed:
-    """The rows of a partition that count."""
-    check_versions(recipe.versions, address_here())
-    taken = take(X, y, weight, recipe)
-    return observed(numbers_of(taken.X), taken.codes, taken.weight)
+def observe(part: ClassPart, recipe: ClassRecipe, here: Versions) -> Observed:
+    """The rows of a partition that have weight."""
+    check_versions(here, address_here())
+    counted = part.counted(recipe)
+    return observed(counted.numbers, counted.codes, counted.weight)
 
 
 def observed(X: Array, codes: Codes, weight: Array | None) -> Observed:

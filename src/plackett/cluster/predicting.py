@@ -1,51 +1,42 @@
-"""Predictions of rows in partitions, made where they lie when they are asked for."""
+"""Lazy predictions of rows or situations in partitions, computed where these lie."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from plackett.cluster.choices import delayed_sets
+from plackett.cluster.choice_parts import delayed_sets
+from plackett.cluster.client import dask
+from plackett.cluster.cutting import pieces_of
+from plackett.cluster.held import later
 from plackett.data.partitioned import is_dask
+from plackett.optional import optional
+
+Predict = Callable[[Any], npt.NDArray[Any]]
 
 
-def lazily(model: Any, method: str, X: Any) -> Any:
-    """The method of a fitted model for a Dask collection: a Dask array that is cut as X is."""
-    import dask
-    import dask.array as da
-
-    told = nothing(model, method)
-    if hasattr(X, "spec"):  # choice situations, a partition of whose table becomes some
-        parts, sizes = delayed_sets(X), [np.nan] * X.table.npartitions
-    elif hasattr(X, "columns"):
-        parts, sizes = X.to_delayed(), [np.nan] * X.npartitions
-    else:
-        X = X.rechunk({1: -1})
-        parts, sizes = X.to_delayed().ravel().tolist(), X.chunks[0]
-    held, ask = dask.delayed(model), dask.delayed(predicted)
-    made = [
-        da.from_delayed(ask(held, method, part), shape=(size, *told.shape[1:]), meta=told)
-        for part, size in zip(parts, sizes, strict=True)
+def lazily(predict: Predict, X: Any, empty: npt.NDArray[Any]) -> Any:
+    """predict(X) of a Dask collection: a Dask array with the partitions of X; `empty` is the result for no rows."""
+    array = optional("dask.array", "a Dask collection")
+    pieces, sizes = (delayed_sets(X), None) if hasattr(X, "spec") else pieces_of(X)
+    held, chunks = dask().delayed(predict), [np.nan] * len(pieces) if sizes is None else sizes
+    parts = [
+        array.from_delayed(later(predicted, held, piece, empty), shape=(size, *empty.shape[1:]), meta=empty)
+        for piece, size in zip(pieces, chunks, strict=True)
     ]
-    return da.concatenate(made, allow_unknown_chunksizes=True)
+    return array.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def predicted(model: Any, method: str, X: Any) -> Any:
-    """Of one partition."""
-    return getattr(model, method)(X) if len(X) else nothing(model, method)
-
-
-def nothing(model: Any, method: str) -> Any:
-    """What the method gives of no rows: probabilities of classes or items, a class a row, or all items in order."""
-    if hasattr(model, "items_"):
-        K = len(model.items_)
-        return np.empty((0, K)) if method == "predict_proba" else np.empty((0, K), dtype=model.items_.dtype)
-    return np.empty((0, len(model.classes_))) if method == "predict_proba" else model.classes_[:0]
+def predicted(predict: Predict, X: Any, empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Predictions of one partition."""
+    return predict(X) if len(X) else empty
 
 
 def refuse_partitions(X: Any) -> None:
-    """Where rows are needed here."""
+    """Raise for a Dask collection where rows in memory are needed."""
     if is_dask(X):
         raise ValueError(
             "X is a Dask collection, which fit, predict and predict_proba take; here give some of its rows, as "

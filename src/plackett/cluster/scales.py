@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from plackett.cluster.held import Held
+from plackett.cluster.moments import Moments
 from plackett.cluster.observed import masses, moments
-from plackett.cluster.partitions import Moments
 from plackett.features.normal_scores import SMALLEST, knots_of
 from plackett.features.standardise import standardise
 from plackett.model.race import Array

@@ -1,7 +1,7 @@
-"""What a worker holds, beyond its memory: the arrays of a block lie in a file of its local folder, mapped into memory.
+"""Blocks larger than a worker's memory: their arrays lie in a file of its local folder, mapped into memory.
 
-The file has no name from the start, where the system allows that, and is gone with the block or the process. After a
-question its pages are given back: Dask counts them as memory of the worker, and would end it.
+The file has no name, where the system allows that, and disappears with the block or the process. Its pages are
+released after each question: Dask counts them as memory of the worker, and would terminate it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, Self, TypeVar
 
 from plackett.cluster.dask_private import folder_of, memory_used, worker_here
 
-KEPT = 0.4  # of a worker's memory limit that may be in use before blocks go to files
-HERE = ("mapping", "gpu_copy")  # what does not travel
-LINE = 64  # bytes; an array begins at a multiple of it
+KEPT = 0.4  # share of a worker's memory limit in use from which blocks go to files
+HERE = ("mapping", "gpu_copy")  # attributes that are not sent to other workers
+LINE = 64  # bytes; alignment of arrays in a file
 
 
 class Block:
-    """Arrays, in memory or in a file.
+    """Arrays in memory or in a file.
 
-    Where Dask sends a block to another worker, or puts it aside and takes it back, it settles anew.
+    After Dask has moved a block to another worker, or spilled and restored it, the block settles anew.
     """
 
     mapping: mmap.mmap | None = None
-    gpu_copy: tuple[Any, Any] | None = None  # which copy of it lies on the worker's GPU, and the copy
+    gpu_copy: tuple[Any, Any] | None = None  # kind of the copy on the worker's GPU, and the copy
 
     def give_back(self) -> None:
-        """Let go of the pages that a question has read."""
+        """Release the pages of the file that a question has read."""
         if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -40,7 +40,7 @@ class Block:
         return block
 
     def in_file(self, folder: str) -> Self:
-        """The same with its arrays in a file of this folder."""
+        """The same block with its arrays in a file of this folder."""
         arrays: list[pickle.PickleBuffer] = []
         rest = pickle.dumps(self.__getstate__(), protocol=5, buffer_callback=arrays.append)
         pieces = [array.raw() for array in arrays]
@@ -58,7 +58,7 @@ class Block:
         return block
 
     def settled(self) -> Self:
-        """In memory, or in a file where the worker on which this runs has little memory left."""
+        """The same block, in a file if the worker that runs this has little memory left."""
         worker = worker_here()
         if worker is None or memory_used(worker) <= KEPT:
             return self
@@ -71,19 +71,19 @@ class Block:
         vars(self).update(state)
 
     def __reduce__(self) -> Any:
-        return restored, (type(self), pickle.dumps(self.__getstate__()))  # a message's arrays are not to be written
+        return restored, (type(self), pickle.dumps(self.__getstate__()))  # arrays of a message are read-only
 
 
 Kind = TypeVar("Kind", bound=Block)
 
 
 def made_of(kind: type[Kind], state: dict[str, Any]) -> Kind:
-    """A block of this kind."""
+    """A block of this kind with this state."""
     block = kind.__new__(kind)
     block.__setstate__(state)
     return block
 
 
 def restored(kind: type[Block], state: bytes) -> Block:
-    """A block that has travelled."""
+    """A block that was sent here."""
     return made_of(kind, pickle.loads(state)).settled()

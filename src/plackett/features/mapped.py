@@ -46,6 +46,16 @@ def transform(features: Any, X: Any, places: Places | None = None, empty: bool =
     return W[:] if W.n_rows <= RUN or W.sparse or W.n_rows * W.shape[1] <= WHOLE else W
 
 
+def dense(W: Features) -> Features:
+    """W itself; raises if it is sparse."""
+    if sparse.issparse(W):
+        raise ValueError(
+            "the feature map gives sparse features, which rankings do not take: use a map with dense output, such as "
+            "OneHotEncoder(sparse_output=False)."
+        )
+    return W
+
+
 def in_order(W: Features, order: Places) -> Features:
     """The rows of W in this order, held or made as needed as they were."""
     if not isinstance(W, MappedRows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check
 
 from plackett.data.observations import Observations
 from plackett.data.rows import take_rows
-from plackett.engines.base import Engine, Features, canonical_order
+from plackett.engines.base import Engine, Features, Rows, canonical_order
 from plackett.features.mapped import fit_features, nonempty_rows, transform
 from plackett.inference.em import EM
 from plackett.model.race import Array
@@ -22,6 +22,8 @@ from plackett.output.scores import log_losses
 from plackett.posterior.weights import mean_probabilities
 
 Folds = list[tuple[Any, npt.NDArray[np.intp]]]  # what to train on, most often rows by number, and rows to test on
+Fold = tuple[Rows, Callable[[Array], Iterable[tuple[Array, float]]]]  # training rows; losses and weights of others
+MakeFold = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], Fold | None]  # None with fewer than two classes
 
 
 def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
@@ -88,15 +90,14 @@ def cross_validated_losses(
     engine: Engine,
     progress: bool = False,
 ) -> tuple[Array, Array]:
-    """The shapes of the path, decreasing, and the log-loss of each over all held-out rows."""
-    shapes = path_of(em)
+    """The shapes of the path, decreasing, and the log-loss of each over all held-out rows of a table in memory."""
 
     def mapped() -> Features:
         return transform(fit_features(clone(features), X, codes, sample_weight), X)
 
     n_classes = codes.max() + 1
-    loss, weight = np.zeros(len(shapes)), 0.0
-    for train, test in tracked(splits(em.cv, mapped, X, codes), progress, "EM, cross-validation"):
+
+    def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> Fold | None:
         w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
         X_train = take_rows(X, train)
         w_train = None if sample_weight is None else sample_weight[train]
@@ -105,14 +106,46 @@ def cross_validated_losses(
         w_train = None if w_train is None else w_train[some]
         present, fold_codes = np.unique(codes[train][some], return_inverse=True)
         if len(present) < 2:
-            continue
-        rows = engine.rows(W_train, Observations.of_classes(fold_codes, len(present), w_train))
+            return None
         W_test = transform(fold_features, X, test, empty=True)
-        for s, climb in enumerate(em.path(rows, shapes.tolist())):
-            probability = np.zeros((len(test), n_classes))
-            probability[:, present] = mean_probabilities(W_test, np.exp(climb.log_weights)[None])
-            loss[s] += w_test @ log_losses(probability, codes[test])
-        weight += w_test.sum()
+
+        def score(weights: Array) -> list[tuple[Array, float]]:
+            return [(fold_losses(W_test, codes[test], w_test, present, n_classes, weights), w_test.sum())]
+
+        return engine.rows(W_train, Observations.of_classes(fold_codes, len(present), w_train)), score
+
+    return held_out_losses(em, splits(em.cv, mapped, X, codes), make, progress)
+
+
+def fold_losses(
+    W: Features,
+    codes: npt.NDArray[np.intp],
+    counts: Array,
+    present: npt.NDArray[np.intp],
+    n_classes: int,
+    weights: Array,
+) -> Array:
+    """Weighted log-losses (S,) of held-out rows under weights (S, K, p) of the classes that are present in training."""
+    loss = np.zeros(len(weights))
+    for s, each in enumerate(weights):
+        probability = np.zeros((len(codes), n_classes))
+        probability[:, present] = mean_probabilities(W, each[None])
+        loss[s] = counts @ log_losses(probability, codes)
+    return loss
+
+
+def held_out_losses(em: EM, folds: Folds, make: MakeFold, progress: bool) -> tuple[Array, Array]:
+    """The shapes of the path, decreasing, and the log-loss of each over all held-out rows, wherever these lie."""
+    shapes = path_of(em)
+    loss, weight = np.zeros(len(shapes)), 0.0
+    for train, test in tracked(folds, progress, "EM, cross-validation"):
+        fold = make(train, test)
+        if fold is None:
+            continue
+        rows, score = fold
+        climbs = em.path(rows, shapes.tolist())
+        for part_loss, part_weight in score(np.array([np.exp(climb.log_weights) for climb in climbs])):
+            loss, weight = loss + part_loss, weight + part_weight
     if weight == 0:
         raise ValueError("no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1.")
     return shapes, loss / weight

@@ -1,0 +1,133 @@
+"""Folds of what is in partitions, for the shape a of EM: training rows and held-out rows made where the data lie.
+
+Digests, codes and counts come to the client, and the numbers of the rows of a fold go back. Maps of classes and
+rankings are fitted anew to the rows that a fold trains on; choices keep the map of all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.cluster.blocks import ClassBlocks, coded, hold_classes, hold_situations, marks
+from plackett.cluster.class_parts import ClassPart, ClassRecipe, ClassTable, look_at_rows
+from plackett.cluster.held import made, threads_here
+from plackett.cluster.maps import fitted_map
+from plackett.cluster.parts import Codes, ask, numbers_within, take_from
+from plackett.cluster.ranking_parts import RankingPart, RankingRecipe, RankingTable, hold_rankings, in_block
+from plackett.engines.base import Rows
+from plackett.engines.dask import ClusterSituations
+from plackett.engines.placed import PlacedSituations, place_situations
+from plackett.engines.plain_rankings import ONE
+from plackett.engines.situations import digests, order_of
+from plackett.features.mapped import transform
+from plackett.inference.folds import Fold, MakeFold, fold_losses
+from plackett.inference.ranking_folds import Make
+from plackett.model.race import Array
+
+Mask = npt.NDArray[np.bool_]
+
+
+def class_folds(table: ClassTable, blocks: ClassBlocks, features: Any, recipe: ClassRecipe) -> tuple[Codes, MakeFold]:
+    """The class of each row, and what makes a fold of some of them; `blocks` were made by the recipe."""
+    codes = np.concatenate([each for each, _ in blocks.held.each(coded)])
+
+    def some(numbers: Codes) -> list[Any]:
+        ascending = np.sort(np.arange(len(codes))[numbers])
+        return take_from(table.parts, numbers_within(ascending, blocks.sizes))
+
+    def make(train: Codes, test: Codes) -> Fold | None:
+        kept = look_at_rows(table.client, some(train), table.names)
+        if len(kept.classes) < 2:
+            return None
+        own = kept.recipe(recipe.factors[np.searchsorted(recipe.classes, kept.classes)])
+        own = own._replace(features=fitted_map(kept, features, own))
+        rows, rest = hold_classes(table.client, kept.parts, own).rows, some(test)
+        return rows, lambda weights: ask(table.client, "held-out", losses_of_part, rest, recipe, own, weights)
+
+    return codes, make
+
+
+def losses_of_part(part: ClassPart, whole: ClassRecipe, fold: ClassRecipe, weights: Array) -> tuple[Array, float]:
+    """Log-losses (S,) of the rows of a part under weights (S, K, p), summed, and the weight of these rows."""
+    codes = np.searchsorted(whole.classes, np.asarray(part.y))
+    counts = (np.ones(len(codes)) if part.weight is None else np.asarray(part.weight)) * whole.factors[codes]
+    W, present = transform(fold.features, part.X, empty=True), np.searchsorted(whole.classes, fold.classes)
+    return fold_losses(W, codes, counts, present, len(whole.classes), weights), float(counts.sum())
+
+
+def choice_folds(rows: ClusterSituations) -> tuple[Codes, Make]:
+    """The canonical order of all situations, and what makes blocks of some of them."""
+    client, blocks = rows.blocks.client, rows.blocks.blocks
+    found = rows.blocks.each(marks)
+    digest, counts = (np.concatenate([each[i] for each in found]) for i in range(2))
+    sizes = [len(each[0]) for each in found]
+
+    def some(numbers: Codes) -> ClusterSituations:
+        parts = [(block, each) for block, each in zip(blocks, numbers_within(numbers, sizes), strict=True) if len(each)]
+        held = made(client, "fold", part_of_block, parts, len(parts))
+        return hold_situations(held, rows.n_groups, rows.absolute, False, ONE)
+
+    return order_of(digest, counts), lambda train, test: (some(train), some(test))
+
+
+def part_of_block(rows: PlacedSituations, numbers: Codes) -> PlacedSituations:
+    """Some situations of a block, by the order in which they came."""
+    some = rows.seen.part(np.argsort(rows.order)[numbers])
+    block = place_situations(rows.features, some, threads_here()).settled()
+    rows.give_back()
+    return block
+
+
+class RankingMarks(NamedTuple):
+    """What decides the folds of the rankings of one part that have weight."""
+
+    digest: npt.NDArray[np.uint64]
+    counts: Array
+    blocked: Mask  # whether each goes to a block, and not to the sets of items left
+    group: Codes | None
+
+
+def ranking_folds(table: RankingTable, features: Any, recipe: RankingRecipe) -> tuple[Codes, Codes | None, Make]:
+    """The canonical order of all rankings, their groups, and what makes rows of some of them."""
+    client, n_items, labels = table.client, len(table.items), None
+    if table.grouped:
+        labels = np.unique(np.concatenate(ask(client, "groups", labels_of, table.parts)))
+    found = ask(client, "digests", marks_of_rankings, table.parts, recipe, labels)
+    digest, counts, blocked = (np.concatenate([part[i] for part in found]) for i in range(3))
+    groups = None if labels is None else np.concatenate([part.group for part in found])
+    sizes = [len(part.digest) for part in found]
+
+    def some(numbers: Codes) -> tuple[list[Any], list[int]]:
+        """Parts with these rankings, and how many of each go to a block."""
+        within = numbers_within(numbers, sizes)
+        has = [int(part.blocked[which].sum()) for part, which in zip(found, within, strict=True) if len(which)]
+        return take_from(table.parts, within), has
+
+    def make(train: Codes, test: Codes) -> tuple[Rows, Rows]:
+        inside, outside = some(train), some(test)
+        own = recipe
+        if table.covariates is not None:
+            kept = look_at_rows(client, inside[0], table.covariates.names)
+            own = recipe._replace(features=fitted_map(kept, features, kept.recipe()))
+        rows, others = (hold_rankings(client, *each, own, n_items, False) for each in (inside, outside))
+        return rows, others
+
+    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `Together`
+    return np.concatenate([kind[order_of(digest[kind], counts[kind])] for kind in kinds]), groups, make
+
+
+def labels_of(part: RankingPart) -> npt.NDArray[Any]:
+    """Distinct groups of one part."""
+    return np.unique(np.asarray(part.groups))
+
+
+def marks_of_rankings(part: RankingPart, recipe: RankingRecipe, labels: npt.NDArray[Any] | None) -> RankingMarks:
+    """Digests of one part; a group is the position of its label among all."""
+    R, some = part.counted()
+    group = None if labels is None else np.searchsorted(labels, np.asarray(part.groups)[some])
+    if not len(some):
+        return RankingMarks(np.empty(0, dtype=np.uint64), R.counts, np.empty(0, dtype=bool), group)
+    return RankingMarks(digests(*part.situations(R, some, recipe))[0], R.counts, in_block(R, recipe), group)

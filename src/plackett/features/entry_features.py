@@ -1,0 +1,45 @@
+"""Features and groups of the entries of choice situations, given a fitted design and a fitted map of its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.features.exp import ExpFeatures
+from plackett.features.mapped import transform
+from plackett.model.race import Array
+
+LOWEST = -600.0  # ln W of an entry, relative to the largest of its situation
+Codes = npt.NDArray[np.intp]
+
+
+def log_features(design: ChoiceDesign, features: Any, table: EntryTable) -> Array:
+    """ln W (entries, p), comparable within a situation."""
+    columns = design.columns(table)
+    if isinstance(features, ExpFeatures):
+        return features.exponents(columns)
+    W = transform(features, columns, empty=True)[:]
+    if sparse.issparse(W):
+        raise ValueError("features of alternatives must be dense; give a map with dense output.")
+    with np.errstate(divide="ignore"):
+        return np.log(np.asarray(W, dtype=np.float64))
+
+
+def features_of_entries(design: ChoiceDesign, features: Any, table: EntryTable) -> Array:
+    """W (entries, p), the largest of a situation 1."""
+    log_W = log_features(design, features, table)
+    top = np.maximum.reduceat(log_W.max(axis=1), table.start[:-1])[table.situation]
+    W: Array = np.exp(np.maximum(log_W - top[:, None], LOWEST))
+    W[np.isneginf(log_W)] = 0.0
+    return W
+
+
+def groups_of_entries(weights: str, table: EntryTable, person: Codes | None) -> Codes:
+    """Whose weights ("shared", "alternative" or "person") each entry uses; −1 for a person who is not known."""
+    if weights == "person" and person is not None:
+        return person[table.situation]
+    return table.alternative if weights == "alternative" else np.zeros_like(table.alternative)
