@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core import cgutils as cgutils
 from numba.core import event as event
@@ -19,6 +19,11 @@ from numba.core.typing.templates import AbstractTemplate as AbstractTemplate
 from numba.core.typing.templates import infer_global as infer_global
 from numba.core.typing.templates import signature as signature
 from numba.np.random.generator_core import next_uint64 as next_uint64
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext as BaseContext
+    from numba.core.typing import Context as Context
+    from numba.core.typing.templates import Signature as Signature
 
 RELIED_ON = (
     ("numba.core.typing.templates", "AbstractTemplate", "type operators of vectors, and calls of kernels by address"),

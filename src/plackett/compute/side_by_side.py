@@ -13,14 +13,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
 from plackett.compute.pieces import cores
 
 ENOUGH = 5  # kernels to compile from which on a second process gains: it takes a second to start
-CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import plackett.compute.side_by_side as s; s.second()"
+CODE = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from plackett.compute import compiled, side_by_side
+side_by_side.second(compiled.APART, compiled.pretend_made)
+"""
 
 
 class Compilable(Protocol):
@@ -35,6 +41,9 @@ class Compilable(Protocol):
 
     def make(self) -> None:
         """Compile it, or load it from the cache."""
+
+    def compile(self) -> None:
+        """Compile it into the cache."""
 
 
 def make_all(kernels: list[Compilable]) -> None:
@@ -93,18 +102,17 @@ def _second_process(missing: list[Compilable], folder: Path) -> Iterator[subproc
         process.wait()
 
 
-def second() -> None:
-    """What the second process does: compile each kernel that the first has not begun."""
-    import importlib
+def second(kernels: Mapping[str, Compilable], pretend_made: Callable[[], None]) -> None:
+    """Main function of the second process: compile each kernel that the first has not begun.
 
-    from plackett.compute import compiled
-
+    `kernels` holds all kernels by symbol once their modules are imported.
+    """
     work = json.loads(sys.stdin.buffer.read())
     folder = Path(work["folder"])
     for module, _ in work["kernels"]:
-        importlib.import_module(module)
-    compiled.pretend_made()
+        import_module(module)
+    pretend_made()
     for _, symbol in work["kernels"]:
         if _claim(folder, symbol):
-            compiled.APART[symbol].compile()
+            kernels[symbol].compile()
             (folder / (_file(symbol) + ".done")).touch()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 from numba import types
@@ -17,6 +17,13 @@ from numba.extending import intrinsic, models, register_model
 
 from plackett.compute.compiled import inner
 from plackett.compute.numba_private import AbstractTemplate, cgutils, infer_global, lower_builtin, signature
+
+if TYPE_CHECKING:
+    from plackett.compute.numba_private import BaseContext, Signature
+    from plackett.compute.numba_private import Context as TypingContext
+
+    Values = tuple[ir.Value, ...]
+    Typed = tuple[Signature, Callable[..., ir.Value]]  # signature of an intrinsic and its code generator
 
 BYTES = 64  # of a vector
 WIDTH = BYTES // 8  # doubles
@@ -26,7 +33,7 @@ DOUBLE, FLOAT, LONG, INT = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.I
 class Lanes(types.Type):
     """The type of eight doubles, or of sixteen floats."""
 
-    def __init__(self, scalar: Any, number: ir.Type, whole: ir.Type) -> None:
+    def __init__(self, scalar: types.Type, number: ir.Type, whole: ir.Type) -> None:
         super().__init__(name=f"lanes of {scalar}")
         self.scalar, self.width = scalar, BYTES * 8 // scalar.bitwidth
         self.numbers, self.wholes = ir.VectorType(number, self.width), ir.VectorType(whole, self.width)
@@ -38,18 +45,18 @@ KINDS = {types.float64: doubles, types.float32: floats}
 
 @register_model(Lanes)
 class _Model(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Any):
+    def __init__(self, dmm: object, fe_type: Lanes):
         super().__init__(dmm, fe_type, fe_type.numbers)
 
 
-def _arithmetic(symbol: Any, instruction: str) -> None:
+def _arithmetic(symbol: Callable[..., object], instruction: str) -> None:
     @infer_global(symbol)
     class Template(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
+        def generic(self, args: tuple[types.Type, ...], kws: object) -> Signature | None:
             return signature(args[0], *args) if args in ((doubles, doubles), (floats, floats)) else None
 
     @lower_builtin(symbol, Lanes, Lanes)
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def lower(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         return getattr(builder, instruction)(*args)
 
 
@@ -66,13 +73,15 @@ def _constant(kind: ir.VectorType, value: float | int) -> ir.Constant:
     return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
 
 
-def _spread(builder: Any, kind: ir.VectorType, scalar: Any) -> Any:
+def _spread(builder: ir.IRBuilder, kind: ir.VectorType, scalar: ir.Value) -> ir.Value:
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, INT(0))
     first = ir.Constant(ir.VectorType(INT, kind.count), None)
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
 
 
-def _place(context: Any, builder: Any, width: int, array: Any, value: Any, index: Any) -> Any:
+def _place(
+    context: BaseContext, builder: ir.IRBuilder, width: int, array: types.Array, value: ir.Value, index: ir.Value
+) -> ir.Value:
     """A pointer to so many entries from array.flat[index] on."""
     data = builder.gep(context.make_array(array)(context, builder, value).data, [index])
     return builder.bitcast(data, ir.VectorType(data.type.pointee, width).as_pointer())
@@ -81,13 +90,13 @@ def _place(context: Any, builder: Any, width: int, array: Any, value: Any, index
 FUSED = {DOUBLE: "llvm.fma.f64", doubles.numbers: "llvm.fma.v8f64", floats.numbers: "llvm.fma.v16f32"}
 
 
-def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+def _multiply_add(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     name = next(name for kind, name in FUSED.items() if kind == a.type)
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
     return builder.call(function, [a, b, c])
 
 
-def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
+def _polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: list[float]) -> ir.Value:
     """Horner's scheme, the highest power first."""
     value = _constant(x.type, coefficients[0])
     for c in coefficients[1:]:
@@ -96,21 +105,21 @@ def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
 
 
 @intrinsic
-def load(typingctx: Any, array: Any, index: Any) -> Any:
+def load(typingctx: TypingContext, array: types.Array, index: types.Type) -> Typed:
     """Entries of a contiguous array (its flat order) from `index` on: eight doubles, or sixteen floats."""
     kind = KINDS[array.dtype]
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         return builder.load(_place(context, builder, kind.width, sig.args[0], *args), align=array.dtype.bitwidth // 8)
 
     return kind(array, types.intp), codegen
 
 
 @intrinsic
-def load_doubles(typingctx: Any, array: Any, index: Any) -> Any:
+def load_doubles(typingctx: TypingContext, array: types.Array, index: types.Type) -> Typed:
     """Eight entries of a contiguous array from `index` on; floats become doubles."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         place = _place(context, builder, WIDTH, sig.args[0], *args)
         value = builder.load(place, align=array.dtype.bitwidth // 8)
         return value if array.dtype == types.float64 else builder.fpext(value, doubles.numbers)
@@ -119,10 +128,10 @@ def load_doubles(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+def store(typingctx: TypingContext, array: types.Array, index: types.Type, value: types.Type) -> Typed:
     """Write lanes to array.flat from `index` on."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         place = _place(context, builder, value.width, sig.args[0], *args[:2])
         builder.store(args[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
@@ -131,18 +140,18 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
-def spread(typingctx: Any, scalar: Any) -> Any:
+def spread(typingctx: TypingContext, scalar: types.Type) -> Typed:
     """The same number in all lanes."""
     kind = floats if scalar == types.float32 else doubles
     return kind(kind.scalar), lambda context, builder, sig, args: _spread(builder, kind.numbers, args[0])
 
 
 @intrinsic
-def spread_at(typingctx: Any, array: Any, index: Any) -> Any:
+def spread_at(typingctx: TypingContext, array: types.Array, index: types.Type) -> Typed:
     """The entry array.flat[index], index ≥ 0, in all lanes."""
     kind = KINDS[array.dtype]
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         data = context.make_array(sig.args[0])(context, builder, args[0]).data
         return _spread(builder, kind.numbers, builder.load(builder.gep(data, [args[1]])))
 
@@ -150,21 +159,21 @@ def spread_at(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def all_lanes(typingctx: Any, array: Any, scalar: Any) -> Any:
+def all_lanes(typingctx: TypingContext, array: types.Array, scalar: types.Type) -> Typed:
     """The same number in all lanes of the kind that `load` gives of this array."""
     kind = KINDS[array.dtype]
     return kind(array, kind.scalar), lambda context, builder, sig, args: _spread(builder, kind.numbers, args[1])
 
 
 @intrinsic
-def multiply_add(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+def multiply_add(typingctx: TypingContext, a: types.Type, b: types.Type, c: types.Type) -> Typed:
     """a·b + c with one rounding, of lanes or of doubles."""
     kind = a if isinstance(a, Lanes) else types.float64
     return kind(kind, kind, kind), lambda context, builder, sig, args: _multiply_add(builder, *args)
 
 
-def _chosen(predicate: str) -> Callable[..., Any]:
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _chosen(predicate: str) -> Callable[..., ir.Value]:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         a, b = args
         return builder.select(builder.fcmp_ordered(predicate, a, b), a, b)
 
@@ -172,29 +181,29 @@ def _chosen(predicate: str) -> Callable[..., Any]:
 
 
 @intrinsic
-def larger(typingctx: Any, a: Any, b: Any) -> Any:
+def larger(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed:
     """The larger of two, lane by lane."""
     return a(a, a), _chosen(">")
 
 
 @intrinsic
-def smaller(typingctx: Any, a: Any, b: Any) -> Any:
+def smaller(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed:
     """The smaller of two, lane by lane."""
     return a(a, a), _chosen("<")
 
 
 @intrinsic
-def count_below(typingctx: Any, a: Any, b: Any) -> Any:
+def count_below(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed:
     """1 in the lanes where a < b, else 0."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         below = builder.fcmp_ordered("<", *args)
         return builder.select(below, _constant(a.numbers, 1.0), _constant(a.numbers, 0.0))
 
     return a(a, a), codegen
 
 
-def _folded(builder: Any, value: Any, join: Callable[[Any, Any], Any]) -> Any:
+def _folded(builder: ir.IRBuilder, value: ir.Value, join: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
     """The first half of the lanes joined with the second, and so on with what is left."""
     width = value.type.count
     while width > 1:
@@ -208,10 +217,10 @@ def _folded(builder: Any, value: Any, join: Callable[[Any, Any], Any]) -> Any:
 
 
 @intrinsic
-def total(typingctx: Any, a: Any) -> Any:
+def total(typingctx: TypingContext, a: types.Type) -> Typed:
     """The sum of the lanes, in a fixed order, as a double."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         value = args[0] if a is doubles else builder.fpext(args[0], ir.VectorType(DOUBLE, a.width))
         return _folded(builder, value, builder.fadd)
 
@@ -219,10 +228,10 @@ def total(typingctx: Any, a: Any) -> Any:
 
 
 @intrinsic
-def smallest(typingctx: Any, a: Any) -> Any:
+def smallest(typingctx: TypingContext, a: types.Type) -> Typed:
     """The smallest of the lanes."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         return _folded(builder, args[0], lambda x, y: builder.select(builder.fcmp_ordered("<", x, y), x, y))
 
     return a.scalar(a), codegen
@@ -239,14 +248,14 @@ EXP_TERMS, LOG_TERMS = {doubles: 14, floats: 8}, {doubles: 10, floats: 5}
 
 
 @intrinsic
-def exp(typingctx: Any, x: Any) -> Any:
+def exp(typingctx: TypingContext, x: types.Type) -> Typed:
     """e^x, to the last bit but one, for −600 ≤ x ≤ 600; of floats for −80 ≤ x ≤ 80.
 
     x = k ln 2 + r with |r| ≤ ½ ln 2: the series of e^r, and 2^k put together from its exponent bits.
     """
     numbers, wholes, (high, low) = x.numbers, x.wholes, LN2_PARTS[x]
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         shift = _constant(numbers, ROUNDING[x])
         rounded = _multiply_add(builder, args[0], _constant(numbers, 1 / LN2), shift)
         k = builder.fsub(rounded, shift)
@@ -264,7 +273,7 @@ def exp(typingctx: Any, x: Any) -> Any:
 
 
 @intrinsic
-def log(typingctx: Any, x: Any) -> Any:
+def log(typingctx: TypingContext, x: types.Type) -> Typed:
     """ln x of normal positive numbers.
 
     x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: the series reaches the last
@@ -272,7 +281,7 @@ def log(typingctx: Any, x: Any) -> Any:
     """
     numbers, wholes = x.numbers, x.wholes
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         bits, place, one = builder.bitcast(args[0], wholes), _constant(wholes, PLACE[x]), _constant(numbers, 1.0)
         e = builder.ashr(builder.sub(bits, _constant(wholes, ROOT_HALF[x])), place)
         m = builder.bitcast(builder.sub(bits, builder.shl(e, place)), numbers)
@@ -284,10 +293,10 @@ def log(typingctx: Any, x: Any) -> Any:
 
 
 @intrinsic
-def exponent(typingctx: Any, x: Any) -> Any:
+def exponent(typingctx: TypingContext, x: types.Type) -> Typed:
     """e of x = 2^e m with 1 ≤ m < 2, of normal positive numbers, as such numbers."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         e = builder.ashr(builder.bitcast(args[0], x.wholes), _constant(x.wholes, PLACE[x]))
         return builder.sitofp(builder.sub(e, _constant(x.wholes, BIAS[x])), x.numbers)
 
@@ -295,10 +304,10 @@ def exponent(typingctx: Any, x: Any) -> Any:
 
 
 @intrinsic
-def mantissa(typingctx: Any, x: Any) -> Any:
+def mantissa(typingctx: TypingContext, x: types.Type) -> Typed:
     """m of x = 2^e m with 1 ≤ m < 2, of normal positive numbers."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         bits = builder.and_(builder.bitcast(args[0], x.wholes), _constant(x.wholes, (1 << PLACE[x]) - 1))
         return builder.bitcast(builder.or_(bits, _constant(x.wholes, BIAS[x] << PLACE[x])), x.numbers)
 

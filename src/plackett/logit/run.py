@@ -11,6 +11,7 @@ from plackett.engines.base import canonical_order
 from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
+from plackett.logit import samplers
 from plackett.logit.posterior import LogitDraws
 from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed
 from plackett.model.race import Array
@@ -34,8 +35,6 @@ class LogitRun(Run):
         prior: tuple[float, float],
         open_ended: bool,
     ):
-        from plackett.logit import samplers
-
         if settings.sampler == "polya-gamma":
             samplers.polya_gamma_generator()  # or an error that says how to get it
         self.name, self.mean, self.scale = settings.sampler, mean, scale

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
+from plackett.compute.pieces import cores
 from plackett.inference.driver import Chain
 from plackett.inference.store import Portion
 from plackett.logit.conditionals import (
@@ -187,8 +188,6 @@ class LogitSampler:
     """Advances chains, whose states are a `LogitState`; many short calls give the same chain as a long one."""
 
     def __init__(self, sampler: str, model: LogitModel):
-        from plackett.compute.pieces import cores
-
         self.sweeps, self.model, self.workers = SWEEPS[sampler], model, cores()
 
     def advance(self, chain: Chain, tuning: bool, beta: Array, theta: Array, value: Array) -> None:
