@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 from clusters import Kills, quiet
 from plackett import Gibbs, PlackettLuceClassifier, Variational
-from plackett.cluster import fitting
+from plackett.cluster import blocks
 from plackett.cluster.client import ClusterError, check_workers, versions
 from plackett.cluster.held import Held
 from plackett.cluster.keeper import Keeper
@@ -70,7 +70,7 @@ def test_workers_killed_among_passes(client, monkeypatch, inference, moments):
 
 def test_a_worker_killed_in_preparation(client, monkeypatch):
     far = da.from_array(X, chunks=(150, 3))
-    calm, made, names = fitted(QUICK, far), fitting.made, []
+    calm, made, names = fitted(QUICK, far), blocks.made, []
 
     def making(client, name, *rest):
         held = made(client, name, *rest)
@@ -78,7 +78,7 @@ def test_a_worker_killed_in_preparation(client, monkeypatch):
         kill_one(client)
         return held
 
-    monkeypatch.setattr(fitting, "made", making)
+    monkeypatch.setattr(blocks, "made", making)
     assert_equal(calm, fitted(QUICK, far))
     assert names == ["block"]
 
