@@ -16,6 +16,7 @@ from plackett.cluster.client import cluster
 from plackett.compute.pieces import cores
 from plackett.data.observations import Observations
 from plackett.engines.factory import make_engine
+from plackett.inference.driver import Source
 from plackett.model.race import Weights
 
 FEATURES, CLASSES = 41, 4
@@ -86,7 +87,7 @@ def compare_gradients(n):
             tasks["compiled"] = lambda near=near: near.gradient(*place)
             for count in (2, 8):
                 directions.ENTRIES = n * COLUMNS / count
-                rows = directions.task_of_array(X, codes, None, np.random.SeedSequence(0)).prepared(kind)
+                rows = directions.send_classes(X, codes, None, Source(np.random.SeedSequence(0))).prepared(kind)
                 tasks[f"dask, {count} blocks"] = lambda rows=rows: rows.gradient(*place)
                 tasks[f"dask, {count} blocks, {CHAINS} chains"] = lambda rows=rows: list(
                     pool.map(lambda _: rows.gradient(*place), range(CHAINS))

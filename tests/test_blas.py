@@ -27,8 +27,8 @@ def three():
 @pytest.mark.parametrize(
     "fit, somewhere",
     [
-        (PlackettLuceClassifier(Gibbs(**SHORT)).fit, "directions.task.start"),
-        (PlackettLuceClassifier("em").fit, "directions.task.start"),
+        (PlackettLuceClassifier(Gibbs(**SHORT)).fit, "directions.class_task.class_start"),
+        (PlackettLuceClassifier("em").fit, "directions.class_task.class_start"),
         (PlackettLuceClassifier(Gibbs(**SHORT), features="exp").fit, "inference.gibbs.tabulate"),
         (PlackettLuceClassifier(Variational(draws=8), features="exp").fit, "inference.variational.approximation"),
         (PlackettLuceClassifier(EM(shapes=(1.0,)), features="exp").fit, "inference.em.maximise_on_simplex"),

@@ -10,15 +10,18 @@ import pytest
 from scipy.stats import chisquare
 
 from plackett import ChoiceSets, Gibbs, PlackettLuceChooser
+from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
-from plackett.directions.learning import SHAPE
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, size
-from plackett.directions.situations import SituationTask
+from plackett.directions.settings import SHAPE
+from plackett.directions.situation_task import make_situation_task
 from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.inference.driver import Source
 from plackett.model.mixture import Entries, log_rates
 from plackett.posterior.pool import Pool
 from plackett.posterior.weights import WeightMembers
+from plackett.responses import Outcomes, make_response
 
 LABELS, T = ["a", "b", "c"], 15  # too few to hold some out
 LEARNED = LearnedDirections(components=2, own_shape=0.5)
@@ -35,8 +38,10 @@ def situations():
 
 def drawn_directions(rng, Z):
     """Log-rates (entries,) under a draw of the prior."""
-    task = SituationTask(Z, None, None, 1, (Z,), False, None)
-    prior, d = task.prior(LEARNED, SHAPE), Z.shape[1]
+    situations = Situations(Outcomes.choices([len(Z)]), np.zeros(len(Z), dtype=int), np.arange(len(Z)))
+    seen = Observations.of_situations(situations, make_response("choice"), 1)
+    task = make_situation_task([Z], seen, Source(np.random.SeedSequence(0)), False)
+    prior, d = task.reader.prior(task, LEARNED, SHAPE), Z.shape[1]
     q = rng.normal(size=size(prior, d))
     _, _, t, log_s, log_sigma = parts(q, *prior.shape.shape, d, n_owners(prior))
     log_s *= prior.covariate_spread

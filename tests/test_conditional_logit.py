@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from plackett import EM, ChoiceSets, PlackettLuceChooser
 from plackett.directions import LearnedDirections
-from plackett.directions.learning import shrinkage
+from plackett.directions.settings import shrinkage
 
 
 def conditional_logit(columns, chosen, penalty):

@@ -33,8 +33,8 @@ from plackett.directions.density import density_of
 from plackett.directions.flights import POOR, _walk, renew
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import size as prior_size
-from plackett.directions.situations import make_situation_task
-from plackett.directions.stacking import mixture_on_gpu, mixture_told
+from plackett.directions.situation_task import make_situation_task
+from plackett.directions.stacking import mixture_likelihood, mixture_on_gpu
 from plackett.directions.walk import FlyingTogether, make_sampler
 from plackett.engines import cupy_situations, device
 from plackett.engines.cupy_directions import class_sums, mean_votes, plan_gradient, split_sums, votes_and_totals
@@ -43,7 +43,7 @@ from plackett.engines.factory import make_engine
 from plackett.engines.numba import CompiledSituations
 from plackett.engines.tiles import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_out, plan_pass
 from plackett.features.gates_on_gpu import GatesOnGpu, mixed
-from plackett.inference.driver import Chain
+from plackett.inference.driver import Chain, Source
 from plackett.inference.hmc import DOUBTED, Flight, begin, leap, push, walk_on, windows
 from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
 from plackett.model.mixture import probabilities
@@ -198,7 +198,7 @@ def test_what_a_mixture_tells_is_that_of_the_processor():
     mode, average = rng.dirichlet(np.full(3, 0.2), size=(2, 500))
     mode[0], average[0] = [1, 0, 0], [0, 1, 0]
     codes, weight = rng.integers(3, size=500), rng.gamma(1.0, size=500)
-    ours, want = mixture_on_gpu(mode, average, codes, weight, np), mixture_told(mode, average, codes, weight)
+    ours, want = mixture_on_gpu(mode, average, codes, weight, np), mixture_likelihood(mode, average, codes, weight)
     for w, kappa in [(0.5, 1.0), (0.01, 2.0), (1.0, 0.3)]:
         assert ours(w, kappa) == pytest.approx(want(w, kappa), rel=1e-12)
 
@@ -587,12 +587,15 @@ def test_a_chain_over_situations_that_flies_has_the_draws_of_one_that_walks(flyi
     found = []
     for engine in ("numba", "cupy"):
         response, seed = make_response(name), np.random.SeedSequence(0)
-        task = make_situation_task([X], situations, response, 3, seed, owned, engine=engine)
-        prior, rng = task.chain_prior(LearnedDirections(components=2), 0.02), np.random.default_rng(1)
+        task = make_situation_task(
+            [X], Observations.of_situations(situations, response, 3), Source(seed), owned, engine
+        )
+        rng, prior = np.random.default_rng(1), task.reader.prior(task, LearnedDirections(components=2), 0.02)
+        prior = prior._replace(totals=owned)
         sampler = make_sampler(task, prior, 20, 6)
         assert sampler.narrow == owned
-        assert task.flies == isinstance(sampler, FlyingTogether) == (engine == "cupy")
-        chain = Chain(sampler.begin([task.start(prior, rng)])[0], rng)
+        assert task.on_gpu == isinstance(sampler, FlyingTogether) == (engine == "cupy")
+        chain = Chain(sampler.begin(task.starts(prior, [rng]))[0], rng)
         draws, values = np.empty((20, prior_size(prior, 2))), np.empty(20)
         sampler.advance(chain, True, draws, values)
         found.append((draws, values, *chain.state))

@@ -16,17 +16,19 @@ from sklearn.model_selection import ShuffleSplit
 from clusters import Kills, quiet
 from plackett import EM, Gibbs, PlackettLuceClassifier
 from plackett.cluster import directions as far
-from plackett.cluster.directions import make_cluster_task, task_of_array
-from plackett.cluster.folded import Fold, FoldedRows
+from plackett.cluster.direction_blocks import PackedFolds
+from plackett.cluster.directions import class_task_of, send_classes
 from plackett.cluster.held import made
 from plackett.cluster.observed import Observed, folds_of, keys_of, masses, observed
 from plackett.cluster.scales import scores_from_sums
 from plackett.cluster.storage import Block
 from plackett.cluster.together import Together
+from plackett.data.observations import Observations
 from plackett.directions import LearnedDirections
+from plackett.directions.class_task import make_class_task
 from plackett.directions.map import path
-from plackett.directions.task import make_task
 from plackett.engines.exponential import ExponentialRows
+from plackett.inference.driver import Source
 from plackett.model.mixture import probabilities
 from plackett.output.scores import log_losses
 
@@ -44,7 +46,7 @@ CODES = np.searchsorted(LABELS, Y)
 WEIGHT = rng.choice([0.5, 1.0, 3.0], size=600)
 SHORT = {"draws": 6, "tune": 8, "chains": 2}
 FEW = LearnedDirections(components=2, leapfrogs=3)
-SEED = np.random.SeedSequence(0)
+SEED = Source(np.random.SeedSequence(0))
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +82,7 @@ def assert_equal(a, b):
 def task_in_blocks(client, weight=None, size=170, rows=X, codes=CODES):
     weight = np.ones(len(rows)) if weight is None else weight
     parts = [(rows[i : i + size], codes[i : i + size], weight[i : i + size]) for i in range(0, len(rows), size)]
-    return make_cluster_task(made(client, "rows", observed, parts, len(parts)), SEED)
+    return class_task_of(made(client, "rows", observed, parts, len(parts)), SEED)
 
 
 def place(M=6, K=3, d=4):
@@ -96,28 +98,30 @@ def assert_close(a, b, rtol=1e-10):
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 def test_the_gradient_is_that_of_the_compiled_engine(client, weight):
-    whole, task = make_task(X, CODES, weight, SEED), task_in_blocks(client, weight)
+    whole, task = make_class_task(X, CODES, weight, SEED), task_in_blocks(client, weight)
     want = whole.prepared(np.float64).gradient(*place())
     assert_close(task.prepared(np.float64).gradient(*place()), want)
     assert_close(task.prepared(np.float32).gradient(*place()), want, 1e-4)
     assert task.n_seen == pytest.approx(whole.n_seen) and task.n_rows == whole.n_rows
-    scored = task.with_scores().prepared(np.float64).gradient(*place())
-    assert_close(scored, whole.with_scores().prepared(np.float64).gradient(*place()))
+    scored = task.reader.with_scores(task).prepared(np.float64).gradient(*place())
+    assert_close(scored, whole.reader.with_scores(whole).prepared(np.float64).gradient(*place()))
 
 
 def test_a_fold_is_left_out_by_what_its_rows_hold(client):
     task, other = task_in_blocks(client, WEIGHT), task_in_blocks(client, WEIGHT, size=450)
-    (train, test), _, (last, _) = task.dealt(3)
+    (train, test), _, (last, _) = task.reader.folds(task, 3)
     fold = folds_of(keys_of(X, CODES), 3)
     assert 0.25 < np.mean(fold == 0) < 0.42
     kept = fold != 0
-    Z = task.scale.of(X[kept])
+    Z = task.design.of(X[kept])
     want = ExponentialRows(Z, CODES[kept], WEIGHT[kept], np.float64).gradient(*place())
     for each in (task, other):
         assert_close(each.part(train).prepared(np.float64).gradient(*place()), want)
         assert each.part(train).n_seen == pytest.approx(WEIGHT[kept].sum())
-    merged = make_task(X, CODES, WEIGHT, SEED)
-    np.testing.assert_array_equal(test, np.flatnonzero(folds_of(keys_of(merged.rows, merged.codes), 3) == 0))
+    merged = make_class_task(X, CODES, WEIGHT, SEED)
+    np.testing.assert_array_equal(
+        test, np.flatnonzero(folds_of(keys_of(merged.reader.rows, merged.seen.codes), 3) == 0)
+    )
     assert last.fold == 2
 
 
@@ -125,10 +129,10 @@ def test_a_class_that_a_fold_has_alone_is_left_out(client):
     codes, keys = CODES.copy(), keys_of(X, np.full(600, 3))
     codes[np.flatnonzero(folds_of(keys, 2) == 1)[:4]] = 3
     task = task_in_blocks(client, codes=codes)
-    part, present = task.with_classes_of(task.dealt(2)[1][0])
-    assert present.tolist() == [0, 1, 2] and part.n_classes == 3 and task.n_classes == 4
+    part, present = task.reader.training(task, task.reader.folds(task, 2)[1][0])
+    assert present.tolist() == [0, 1, 2] and part.seen.n_groups == 3 and task.seen.n_groups == 4
     kept = folds_of(keys_of(X, codes), 2) != 1
-    want = ExponentialRows(task.scale.of(X[kept]), codes[kept], None, np.float64).gradient(*place())
+    want = ExponentialRows(task.design.of(X[kept]), codes[kept], None, np.float64).gradient(*place())
     assert_close(part.prepared(np.float64).gradient(*place()), want)
 
 
@@ -139,15 +143,15 @@ def test_some_rows_here_and_scores_of_all(client, monkeypatch):
     rare = np.append(CODES, [3] * 5)
     rows = np.vstack([X, X[:5] + 1])
     weight = np.append(WEIGHT, np.ones(5))
-    task, whole = task_in_blocks(client, weight, rows=rows, codes=rare), make_task(rows, rare, weight, SEED)
-    assert 140 < len(task.here.Z) < 270 and (task.here.codes == 3).sum() == 5
-    assert task.here.weight.sum() / task.n_seen == pytest.approx(200 / 605, rel=0.25)
-    np.testing.assert_allclose(task.scale.mean, whole.mean, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(task.scale.scale, whole.scale, rtol=1e-12)
+    task, whole = task_in_blocks(client, weight, rows=rows, codes=rare), make_class_task(rows, rare, weight, SEED)
+    assert 140 < len(task.Z) < 270 and (task.seen.codes == 3).sum() == 5
+    assert task.seen.weights.sum() / task.n_seen == pytest.approx(200 / 605, rel=0.25)
+    np.testing.assert_allclose(task.design.mean, whole.design.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(task.design.scale, whole.design.scale, rtol=1e-12)
     assert_close(
         task.prepared(np.float64).gradient(*place(K=4)), whole.prepared(np.float64).gradient(*place(K=4)), 1e-9
     )
-    scored = task.with_scores().scale
+    scored = task.reader.with_scores(task).design
     for f in range(4):
         values, scores = scored.knots[:, f]
         for value, score in list(zip(values, scores, strict=True))[::7]:
@@ -158,15 +162,15 @@ def test_some_rows_here_and_scores_of_all(client, monkeypatch):
     Z = scored.of(rows)
     np.testing.assert_allclose(np.average(Z, axis=0, weights=weight), 0, atol=1e-12)
     np.testing.assert_allclose(np.average(Z**2, axis=0, weights=weight), 1, rtol=1e-12)
-    exact = whole.with_scores()
-    assert np.abs(scored.of(whole.rows) - exact.Z).max() < 0.5  # straight between 200 values instead of 256
-    assert scores_from_sums(task.blocks.held, task.here.rows).knots.shape == scored.knots.shape
+    exact = whole.reader.with_scores(whole)
+    assert np.abs(scored.of(whole.reader.rows) - exact.Z).max() < 0.5  # straight between 200 values instead of 256
+    assert scores_from_sums(task.remote.blocks.held, task.reader.rows).knots.shape == scored.knots.shape
 
 
 def test_blocks_in_files_and_on_the_way(tmp_path):
     block = Observed(X, CODES, WEIGHT)
     want = ExponentialRows(X, CODES, WEIGHT, np.float64, 1).gradient(*place())
-    rows = FoldedRows({0: Fold(X, CODES, WEIGHT)}, "float64", 1).in_file(str(tmp_path))
+    rows = PackedFolds({0: (X, Observations.of_classes(CODES, 3, WEIGHT))}, "float64", 1).in_file(str(tmp_path))
     assert list(tmp_path.iterdir()) == []  # without a name from the start
     frames = []
     message = pickle.dumps(rows, protocol=5, buffer_callback=frames.append)
@@ -275,7 +279,7 @@ def test_predictions_are_those_of_the_compiled_engine(client):
 
 
 def test_modes_are_those_of_the_compiled_engine(client):
-    whole, task = make_task(X, CODES, WEIGHT, SEED), task_in_blocks(client, WEIGHT)
+    whole, task = make_class_task(X, CODES, WEIGHT, SEED), task_in_blocks(client, WEIGHT)
     prior = FEW.prior(3, 4, 0.02, 1)
     for a, b in zip(path(whole, prior, 60, 1e-8), path(task, prior, 60, 1e-8), strict=True):
         np.testing.assert_allclose(a[1][-1], b[1][-1], rtol=1e-6)
@@ -291,12 +295,12 @@ def test_modes_are_those_of_the_compiled_engine(client):
 def test_an_array_and_its_order(client, monkeypatch):
     monkeypatch.setattr(far, "ENTRIES", 800)
     order = np.random.default_rng(0).permutation(600)
-    tasks = [task_of_array(X[some], CODES[some], WEIGHT[some], SEED) for some in (slice(None), order)]
-    assert len(tasks[0].blocks.held.blocks) == 4
+    tasks = [send_classes(X[some], CODES[some], WEIGHT[some], SEED) for some in (slice(None), order)]
+    assert len(tasks[0].remote.blocks.held.blocks) == 4
     a, b = (each.prepared(np.float32).gradient(*place()) for each in tasks)
     assert a.value == b.value
     np.testing.assert_array_equal(a.directions, b.directions)
-    np.testing.assert_array_equal(tasks[0].here.Z, tasks[1].here.Z)
+    np.testing.assert_array_equal(tasks[0].Z, tasks[1].Z)
 
 
 @pytest.mark.parametrize(

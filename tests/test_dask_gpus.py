@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from conftest import class_gradient, small_problem
-from plackett.cluster import client, folded, gpus
+from plackett.cluster import client, direction_blocks, gpus
 from plackett.cluster.client import ClusterError
-from plackett.cluster.folded import Fold, FoldedOnGpu, FoldedRows
+from plackett.cluster.direction_blocks import PackedFolds, PackedOnGpu, SentSituations, packed_situations
 from plackett.cluster.gpus import copy_of, go_to_gpus
-from plackett.cluster.situation_directions import SentSituations, SituationsOnGpu, packed
 from plackett.data.observations import Observations, Situations
 from plackett.engines import dask
 from plackett.engines.placed import place_rows, place_situations
@@ -113,10 +112,16 @@ def test_folds_that_lack_classes(monkeypatch, a_gpu, without):
         codes, weight = np.append(seen.codes, np.arange(K)), np.append(seen.counts, np.zeros(K))
         return class_gradient("numpy", whole, codes, weight, dtype)
 
-    monkeypatch.setattr(folded, "bring_covariates", by_reference)
-    folds = {f: Fold(rng.normal(size=(40, 3)), rng.integers(0, 2 + f, 40), rng.gamma(1.0, size=40)) for f in (0, 1)}
+    monkeypatch.setattr(direction_blocks, "bring_covariates", by_reference)
+    folds = {
+        f: (
+            rng.normal(size=(40, 3)),
+            Observations.of_classes(rng.integers(0, 2 + f, 40), 2 + f, rng.gamma(1.0, size=40)),
+        )
+        for f in (0, 1)
+    }
     beta, log_weights = rng.normal(size=(4, 3)), rng.normal(size=(3, 4))
-    there, here = FoldedOnGpu(folds, "float64"), FoldedRows(folds, "float64", 1)
+    there, here = PackedOnGpu(folds, "float64"), PackedFolds(folds, "float64", 1)
     got, want = (pickle.loads(pickle.dumps(rows)).gradient(beta, log_weights, without) for rows in (there, here))
     assert got.value == pytest.approx(want.value, rel=1e-12)
     np.testing.assert_allclose(got.directions, want.directions, atol=1e-10)
@@ -156,13 +161,13 @@ def test_situations_go_there_unless_they_have_ties(monkeypatch, a_gpu, tied):
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_directions_of_situations_go_there_unless_they_have_ties(monkeypatch, a_gpu, tied):
-    monkeypatch.setattr("plackett.cluster.situation_directions.CupySituations", NumpySituations)
-    monkeypatch.setattr("plackett.cluster.situation_directions.threads_here", lambda: 1)
+    monkeypatch.setattr("plackett.cluster.direction_blocks.CupySituations", NumpySituations)
+    monkeypatch.setattr("plackett.cluster.direction_blocks.threads_here", lambda: 1)
     X, situations, response = rankings(tied)
-    sent = SentSituations((X,), situations, response, 4)
+    sent = SentSituations((X,), Observations.of_situations(situations, response, 4))
     beta, log_weights = rng.normal(size=(2, 3)), rng.normal(size=(4, 2))
-    here, there = (packed(sent, 0, np.arange(5, 30), "float64", on_gpu) for on_gpu in (False, True))
-    assert isinstance(there, SituationsOnGpu) != tied
+    here, there = (packed_situations(sent, 0, np.arange(5, 30), "float64", on_gpu) for on_gpu in (False, True))
+    assert isinstance(there, PackedOnGpu) != tied
     want, got = (rows.gradient(beta, log_weights) for rows in (here, there))
     assert got.value == pytest.approx(want.value, rel=1e-12)
     np.testing.assert_allclose(got.directions, want.directions, atol=1e-10)

@@ -13,14 +13,15 @@ from sklearn.model_selection import ShuffleSplit
 
 from clusters import Kills, quiet
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings
-from plackett.cluster import situation_directions as far
+from plackett.cluster import directions as far
+from plackett.cluster.direction_blocks import PackedFolds
 from plackett.cluster.held import Held
-from plackett.cluster.situation_directions import PackedSituations
 from plackett.data.choice_outcomes import chosen
-from plackett.data.observations import Situations
+from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
-from plackett.directions.situations import make_situation_task
+from plackett.directions.situation_task import make_situation_task, with_design
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
+from plackett.inference.driver import Source
 from plackett.responses import make_response
 
 rng = np.random.default_rng(5)
@@ -56,9 +57,8 @@ TRIPS = ChoiceSets.from_long(LONG, **COLUMNS)
 @pytest.fixture(autouse=True)
 def little_is_held_out(monkeypatch):
     monkeypatch.setattr(far, "NUMBERS", 400)
-    for module in ("stacking", "situation_folds"):
-        monkeypatch.setattr(f"plackett.directions.{module}.FOLDS", {np.inf: 2})
-        monkeypatch.setattr(f"plackett.directions.{module}.ITERATIONS", 6)
+    monkeypatch.setattr("plackett.directions.stacking.FOLDS", {np.inf: 2})
+    monkeypatch.setattr("plackett.directions.stacking.ITERATIONS", 6)
     monkeypatch.setattr("plackett.directions.stacking.DRAWS", 4)
     monkeypatch.setattr("plackett.directions.map.SCALES", (2.0, 0.5))
 
@@ -70,21 +70,25 @@ def fitted(model, data, more=None, inference=None, features=FEW, **settings):
 
 def task(what, engine):
     """Of rankings by persons, of ties whose order is unknown, of ties of a race, or of choices."""
-    seed = np.random.SeedSequence(0)
+    source = Source(np.random.SeedSequence(0))
     if what == "choices":
         table, seen = EntryTable.of(TRIPS), chosen(TRIPS, CHOSEN, WEIGHT.astype(float))
         designs = [ChoiceDesign(True, bend).fit(TRIPS).transform(table) for bend in BENDS]
         situations = Situations(seen.outcomes, np.zeros(len(seen.entry), dtype=np.intp), seen.entry)
-        return make_situation_task(designs, situations, make_response("choice"), 1, seed, False, engine=engine)
+        seen = Observations.of_situations(situations, make_response("choice"), 1)
+        found = make_situation_task(designs, seen, source, False)
+        return far.send_situations(found) if engine == "dask" else found
     R = RANKINGS if what == "ranking" else TIES
     R = Rankings(R.items, R.item, R.outcomes._replace(counts=WEIGHT.astype(float)), R.unranked)
     situations = Situations(R.outcomes, R.item, R.situation)
-    return make_situation_task([PERSONS, PERSONS**3], situations, make_response(what), K, seed, True, engine=engine)
+    seen = Observations.of_situations(situations, make_response(what), K)
+    found = make_situation_task([PERSONS, PERSONS**3], seen, source, True)
+    return far.send_situations(found) if engine == "dask" else found
 
 
 def place(task, M=6):
     rng = np.random.default_rng(1)
-    return rng.normal(size=(M, task.n_columns)), rng.normal(size=(task.n_groups, M))
+    return rng.normal(size=(M, task.n_columns)), rng.normal(size=(task.seen.n_groups, M))
 
 
 def assert_close(a, b, rtol=1e-10):
@@ -104,21 +108,24 @@ def assert_equal(a, b):
 @pytest.mark.parametrize("what", ["ranking", "unknown-order", "race", "choices"])
 def test_the_gradient_is_that_of_the_compiled_engine(client, monkeypatch, what):
     near, there = task(what, "numba"), task(what, "dask")
-    assert len(there.sent.firsts) >= 4 and there.waits and not near.waits
+    assert len(there.remote.blocks.firsts) >= 4 and there.is_remote and not near.is_remote
     assert_close(there.prepared(np.float64).gradient(*place(near)), near.prepared(np.float64).gradient(*place(near)))
-    some = np.r_[100:20:-3, 5]
-    part, same = (each.with_design(1).part(some) for each in (there, near))
+    some = np.sort(np.r_[100:20:-3, 5])
+    part, same = (with_design(each, 1).part(some) for each in (there, near))
     assert_close(part.prepared(np.float64).gradient(*place(part)), same.prepared(np.float64).gradient(*place(part)))
     half = part.part(np.arange(5)).prepared(np.float64)  # of which not all blocks have one
-    assert len(half.together.held.blocks) < len(there.sent.firsts)
+    assert len(half.blocks.held.blocks) < len(there.remote.blocks.firsts)
     assert_close(half.gradient(*place(part)), same.part(np.arange(5)).prepared(np.float64).gradient(*place(part)))
-    monkeypatch.setattr("plackett.directions.situations.FLOATS", 1)
+    monkeypatch.setattr("plackett.directions.situation_task.FLOATS", 1)
     in_floats = there.prepared(np.float32).gradient(*place(near))
     assert_close(in_floats, near.prepared(np.float64).gradient(*place(near)), 1e-4)
     rounded = in_floats.value != there.prepared(np.float64).gradient(*place(near)).value
     assert rounded == (what == "ranking")  # in floats where one machine has them so
-    for prior in (there.chain_prior(FEW, 0.02), there.prior(FEW, 0.02, 1)):
-        starts = (each.start(prior, np.random.default_rng(0)) for each in (near, there))
+    for prior in (
+        there.reader.prior(there, FEW, 0.02)._replace(totals=there.reader.totals),
+        there.reader.prior(there, FEW, 0.02, 1),
+    ):
+        starts = (each.starts(prior, [np.random.default_rng(0)])[0] for each in (near, there))
         np.testing.assert_array_equal(*starts)
 
 
@@ -128,16 +135,15 @@ def test_who_asks_for_the_same_fold_shares_its_blocks(client):
     one, other = (there.part(fold).prepared(np.float64) for _ in range(2))
     assert one is other
     assert there.part(fold[1:]).prepared(np.float64) is not one
-    assert there.with_design(1).part(fold).prepared(np.float64) is not one
+    assert with_design(there, 1).part(fold).prepared(np.float64) is not one
     del one, other
-    assert len(there.sent._packed) == 0  # let go
+    assert len(there.remote.blocks._packed) == 0  # let go
 
 
 def test_blocks_in_files_and_on_the_way(tmp_path):
     ranked, choices = task("ranking", "numba"), task("choices", "numba")
-    packs = (ranked, ranked.prepared(None).ranked(np.float32)), (choices, choices.prepared(None).covariates)
-    for near, packed in packs:
-        block, q = PackedSituations(packed, 1), place(near)
+    for near, dtype in ((ranked, "float32"), (choices, "float64")):
+        block, q = PackedFolds({0: (near.Z, near.seen)}, dtype, 1), place(near)
         want = block.gradient(*q)
         stored = block.in_file(str(tmp_path))
         for each in (stored, pickle.loads(pickle.dumps(stored))):

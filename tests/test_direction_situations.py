@@ -11,25 +11,22 @@ from scipy.special import logsumexp
 
 from conftest import class_situations
 from plackett import EM, Gibbs, Variational
-from plackett.data.observations import Situations
+from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
-from plackett.directions.density import density_of
+from plackett.directions.class_task import make_class_task
+from plackett.directions.density import density_of, entry_density, float_ranking_density, make_density, ranking_density
+from plackett.directions.learning import learn
 from plackett.directions.map import ascend
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import log_weights_of, parts, reflected, size
 from plackett.directions.scales import renew_scales
-from plackett.directions.situation_density import (
-    log_density,
-    log_density_in_floats,
-    log_density_of_rankings,
-    make_density,
-)
-from plackett.directions.situation_folds import best_weight, dealt, mean_and_error
-from plackett.directions.situations import learn, make_situation_task
-from plackett.directions.task import make_task
+from plackett.directions.situation_task import fold_numbers, make_situation_task
+from plackett.directions.stacking import best_weight, mean_and_error
 from plackett.inference import hmc
+from plackett.inference.driver import Source
 from plackett.model.mixture import Entries, log_rates, outcome_values, sharpened
 from plackett.output import modelfile
+from plackett.posterior.learned import of_situations
 from plackett.posterior.pool import log_scores, outcome_log_values
 from plackett.posterior.situations import SituationDraws
 from plackett.responses import Outcomes, make_response
@@ -38,7 +35,7 @@ SHORT = Gibbs(draws=20, tune=30, chains=2)
 
 
 def seed():
-    return np.random.SeedSequence(0)  # spawning changes it
+    return Source(np.random.SeedSequence(0))  # spawning changes it
 
 
 def choices(T=80, A=3, d=2, seed=0, sizes=None):
@@ -60,25 +57,26 @@ def rankings(T=60, K=4, d=2, seed=0):
     return X, Situations(Outcomes.of([K] * T, [[1] * K] * T), order.ravel(), np.repeat(np.arange(T), K))
 
 
-def task_of(kind, designs=None, **settings):
+def task_of(kind, designs=None, units=None):
     if kind == "choice":
         Z, situations = choices()
-        return make_situation_task(
-            [Z, *(designs or [])], situations, make_response("choice"), 1, seed(), False, **settings
-        )
+        seen = Observations.of_situations(situations, make_response("choice"), 1, units)
+        return make_situation_task([Z, *(designs or [])], seen, seed(), False)
     X, situations = rankings()
-    return make_situation_task([X, *(designs or [])], situations, make_response(kind), 4, seed(), True, **settings)
+    seen = Observations.of_situations(situations, make_response(kind), 4, units)
+    return make_situation_task([X, *(designs or [])], seen, seed(), True)
 
 
 def test_classes_have_the_density_of_the_classifier():
     rng = np.random.default_rng(1)
     X, codes, weight = rng.normal(size=(50, 3)), np.arange(50) % 3, rng.gamma(1, size=50)
-    classes = make_task(X, codes, weight, seed())
+    classes = make_class_task(X, codes, weight, seed())
+    situations = class_situations(classes.seen.codes, 3, classes.seen.weights)
     same = make_situation_task(
-        [classes.Z], class_situations(classes.codes, 3, classes.weight), make_response("choice"), 3, seed(), True
+        [classes.Z], Observations.of_situations(situations, make_response("choice"), 3), seed(), True
     )
     settings = LearnedDirections(components=2)
-    prior = same.prior(settings, 0.02)
+    prior = same.reader.prior(same, settings, 0.02)
     q, found = rng.normal(size=size(prior, 3)), []
     for task in (classes, same):
         gradient = np.empty(len(q))
@@ -92,8 +90,10 @@ def test_gradient_with_one_owner_by_finite_differences(groups):
     Z, situations = choices(T=20)
     rng = np.random.default_rng(2)
     situations = situations._replace(group=rng.integers(groups, size=len(situations.row)))
-    task = make_situation_task([Z], situations, make_response("choice"), groups, seed(), False)
-    prior = task.prior(LearnedDirections(components=3), 0.02)
+    task = make_situation_task(
+        [Z], Observations.of_situations(situations, make_response("choice"), groups), seed(), False
+    )
+    prior = task.reader.prior(task, LearnedDirections(components=3), 0.02)
     assert prior.shape.shape == (groups, 3) and size(prior, 2) == (1 + 3) * 2 + 3 * groups + 4
     density, q = density_of(task.prepared(np.float64), prior, 2), rng.normal(size=size(prior, 2))
     gradient, other = np.empty(len(q)), np.empty(len(q))
@@ -105,7 +105,7 @@ def test_gradient_with_one_owner_by_finite_differences(groups):
 
 def with_totals(components=2):
     task = task_of("ranking")
-    prior = task.chain_prior(LearnedDirections(components=components), 0.02)
+    prior = task.reader.prior(task, LearnedDirections(components=components), 0.02)._replace(totals=True)
     assert prior.totals and size(prior, 2) == size(prior._replace(totals=False), 2) + 4
     return task, prior
 
@@ -126,9 +126,9 @@ def test_compiled_densities_agree():
     expected, gradient = np.empty(len(q)), np.empty(len(q))
     value = density_of(rows, prior, 2)(q, expected)
     for packed, compiled, tolerance in (
-        (rows.covariates, log_density, 1e-9),
-        (rows.ranked(np.float64), log_density_of_rankings, 1e-9),
-        (rows.ranked(np.float32), log_density_in_floats, 1e-3),
+        (rows.covariates, entry_density, 1e-9),
+        (rows.ranked(np.float64), ranking_density, 1e-9),
+        (rows.ranked(np.float32), float_ranking_density, 1e-3),
     ):
         assert compiled(q, gradient, make_density(packed, prior, 2)) == pytest.approx(value, abs=tolerance)
         np.testing.assert_allclose(gradient, expected, atol=tolerance)
@@ -137,7 +137,7 @@ def test_compiled_densities_agree():
 def test_totals_leave_the_start_and_the_law_of_weights():
     task, prior = with_totals()
     plain = prior._replace(totals=False)
-    starts = [task.start(each, np.random.default_rng(0)) for each in (prior, plain)]
+    starts = [task.starts(each, [np.random.default_rng(0)])[0] for each in (prior, plain)]
     for found, expected in zip(*map(directions_and_weights, starts, (prior, plain), (2, 2)), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-9)
     rng, n, a = np.random.default_rng(5), 20_000, np.array([0.5, 0.2, 1.5])
@@ -192,10 +192,10 @@ def test_a_mass_by_slopes_finds_the_scales_of_a_normal_density():
 
 def test_one_component_is_conditional_logit():
     Z, situations = choices(T=100, d=3, sizes=np.random.default_rng(3).integers(2, 6, size=100))
-    task = make_situation_task([Z], situations, make_response("choice"), 1, seed(), False)
-    prior, scale = task.prior(LearnedDirections(), 0.02, 1), 0.7
+    task = make_situation_task([Z], Observations.of_situations(situations, make_response("choice"), 1), seed(), False)
+    prior, scale = task.reader.prior(task, LearnedDirections(), 0.02, 1), 0.7
     density = density_of(task.prepared(np.float64), prior, 3)
-    q, _, converged = ascend(task, prior, density, task.start(prior, np.random.default_rng(0)), scale, 500, 1e-12)
+    q, _, converged = ascend(task, prior, density, task.starts(prior, [np.random.default_rng(0)])[0], scale, 500, 1e-12)
     u, v, *_ = parts(q, 1, 1, 3)
     beta = scale * (u + v)[0]
 
@@ -210,11 +210,11 @@ def test_one_component_is_conditional_logit():
 
 def test_one_component_an_item_is_exploded_logit():
     X, situations = rankings(T=80, K=3)
-    task = make_situation_task([X], situations, make_response("ranking"), 3, seed(), True)
-    prior, scale = task.prior(LearnedDirections(), 0.02, 1), 0.5
+    task = make_situation_task([X], Observations.of_situations(situations, make_response("ranking"), 3), seed(), True)
+    prior, scale = task.reader.prior(task, LearnedDirections(), 0.02, 1), 0.5
     density = density_of(task.prepared(np.float64), prior, 2)
-    q, _, converged = ascend(task, prior, density, task.start(prior, np.random.default_rng(0)), scale, 500, 1e-12)
-    draws = task.unpacked(q[None, None], prior)
+    q, _, converged = ascend(task, prior, density, task.starts(prior, [np.random.default_rng(0)])[0], scale, 500, 1e-12)
+    draws = SituationDraws(**vars(task.unpacked(q[None, None], prior)))
     order = situations.group.reshape(-1, 3)
 
     def loss(x):  # in the coordinates t of the weights, of shape 0.05
@@ -239,9 +239,8 @@ def test_nothing_depends_on_the_order_of_situations(kind, inference, quiet):
     K, found = (1, 3)[kind == "ranking"] + (kind == "ranking"), []
     persons = np.arange(30) // 2
     for order in (np.arange(30), np.random.default_rng(4).permutation(30)):
-        task = make_situation_task(
-            [Z, Z**3], situations.part(order), make_response(kind), K, seed(), kind == "ranking", persons[order]
-        )
+        seen = Observations.of_situations(situations.part(order), make_response(kind), K, persons[order])
+        task = make_situation_task([Z, Z**3], seen, seed(), kind == "ranking")
         found.append(learn(inference, task, LearnedDirections(components=1, leapfrogs=8), 0.02))
     np.testing.assert_array_equal(found[0].posterior.directions, found[1].posterior.directions)
     np.testing.assert_array_equal(found[0].posterior.log_weights, found[1].posterior.log_weights)
@@ -255,18 +254,20 @@ def test_variational_says_what_to_use():
 
 def test_persons_are_held_out_together_and_dealt_out_evenly():
     persons = np.random.default_rng(5).integers(25, size=80)
-    task = task_of("choice", persons=persons)
-    fold = dealt(task, 5)
+    task = task_of("choice", units=persons)
+    fold = fold_numbers(task.seen, 5)
     for person in range(25):
-        assert len(np.unique(fold[task.persons == person])) <= 1
-    assert np.bincount([fold[task.persons == p][0] for p in np.unique(task.persons)]).tolist() == [5] * 5
+        assert len(np.unique(fold[task.seen.units == person])) <= 1
+    assert np.bincount([fold[task.seen.units == p][0] for p in np.unique(task.seen.units)]).tolist() == [5] * 5
 
 
 def test_errors_of_a_gain_are_those_of_persons():
-    task = task_of("choice", persons=np.arange(80) // 8)
-    gain = np.repeat(np.random.default_rng(6).normal(size=10), 8)[np.argsort(np.argsort(task.persons, kind="stable"))]
-    mean, error = mean_and_error(gain, task)
-    by_person = [gain[task.persons == p].mean() for p in range(10)]
+    task = task_of("choice", units=np.arange(80) // 8)
+    gain = np.repeat(np.random.default_rng(6).normal(size=10), 8)[
+        np.argsort(np.argsort(task.seen.units, kind="stable"))
+    ]
+    mean, error = mean_and_error(gain, task.seen.weights, task.seen.units)
+    by_person = [gain[task.seen.units == p].mean() for p in range(10)]
     assert (mean, error) == (pytest.approx(np.mean(by_person)), pytest.approx(np.std(by_person) / np.sqrt(10)))
 
 
@@ -305,8 +306,8 @@ def test_values_are_those_of_the_response(name):
 def test_predictions_are_mixtures_of_draws_and_mode(quiet):
     Z, situations = choices(T=40, sizes=np.random.default_rng(10).integers(2, 5, size=40))
     response, outcomes = make_response("choice"), situations.outcomes
-    task = make_situation_task([Z], situations, response, 1, seed(), False)
-    draws = learn(SHORT, task, LearnedDirections(leapfrogs=8), 0.02).posterior
+    task = make_situation_task([Z], Observations.of_situations(situations, response, 1), seed(), False)
+    draws = of_situations(learn(SHORT, task, LearnedDirections(leapfrogs=8), 0.02)).posterior
     entries = Entries(Z, situations.group, situations.row, outcomes.start)
     assert draws.mode_directions is not None and draws.power != 1
     p = draws.predict(entries)
@@ -327,7 +328,9 @@ def test_predictions_are_mixtures_of_draws_and_mode(quiet):
 
 
 def test_a_model_file_holds_the_posterior(quiet):
-    draws = learn(SHORT, task_of("ranking"), LearnedDirections(components=1, leapfrogs=4), 0.02).posterior
+    draws = of_situations(
+        learn(SHORT, task_of("ranking"), LearnedDirections(components=1, leapfrogs=4), 0.02)
+    ).posterior
     writer = modelfile._Writer()
     manifest = json.loads(json.dumps(writer.encode(draws, "posterior")))
     same = modelfile._Reader(writer.arrays.__getitem__).decode(manifest, "posterior", None, 0)

@@ -19,12 +19,11 @@ from directions_em import em_objective, em_step
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, explain, load
 from plackett.directions import LearnedDirections, sampler, stacking
 from plackett.directions import walk as compiled
-from plackett.directions.density import density_of, log_density, make_density
-from plackett.directions.positions import unpacked
+from plackett.directions.class_task import distinct, make_class_task, principal_axes
+from plackett.directions.density import class_density, density_of, make_density, walk_on
 from plackett.directions.prior import inverse_weights, log_weights_of, size
 from plackett.directions.stacking import best_mixture
-from plackett.directions.starts import start
-from plackett.directions.task import distinct, make_task, principal_axes
+from plackett.directions.starts import class_start
 from plackett.directions.walk import HamiltonianSampler
 from plackett.engines import exponential
 from plackett.engines.exponential import ExponentialRows
@@ -32,7 +31,7 @@ from plackett.engines.numpy import NumpyDirections
 from plackett.features import ExpFeatures
 from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
-from plackett.inference.driver import Chain, Run
+from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.limits import Clock
 from plackett.model.mixture import SMALLEST, normalised, probabilities, sharpened, varied
 from plackett.posterior.directions import shortest
@@ -93,7 +92,7 @@ def test_a_walk_around_any_engine_is_the_compiled_walk():
         draws, values = np.empty((30, size(prior, 5))), np.empty(30)
         how = (walk, rng, hmc.windows(30), 10, True, draws, values)
         if density is None:
-            compiled.walk_on(make_density(ExponentialRows(X, codes, weight, np.float32).packed, prior), *how)
+            walk_on(make_density(ExponentialRows(X, codes, weight, np.float32).packed, prior, 5), *how)
         else:
             hmc.walk_on(density, *how)
         found.append((draws, values))
@@ -104,7 +103,7 @@ def test_a_walk_around_any_engine_is_the_compiled_walk():
 
 def test_rows_shared_out_to_threads_give_the_draws_of_chains_side_by_side(monkeypatch):
     X, codes, weight, *_ = problem(n=3 * exponential.BLOCK // 2, d=2)
-    task = make_task(X, codes, weight, np.random.SeedSequence(0))
+    task = make_class_task(X, codes, weight, Source(np.random.SeedSequence(0)))
     prior = LearnedDirections(components=1).prior(3, 2, 0.02)
     found = []
     for large in (0, 1 << 40):
@@ -135,8 +134,8 @@ def test_gradient_of_the_posterior_by_finite_differences():
     value = density(q, gradient)
     numeric = [(density(q + step, other) - density(q - step, other)) / 2e-5 for step in 1e-5 * np.eye(len(q))]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
-    in_floats = make_density(exponential.pack(X, codes, weight, np.float32), prior)
-    assert log_density(q, other, in_floats) == pytest.approx(value, abs=1e-4)
+    in_floats = make_density(exponential.pack(X, codes, weight, np.float32), prior, 5)
+    assert class_density(q, other, in_floats) == pytest.approx(value, abs=1e-4)
     np.testing.assert_allclose(other, gradient, rtol=1e-4, atol=1e-4)
 
 
@@ -148,10 +147,11 @@ def test_weights_and_their_coordinates_are_inverse():
 def test_positions_are_unpacked_as_the_density_sees_them():
     X, codes, weight, *_ = problem()
     prior = LearnedDirections(components=2).prior(3, 5, 0.02)
-    target = make_density(exponential.pack(X, codes, weight, np.float32), prior)
+    target = make_density(exponential.pack(X, codes, weight, np.float32), prior, 5)
     q = np.random.default_rng(1).normal(size=size(prior, 5))
-    log_density(q, np.empty_like(q), target)
-    draws = unpacked(q[None, None], prior, 5)
+    class_density(q, np.empty_like(q), target)
+    task = make_class_task(X, codes, weight, Source(np.random.SeedSequence(0)))
+    draws = task.unpacked(q[None, None], prior)
     np.testing.assert_allclose(target.place.beta, draws.directions[0, 0], rtol=1e-14)
     np.testing.assert_allclose(normalised(target.place.log_weights), draws.log_weights[0, 0], rtol=1e-13)
     np.testing.assert_allclose(target.place.scale, draws.scales[0, 0], rtol=1e-14)
@@ -265,9 +265,9 @@ def test_with_many_rows_steps_are_found_with_the_mass_of_all_chains(iris, quiet,
 
 def test_with_many_rows_chains_begin_uphill_and_take_the_posterior_for_narrow(iris, monkeypatch):
     X, y = iris
-    task = make_task(X, y, None, np.random.SeedSequence(0))
+    task = make_class_task(X, y, None, Source(np.random.SeedSequence(0)))
     prior = LearnedDirections().prior(3, 4, 0.02)
-    begun, density = task.start(prior, np.random.default_rng(0)), density_of(task.prepared(np.float64), prior, 4)
+    begun, density = task.starts(prior, [np.random.default_rng(0)])[0], density_of(task.prepared(np.float64), prior, 4)
     (few,) = HamiltonianSampler(task, prior, 10, 5).begin([begun])
     monkeypatch.setattr(compiled, "MANY", len(y))
     (many,) = HamiltonianSampler(task, prior, 10, 5).begin([begun])
@@ -321,10 +321,10 @@ def test_a_weight_is_the_power_of_a_likelihood(iris, engine):
     weight = np.random.default_rng(0).gamma(2.0, size=150).round(2)
     settings = LearnedDirections()
     prior, seed = settings.prior(3, 4, 0.02), np.random.SeedSequence(0)
-    tasks = [make_task(X, y, w, seed, engine=engine) for w in (weight, 2 * weight)]
-    q = start(tasks[0], prior, np.random.default_rng(0))
+    tasks = [make_class_task(X, y, w, Source(seed), engine=engine) for w in (weight, 2 * weight)]
+    q = class_start(tasks[0].Z, tasks[0].seen, prior, np.random.default_rng(0))
     one, two = (density_of(task.prepared(np.float32), prior, 4)(q, np.empty_like(q)) for task in tasks)
-    own = probabilities(unpacked(q[None, None], prior, 4), tasks[0].Z)[0, 0]
+    own = probabilities(tasks[0].unpacked(q[None, None], prior), tasks[0].Z)[0, 0]
     expected = tasks[0].weight @ np.log(own[np.arange(len(own)), tasks[0].codes])
     assert two - one == pytest.approx(expected, rel=1e-5)
     assert tasks[0].weight.sum() == pytest.approx(weight.sum())
@@ -438,7 +438,7 @@ def test_a_fitted_model_is_a_feature_map_for_other_inferences(fitted, iris, infe
 
 @pytest.mark.parametrize("wide", [100, 2500], ids=["principal axes", "covariates"])
 def test_more_covariates_than_rows(quiet, monkeypatch, wide):
-    monkeypatch.setattr("plackett.directions.task.WIDE", wide)
+    monkeypatch.setattr("plackett.directions.class_task.MANY_COLUMNS", wide)
     rng = np.random.default_rng(0)
     y = np.arange(230) % 2
     X = rng.normal(size=(230, 200))
@@ -504,8 +504,8 @@ def test_the_time_of_held_out_modes_counts(iris, monkeypatch):
     monkeypatch.setattr(stacking, "held_out_averages", lambda tasks, *_: [np.full((len(t.Z), 3), 1 / 3) for t in tasks])
     clock = Clock(1e-9)
     clock.start()
-    task = make_task(*iris, None, np.random.SeedSequence(0))
-    task, held_out = stacking.choose_scale(task, LearnedDirections(), 0.02, 100, clock)
+    task = make_class_task(*iris, None, Source(np.random.SeedSequence(0)))
+    task, held_out = stacking.choose_design(task, LearnedDirections(), 0.02, 100, clock)
     with pytest.raises(ValueError, match="while rows were held out"):
         stacking.stacked_mode(task, LearnedDirections(), 0.02, held_out, clock)
 

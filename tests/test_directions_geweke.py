@@ -8,13 +8,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.directions import LearnedDirections
-from plackett.directions.density import make_density
-from plackett.directions.positions import unpacked
+from plackett.directions.density import make_density, walk_on
+from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, parts, size
-from plackett.directions.walk import walk_on
 from plackett.engines.exponential import pack
 from plackett.inference.hmc import MEAN_STEP, begin, windows
-from plackett.model.mixture import probabilities
+from plackett.model.mixture import Stacked, normalised, probabilities
 
 K, M, D, N = 3, 6, 2, 8
 X = np.random.default_rng(0).normal(size=(N, D))
@@ -34,9 +33,15 @@ def from_prior(rng):
     return q
 
 
+def unpacked(positions):
+    """Draws from positions (chain, draw, D)."""
+    beta, log_weights, scales = directions_and_weights(positions, PRIOR, D)
+    return Stacked(beta, normalised(log_weights), scales)
+
+
 def statistics(positions):
     """Probabilities of all rows, their squares, and the scales: (draw, statistic)."""
-    p = probabilities(unpacked(positions[None], PRIOR, D), X)[0].reshape(len(positions), -1)
+    p = probabilities(unpacked(positions[None]), X)[0].reshape(len(positions), -1)
     return np.hstack([p, p**2, positions[:, -(D + 2) :], positions[:, -2:] ** 2])
 
 
@@ -49,10 +54,10 @@ def alternating(prior, n, seed=1, reorder=slice(None)):
     draws, values = np.empty((1, len(walk.position))), np.empty(1)
     out = np.empty((n, len(walk.position)))
     for i in range(n):
-        p = probabilities(unpacked(walk.position[None, None], PRIOR, D), X)[0, 0]
+        p = probabilities(unpacked(walk.position[None, None]), X)[0, 0]
         codes = (p.cumsum(axis=1) < rng.uniform(size=(N, 1))).sum(axis=1).clip(max=K - 1)
         walk_on(
-            make_density(pack(X, codes[reorder], None, np.float32), prior),
+            make_density(pack(X, codes[reorder], None, np.float32), prior, D),
             walk,
             rng,
             windows(0),
@@ -85,7 +90,7 @@ def test_a_wrong_prior_and_a_wrong_likelihood_are_found_out():
 
 def test_probabilities_are_those_of_the_model():
     q = from_prior(np.random.default_rng(3))
-    draws = unpacked(q[None, None], PRIOR, D)
+    draws = unpacked(q[None, None])
     beta, log_weights = draws.directions[0, 0], draws.log_weights[0, 0]
     scores = logsumexp((X @ beta.T)[:, None] + log_weights, axis=2)
     expected = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))

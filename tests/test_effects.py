@@ -210,7 +210,7 @@ def test_a_feature_map_may_take_a_frame_with_texts(people):
 
 
 def test_more_columns_than_rows_and_constant_ones(quiet, monkeypatch):
-    monkeypatch.setattr("plackett.directions.task.WIDE", 50)
+    monkeypatch.setattr("plackett.directions.class_task.MANY_COLUMNS", 50)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 80)), np.arange(30) % 2
     X[:, 0] += 3 * y

@@ -210,7 +210,7 @@ def test_contributions_of_normal_scores_add_up(quiet):
 
 @pytest.mark.parametrize("wide", [50, 2500], ids=["principal axes", "covariates"])
 def test_contributions_of_more_columns_than_rows(quiet, monkeypatch, wide):
-    monkeypatch.setattr("plackett.directions.task.WIDE", wide)
+    monkeypatch.setattr("plackett.directions.class_task.MANY_COLUMNS", wide)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 80)), np.arange(30) % 2
     X[:, 0] += 3 * y

@@ -42,10 +42,6 @@ RULES = {
 # functions: lower these as they go, never raise them.
 NOT_YET = {
     "compute": {"plackett.compute.pieces"},
-    "directions": {
-        f"plackett.directions.{name}"
-        for name in ("task", "stacking", "map", "situations", "situation_folds", "positions")
-    },
     "posterior": {"plackett.posterior.ranking_values"},
     "cluster": {"plackett.cluster.fit_rankings", "plackett.cluster.fitting"},
     "logit": {"plackett.logit.run", "plackett.logit.classifier"},

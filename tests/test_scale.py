@@ -8,10 +8,11 @@ import pytest
 from scipy.stats import norm, rankdata
 
 from plackett import EM, Gibbs, PlackettLuceClassifier, load
-from plackett.directions.learning import LearnedDirections
-from plackett.directions.stacking import choose_scale
-from plackett.directions.task import make_task
+from plackett.directions import LearnedDirections
+from plackett.directions.class_task import make_class_task
+from plackett.directions.stacking import choose_design
 from plackett.features.normal_scores import MOST, knots_of, normal_scores
+from plackett.inference.driver import Source
 from plackett.inference.folds import grouped_folds
 from plackett.inference.limits import Clock
 
@@ -55,9 +56,9 @@ def twisted(n=240, seed=0):
 def test_held_out_rows_choose_the_scale(seen):
     Z, y = twisted()
     X = np.exp(3 * Z) if seen == "exp" else Z**3 / 10 + Z
-    task = make_task(X, y, None, np.random.SeedSequence(0))
-    chosen, held_out = choose_scale(task, LearnedDirections(components=1), 0.02, 60, Clock())
-    assert (chosen.knots is not None) == (seen == "exp")
+    task = make_class_task(X, y, None, Source(np.random.SeedSequence(0)))
+    chosen, held_out = choose_design(task, LearnedDirections(components=1), 0.02, 60, Clock())
+    assert (chosen.design.knots is not None) == (seen == "exp")
     assert held_out.average.shape == (len(chosen.Z), 2) and len(held_out.folds) == 10
     np.testing.assert_allclose(held_out.average.sum(axis=1), 1)
 
@@ -82,9 +83,9 @@ def test_a_model_on_scores_predicts_is_saved_and_explained(tmp_path, quiet):
 def test_scores_keep_rows_weights_and_order():
     rng = np.random.default_rng(0)
     X, y = rng.exponential(size=(40, 3)), rng.integers(0, 2, 40)
-    task = make_task(X, y, None, np.random.SeedSequence(0))
-    other = task.with_scores()
-    np.testing.assert_array_equal(other.codes, task.codes)
+    task = make_class_task(X, y, None, Source(np.random.SeedSequence(0)))
+    other = task.reader.with_scores(task)
+    np.testing.assert_array_equal(other.seen.codes, task.seen.codes)
     np.testing.assert_array_equal(np.argsort(other.Z, axis=0), np.argsort(task.Z, axis=0))
     np.testing.assert_allclose(other.Z.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(other.Z.std(axis=0), 1, rtol=1e-12)
@@ -94,14 +95,14 @@ def test_rows_of_a_group_are_held_out_together():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(30), 4)
     X, y = rng.integers(0, 3, (120, 2)).astype(float), rng.integers(0, 3, 120)
-    task = make_task(X, y, None, np.random.SeedSequence(0), groups=groups)
-    assert task.weight.sum() == 120
-    fold = grouped_folds(task.Z, task.codes, task.groups, 5)
+    task = make_class_task(X, y, None, Source(np.random.SeedSequence(0)), groups=groups)
+    assert task.seen.weights.sum() == 120
+    fold = grouped_folds(task.Z, task.seen.codes, task.seen.units, 5)
     assert fold.max() == 4
     for g in range(30):
-        assert len(np.unique(fold[task.groups == g])) == 1
-    task = make_task(X, y, None, np.random.SeedSequence(0))
-    assert grouped_folds(task.Z, task.codes, task.groups, 5).max() == 4
+        assert len(np.unique(fold[task.seen.units == g])) == 1
+    task = make_class_task(X, y, None, Source(np.random.SeedSequence(0)))
+    assert grouped_folds(task.Z, task.seen.codes, task.seen.units, 5).max() == 4
 
 
 def test_groups_temper_what_rows_of_one_person_seem_to_say(quiet):

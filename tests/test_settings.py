@@ -308,7 +308,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model, good, bad, monkeypat
     def failed():
         with monkeypatch.context() as patched, pytest.raises((RuntimeError, ValueError)):
             patched.setattr("plackett.inference.EM.fit", fail)
-            patched.setattr("plackett.directions.situation_folds.climb", fail)
+            patched.setattr("plackett.directions.learning.climb", fail)
             model.fit(*bad)
 
     failed()

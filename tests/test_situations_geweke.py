@@ -11,10 +11,10 @@ from scipy.special import logsumexp
 from conftest import situation_rows
 from plackett.data.observations import Situations
 from plackett.directions import LearnedDirections
+from plackett.directions.density import make_density, walk_on
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import inverse_weights, n_owners, parts, reflected, size
 from plackett.directions.scales import renew_scales
-from plackett.directions.situation_density import make_density, walk_on
 from plackett.inference.hmc import MEAN_STEP, begin, windows
 from plackett.model.mixture import log_rates, outcome_values, shares
 from plackett.responses import Outcomes, make_response

@@ -116,7 +116,7 @@ def test_the_word_about_compiling_is_said_only_when_compiling(tmp_path):
 
 def test_a_cache_of_an_earlier_version_is_written_anew(tmp_path):
     """Its files may name types of modules that are gone."""
-    code = "from plackett.directions.density import unpack\nunpack.variants[0].make()\nprint(unpack.py_func.__name__)"
+    code = "from plackett.directions.positions import unpack\nunpack.variants[0].make()\nprint(unpack.py_func.__name__)"
     python(code, NUMBA_CACHE_DIR=str(tmp_path))
     files = list(tmp_path.rglob("*.nbi"))
     for file in files:

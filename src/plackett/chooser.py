@@ -14,14 +14,17 @@ from plackett.capabilities import Combination, Ignored, Kind, moves_between_mode
 from plackett.choosing import ChoosingModel, choice_sets, in_partitions
 from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.directions import send_situations
 from plackett.cluster.gathering import gather_choices
 from plackett.cluster.held_out import choice_folds
 from plackett.compute.blas import one_blas_thread
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
-from plackett.directions.learning import SHAPE
-from plackett.directions.situations import SituationTask, learn, make_situation_task
+from plackett.directions.learning import learn
+from plackett.directions.settings import SHAPE
+from plackett.directions.situation_task import make_situation_task
+from plackett.directions.task import Task
 from plackett.engines.base import Rows
 from plackett.engines.cupy_situations import engine_for
 from plackett.engines.factory import make_engine
@@ -36,6 +39,7 @@ from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.learned import of_situations
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
 from plackett.responses import make_response
@@ -338,32 +342,24 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """
         with progress_bar(False, "preparing the situations", 1):  # alternatives may be thousands, each with a constant
             designs, task = self._prepared_directions(given)
-        fit = learn(inference, task, self._make_features(), SHAPE if shape is None else shape)
+        fit = of_situations(learn(inference, task, self._make_features(), SHAPE if shape is None else shape))
         self.design_ = designs[fit.extra.pop("design_")]
         self.posterior_ = LearnedChoices(fit.posterior)  # type: ignore[arg-type]
         return fit
 
-    def _prepared_directions(self, given: Given) -> tuple[list[ChoiceDesign], SituationTask]:
+    def _prepared_directions(self, given: Given) -> tuple[list[ChoiceDesign], Task]:
         """Designs of the alternatives, with and without bends, and the situations as inferences take them."""
         X, table, seen, person, weight = given
         designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
         designs = designs[:1] if not len(designs[-1].bent_) else designs
-        seed, progress, seeded = self._run_settings()
         Zs, response = [design.transform(table) for design in designs], make_response(seen.response)
         situations = Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
-        observed = Observations.of_situations(situations, response, len(self.group_labels_))
-        task = make_situation_task(
-            Zs,
-            situations,
-            response,
-            len(self.group_labels_),
-            seed,
-            owned=self.weights == "alternative",
-            persons=None if self.weights == "person" else person,
-            progress=progress,
-            seeded=seeded,
-            engine=engine_for(self.engine, Zs[-1].shape, observed),
-        )
+        units = None if self.weights == "person" else person
+        observed = Observations.of_situations(situations, response, len(self.group_labels_), units)
+        engine = engine_for(self.engine, Zs[-1].shape, observed)
+        task = make_situation_task(Zs, observed, self._run_settings(), self.weights == "alternative", engine)
+        if engine == "dask":
+            task = send_situations(task)
         return designs, task
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:

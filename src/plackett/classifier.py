@@ -15,7 +15,7 @@ from plackett.capabilities import SPARSE, Combination, Kind, check_moves, moves_
 from plackett.cluster.blocks import hold_classes, make_blocks
 from plackett.cluster.class_parts import ClassTable, read_classes
 from plackett.cluster.client import cluster, cluster_for
-from plackett.cluster.directions import make_cluster_task, task_of_array
+from plackett.cluster.directions import all_on_client, class_task_of, send_classes
 from plackett.cluster.held_out import class_folds
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.observed import observe
@@ -37,8 +37,9 @@ from plackett.data.validation import (
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.learning import SHAPE
-from plackett.directions.task import make_task
+from plackett.directions.class_task import make_class_task, training_rows
+from plackett.directions.learning import learn
+from plackett.directions.settings import SHAPE
 from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, chosen_engine, present
 from plackett.engines.factory import make_engine
 from plackett.estimator import Classifier, whole_or_not_at_all
@@ -52,6 +53,7 @@ from plackett.inference.folds import cross_validated_losses, held_out_losses, sp
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Codes, RacePosterior
+from plackett.posterior.learned import of_classes
 from plackett.priors import GIG
 from plackett.race_model import RaceModel
 
@@ -273,10 +275,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         """Weights and directions, in memory with engine="auto" if all rows come to the client anyway."""
         all_alike(np.array([table.low, table.high]), stacklevel=5)
         held = make_blocks(table.client, observe, table.parts, table.recipe(factors))
-        task: Any = make_cluster_task(held, *self._run_settings())
-        if self.engine == "auto" and task.all_here:
-            task = make_task(task.here.rows, task.here.codes, task.here.weight, *self._run_settings())
-        return features.learn(inference, task, SHAPE if shape is None else shape)
+        task = class_task_of(held, self._run_settings())
+        rows, weight = training_rows(task)
+        if self.engine == "auto" and all_on_client(task):
+            task = make_class_task(rows, task.seen.class_codes, weight, self._run_settings())
+        return of_classes(learn(inference, task, features, SHAPE if shape is None else shape), rows, weight)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
@@ -348,10 +351,11 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         all_alike(X)
         shape = SHAPE if shape is None else shape
         if self.engine == "dask":
-            return features.learn(inference, task_of_array(X, codes, weight, *self._run_settings()), shape)
-        engine = chosen_engine(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
-        task = make_task(X, codes, weight, *self._run_settings(), coded_groups(groups, codes), engine)
-        return features.learn(inference, task, shape)
+            task = send_classes(X, codes, weight, self._run_settings())
+        else:
+            engine = chosen_engine(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
+            task = make_class_task(X, codes, weight, self._run_settings(), coded_groups(groups, codes), engine)
+        return of_classes(learn(inference, task, features, shape), *training_rows(task))
 
     @property
     def relevance_(self) -> pd.Series:

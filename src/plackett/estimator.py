@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from plackett.cluster.predicting import lazily
 from plackett.data.partitioned import is_dask
 from plackett.data.validation import check_prob, plain
+from plackett.inference.driver import Source
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output.summary import as_html, describe
@@ -72,10 +73,10 @@ class Model(BaseEstimator):
         settings: dict[str, Any] = self.get_params(deep=True)
         return settings
 
-    def _run_settings(self) -> tuple[np.random.SeedSequence, bool, bool]:
+    def _run_settings(self) -> Source:
         """Seed, whether to show progress, and whether the user chose the seed."""
         words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-        return np.random.SeedSequence(words), bool(self.progress), self.random_state is not None
+        return Source(np.random.SeedSequence(words), bool(self.progress), self.random_state is not None)
 
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
         """What has weights, in a word, and their labels: classes or items."""

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from plackett.capabilities import Combination, Kind, check
 from plackett.data.validation import number_or_learn, positive
 from plackett.directions import LearnedDirections
-from plackett.directions.learning import LENGTH
+from plackett.directions.settings import LENGTH
 from plackett.engines.factory import make_engine, offers_of
 from plackett.estimator import Model
 from plackett.features import ExpFeatures

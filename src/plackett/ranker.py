@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from plackett.capabilities import Combination, Ignored, Kind, NoMoves, moves_between_modes
 from plackett.cluster.client import cluster, cluster_for
+from plackett.cluster.directions import send_situations
 from plackett.cluster.gathering import gather_rankings
 from plackett.cluster.held_out import ranking_folds
 from plackett.cluster.ranking_parts import read_rankings
@@ -21,8 +22,9 @@ from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import plain
 from plackett.directions import LearnedDirections
-from plackett.directions.learning import SHAPE
-from plackett.directions.situations import learn, make_situation_task
+from plackett.directions.learning import learn
+from plackett.directions.settings import SHAPE
+from plackett.directions.situation_task import make_situation_task
 from plackett.engines.base import Features, Rows, check_counts
 from plackett.engines.cupy_situations import engine_for
 from plackett.engines.factory import make_engine
@@ -35,6 +37,7 @@ from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array, Weights
+from plackett.posterior.learned import of_situations
 from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
@@ -342,11 +345,12 @@ class PlackettLuceRanker(RankingModel):
     ) -> Fit:
         """Weights and directions together; held-out rankings say how covariates are best taken."""
         candidates = designs(X, R.counts)
-        seed, progress, seeded = self._run_settings()
         seen, Zs = _observed(R, response), [each.of(X) for each in candidates]
-        run = groups, progress, seeded, engine_for(self.engine, Zs[-1].shape, seen)
-        task = make_situation_task(Zs, seen.all_situations, response, len(R.items), seed, True, *run)
-        fit = learn(inference, task, features, SHAPE if shape is None else shape)
+        engine = engine_for(self.engine, Zs[-1].shape, seen)
+        task = make_situation_task(Zs, replace(seen, units=groups), self._run_settings(), True, engine)
+        if engine == "dask":
+            task = send_situations(task)
+        fit = of_situations(learn(inference, task, features, SHAPE if shape is None else shape))
         found = {name: value for name, value in fit.extra.items() if name != "design_"}
         return replace(fit, extra=found | {"features_": candidates[fit.extra["design_"]]})
 

@@ -9,14 +9,15 @@ import pytest
 from clusters import Kills, two_workers
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier, PlackettLuceRanker, Rankings
 from plackett import Variational as VB
-from plackett.cluster import directions, gpus, situation_directions
-from plackett.cluster.directions import task_of_array
+from plackett.cluster import directions, gpus
+from plackett.cluster.directions import send_classes
 from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
 from plackett.engines import dask
 from plackett.engines.cupy_situations import CupySituations
 from plackett.engines.placed import place_rows, place_situations
 from plackett.features import ExpFeatures
+from plackett.inference.driver import Source
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
 
@@ -32,12 +33,11 @@ def client():
 
 @pytest.fixture(autouse=True)
 def little_is_enough(monkeypatch):
-    for module in (directions, situation_directions):
-        monkeypatch.setattr(module, "MANY_ROWS", 1)
+    monkeypatch.setattr(directions, "MANY_ROWS", 1)
     monkeypatch.setattr(dask, "MANY_ENTRIES", 1)
     monkeypatch.setattr(dask, "ENTRIES", 2000)  # many blocks
     monkeypatch.setattr(dask, "ENTRIES_ON_GPU", 2000)
-    monkeypatch.setattr(situation_directions, "NUMBERS", 2000)
+    monkeypatch.setattr(directions, "NUMBERS", 2000)
     monkeypatch.setattr("plackett.directions.stacking.FOLDS", {np.inf: 2})
     monkeypatch.setattr("plackett.directions.stacking.DRAWS", 10)
 
@@ -103,7 +103,7 @@ def asked(monkeypatch):
         answers.append(whether(*question))
         return answers[-1]
 
-    for module in (dask, directions, situation_directions):
+    for module in (dask, directions):
         monkeypatch.setattr(module, "go_to_gpus", asking)
     return answers
 
@@ -138,8 +138,8 @@ def test_the_gradient_of_directions(client, monkeypatch, asked, dtype):
     beta, log_weights, found = rng.normal(size=(6, 4)), rng.normal(size=(3, 6)), []
     for many in (1, 10**9):
         monkeypatch.setattr(directions, "MANY_ROWS", many)
-        task = task_of_array(X.astype(dtype).astype(float), y, None, seed)
-        parts = [task, *(task.part(train) for train, _ in task.dealt(2))]
+        task = send_classes(X.astype(dtype).astype(float), y, None, Source(seed))
+        parts = [task, *(task.part(train) for train, _ in task.reader.folds(task, 2))]
         found.append([part.prepared(dtype).gradient(beta, log_weights) for part in parts])
     assert asked == [True, True, False, False]  # packed for all rows, and by folds
     close = 1e-10 if dtype == np.float64 else 2e-5
@@ -186,7 +186,6 @@ def test_learned_directions(client, asked, model):
     there = fitted(model, *seen, **settings)
     assert asked and all(asked)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (directions, situation_directions):
-            patch.setattr(module, "MANY_ROWS", 10**9)
+        patch.setattr(directions, "MANY_ROWS", 10**9)
         here = fitted(model, *seen, **settings)
     np.testing.assert_allclose(there.predict_proba(seen[0]), here.predict_proba(seen[0]), atol=1e-3)

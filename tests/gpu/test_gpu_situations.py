@@ -8,14 +8,14 @@ import pytest
 
 from conftest import situation_rows
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, Variational
-from plackett.data.observations import Situations
+from plackett.data.observations import Observations, Situations
 from plackett.directions import LearnedDirections
 from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
-from plackett.directions.situations import make_situation_task
+from plackett.directions.situation_task import make_situation_task
 from plackett.directions.walk import HamiltonianSampler, make_sampler
-from plackett.inference.driver import Chain
+from plackett.inference.driver import Chain, Source
 from plackett.inference.hmc import Flight, begin, leap, push
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
@@ -105,8 +105,10 @@ def test_trajectories_are_those_of_the_processor(name, n_groups, shared, owned, 
     situations = situations._replace(group=situations.group * (n_groups // 6 or 1) % n_groups)
     reference, there = both(name, 3 * features - 1, situations, n_groups)
     seed = np.random.SeedSequence(0)
-    task = make_situation_task([features], situations, make_response(name), n_groups, seed, owned)
-    prior = task.prior(LearnedDirections(), 0.02, 2)._replace(totals=totals)
+    task = make_situation_task(
+        [features], Observations.of_situations(situations, make_response(name), n_groups), Source(seed), owned
+    )
+    prior = task.reader.prior(task, LearnedDirections(), 0.02, 2)._replace(totals=totals)
     density, D = density_of(reference, prior, 3), prior_size(prior, 3)
     trajectories = Trajectories(there, prior, n_chains)
     q, p = 0.5 * rng.normal(size=(2, n_chains, D))
@@ -141,8 +143,11 @@ def test_one_chain_that_flies_has_the_draws_of_one_that_walks(name, owned, T):
     found = []
     for engine in ("numba", "cupy"):
         response, seed = make_response(name), np.random.SeedSequence(0)
-        task = make_situation_task([features], situations, response, 4, seed, owned, engine=engine)
-        prior, rng = task.chain_prior(LearnedDirections(components=2), 0.02), np.random.default_rng(1)
+        task = make_situation_task(
+            [features], Observations.of_situations(situations, response, 4), Source(seed), owned, engine
+        )
+        rng, prior = np.random.default_rng(1), task.reader.prior(task, LearnedDirections(components=2), 0.02)
+        prior = prior._replace(totals=owned)
         sampler = make_sampler(task, prior, 10, 6)
         assert (type(sampler) is HamiltonianSampler) == (engine == "numba")
         assert sampler.narrow == (T != 8)

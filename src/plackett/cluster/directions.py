@@ -1,242 +1,194 @@
-"""Learned directions where rows lie on workers: a `plackett.directions.task.ClassTask` whose passes are questions.
+"""Learned directions whose passes run on workers, over classes or situations.
 
-The rows of a worker are packed as those of `plackett.engines.exponential`, or lie on its GPU, fold by fold, so that
-chains that must not see a fold leave it out of the sum: rows are packed once for all of them. Slopes are added in the
-order of the blocks. A bounded number of rows, which their keys choose, comes here: starts, w and κ, the scale of
-covariates, diagnoses and summaries are had from those.
+Classes may lie on the workers from the start. A bounded number of rows, which their keys choose, comes to the client:
+starts, w and κ, the design, diagnoses and summaries are computed from those. Situations are all on the client and are
+sent to the workers as well, in blocks of canonical order, once with the covariates of all designs. Slopes are added in
+the order of the blocks.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable
+import weakref
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.cluster.client import ClusterError, in_use
-from plackett.cluster.folded import packed, slopes
+from plackett.cluster.direction_blocks import packed_classes, packed_situations, received, slopes
 from plackett.cluster.gpus import go_to_gpus
 from plackett.cluster.held import Held, made
 from plackett.cluster.observed import Keys, folds_of, identity, keys_of, observed, some_rows, tally, weights_by_fold
-from plackett.cluster.scales import Scale, scale_from_sums, scores_from_sums
+from plackett.cluster.scales import scaling_from_sums, scores_from_sums
 from plackett.cluster.together import Together
-from plackett.directions.prior import Prior
-from plackett.directions.starts import start
-from plackett.directions.task import ENOUGH, Task, merge
+from plackett.data.observations import Codes, Observations
+from plackett.directions.class_task import ENOUGH, ClassReader, merge
+from plackett.directions.situation_task import SituationReader
+from plackett.directions.task import Numbers, Task
 from plackett.engines.dask import ENTRIES, power_of_two
 from plackett.engines.device import MANY_ROWS
-from plackett.features.standardise import mean_and_scale
+from plackett.features.standardise import Scaling, mean_and_scale
+from plackett.inference.driver import Source
 from plackett.inference.folds import Folds
 from plackett.model.race import Array, Slopes
-from plackett.posterior.directions import DirectionDraws
+from plackett.responses.base import checked
 
-MOST = 1 << 24  # numbers of X that come here
-RARE = 1000  # rows of a class, or all, that come here
-Codes = npt.NDArray[np.intp]
-
-
-class Without(NamedTuple):
-    """What a fold trains on: all rows but those of the fold."""
-
-    fold: int
-    n_folds: int
-    weight: Array  # (K,) of the rows of each class that are left
+MOST_NUMBERS = 1 << 24  # of X that come to the client
+RARE = 1000  # rows of a class, or all, that come to the client
+NUMBERS = 1 << 20  # covariates and entries of a block of situations at the most: a pass takes some milliseconds
 
 
-class DirectionBlocks:
-    """Rows on the workers, with their pass."""
+class RemoteGradient:
+    """Passes on the workers, over all blocks."""
 
-    def __init__(self, blocks: Together, n_classes: int, without: int | None, present: Codes | None):
-        self.blocks, self.n_classes, self.without, self.present = blocks, n_classes, without, present
+    def __init__(self, blocks: Together, n_groups: int, without: int | None = None, present: Codes | None = None):
+        self.blocks, self.n_groups, self.without, self.present = blocks, n_groups, without, present
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """ln p(Y|β, λ) and its gradient; classes that have no rows have no weights."""
+        """ln p(Y|β, λ) and its gradient; classes without rows in this part have no weights."""
         asked = log_weights
         if self.present is not None:
-            asked = np.full((self.n_classes, log_weights.shape[1]), -np.inf)
+            asked = np.full((self.n_groups, log_weights.shape[1]), -np.inf)
             asked[self.present] = log_weights
         found = reduce(add, self.blocks.ask(beta, asked, self.without))
         return found if self.present is None else replace(found, log_weights=found.log_weights[self.present])
 
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> None:
+        """A chain asks for every gradient."""
 
-class Blocks:
-    """Rows as they came, and packed for the passes that are under way: in one precision, in one number of folds."""
+
+class Without(NamedTuple):
+    """What a fold of classes trains on: all rows but those of the fold."""
+
+    fold: int
+    n_folds: int
+    weight: Array  # (K,): total weight of the rows of each class that are left
+
+
+class ClassBlocks:
+    """Rows as they came, and packed for the passes under way: in one precision and one number of folds."""
 
     def __init__(self, held: Held):
         self.held = held
-        self._packing = threading.Lock()  # chains ask side by side
+        self._packing = threading.Lock()  # chains ask concurrently
         self._kind: tuple[str, int] = ("", 0)
         self._packed: dict[bool, Together] = {}
 
-    def packed(self, scale: Scale, dtype: npt.DTypeLike, n_folds: int, many: bool) -> Together:
-        """On this scale; those of another precision are let go once nobody asks them. Of many rows on GPUs."""
-        kind, scored = (np.dtype(dtype).name, n_folds), scale.knots is not None
+    def packed(self, scaling: Scaling, dtype: npt.DTypeLike, n_folds: int, many: bool) -> Together:
+        """Packed in this design, on GPUs if rows are many; another precision is dropped once nobody uses it."""
+        kind, scored = (np.dtype(dtype).name, n_folds), scaling.knots is not None
         with self._packing:
             if kind != self._kind:
                 self._kind, self._packed = kind, {}
             if scored not in self._packed:
-                there = go_to_gpus(self.held.client, many)
-                parts = [(block, scale, *kind, there) for block in self.held.blocks]
-                held = made(self.held.client, "directions", packed, parts, len(parts))
+                on_gpu = go_to_gpus(self.held.client, many)
+                parts = [(block, scaling, *kind, on_gpu) for block in self.held.blocks]
+                held = made(self.held.client, "directions", packed_classes, parts, len(parts))
                 self._packed[scored] = Together(held, slopes)
             return self._packed[scored]
 
 
 @dataclass(frozen=True)
-class ClusterTask:
+class RemoteClasses:
     """Rows on workers, all of them or all but a fold.
 
     Attributes
     ----------
-    here : Task
-        Rows that came here, on the same scale; where they are not all, weights are such that they stand for a part.
     key : array
-        Their keys.
+        Keys of the rows on the client.
     weight : (K,) array
-        Of the rows of each class, on all workers.
+        Total weight of the rows of each class on all workers.
     n_rows : int
-        Distinct rows: of each block, or of all where all are here.
+        Distinct rows: of each block, or of all if all are on the client.
     present : array, optional
-        Classes that this part has, where it lacks others.
+        Classes that this part has, if it lacks others.
     """
 
-    blocks: Blocks
-    scale: Scale
-    here: Task
+    blocks: ClassBlocks
     key: Keys
     weight: Array
     n_rows: int
     without: Without | None = None
     present: Codes | None = None
 
-    flies, waits = False, True
-
-    @property
-    def seed(self) -> np.random.SeedSequence:
-        """Of the chains."""
-        return self.here.seed
-
-    @property
-    def progress(self) -> bool:
-        """Whether to show bars."""
-        return self.here.progress
-
-    @property
-    def seeded(self) -> bool:
-        """Whether the user chose the seed."""
-        return self.here.seeded
-
     @property
     def n_seen(self) -> float:
-        """Rows, each as often as it counts."""
+        """Total weight of this part."""
         return float((self.weight if self.without is None else self.without.weight).sum())
 
-    @property
-    def n_columns(self) -> int:
-        """d."""
-        return self.here.n_columns
+    def identity(self, design: Scaling) -> tuple[Any, ...]:
+        """Digests of the blocks, and the scaling."""
+        return *self.blocks.held.each(identity), design.mean, design.scale, design.knots
 
-    @property
-    def n_classes(self) -> int:
-        """K."""
-        return len(self.weight) if self.present is None else len(self.present)
-
-    @property
-    def n_predicted(self) -> int:
-        """A probability for each class."""
-        return self.n_classes
-
-    @property
-    def wide(self) -> bool:
-        """Whether covariates outnumber rows."""
-        return self.n_columns > self.n_rows
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Digests of the blocks, and the scale."""
-        return *self.blocks.held.each(identity), *self.scale
-
-    def prepared(self, dtype: npt.DTypeLike) -> DirectionBlocks:
-        """The rows packed where they lie."""
+    def gradient(self, design: Scaling, dtype: npt.DTypeLike) -> RemoteGradient:
+        """The rows packed on their workers."""
         fold, n_folds = (None, 1) if self.without is None else self.without[:2]
-        packed = self.blocks.packed(self.scale, dtype, n_folds, self.n_rows >= MANY_ROWS)
-        return DirectionBlocks(packed, len(self.weight), fold, self.present)
+        packed = self.blocks.packed(design, dtype, n_folds, self.n_rows >= MANY_ROWS)
+        return RemoteGradient(packed, len(self.weight), fold, self.present)
 
-    def compiled_walk(self, rows: Any, prior: Prior) -> Callable[..., None] | None:
-        """A walk asks for every gradient."""
-        return None
+    def part(self, train: Without) -> tuple[Numbers, Self]:
+        """All rows but those of a fold."""
+        here = np.flatnonzero(folds_of(self.key, train.n_folds) != train.fold)
+        return here, replace(self, without=train)
 
-    def dealt(self, n_folds: int) -> Folds:
-        """Folds by keys; one of which no row is here is left out."""
-        by_fold = reduce(add, self.blocks.held.each(weights_by_fold, n_folds, len(self.weight)))
-        fold, left = folds_of(self.key, n_folds), [np.delete(by_fold, f, axis=0).sum(axis=0) for f in range(n_folds)]
+
+@dataclass(frozen=True)
+class RemoteClassReader(ClassReader):
+    """Rows on workers, some of which are on the client."""
+
+    remote: RemoteClasses
+
+    def with_scores(self, task: Task) -> Task:
+        """The same rows with covariates as normal scores."""
+        if all_on_client(task):
+            return super().with_scores(task)
+        scaling = scores_from_sums(self.remote.blocks.held, self.rows)
+        return replace(task, Z=scaling.of(self.rows), design=scaling)
+
+    def identity(self, task: Task) -> tuple[Any, ...]:
+        """That of the rows on the workers."""
+        return self.remote.identity(task.design)
+
+    def folds(self, task: Task, n_folds: int) -> Folds:
+        """Folds by keys; one without rows on the client is left out."""
+        key, n_classes = self.remote.key, len(self.remote.weight)
+        by_fold = reduce(add, self.remote.blocks.held.each(weights_by_fold, n_folds, n_classes))
+        fold, left = folds_of(key, n_folds), [np.delete(by_fold, f, axis=0).sum(axis=0) for f in range(n_folds)]
         folds = [(Without(f, n_folds, left[f]), np.flatnonzero(fold == f)) for f in range(n_folds)]
         return [(train, test) for train, test in folds if len(test)]
 
-    def splits(self, cv: Any) -> Folds:
-        """So many folds; other ways to cut rows were refused."""
-        folds = self.dealt(int(cv)) if cv > 1 else []
+    def splits(self, task: Task, cv: Any) -> Folds:
+        """So many folds; other values of `cv` were refused."""
+        folds = self.folds(task, int(cv)) if cv > 1 else []
         if len(folds) < 2:
             raise ValueError(
                 f"EM cross-validates learned directions, and needs two folds of distinct rows or more: EM(cv={cv}), "
-                f"{self.n_rows:,} distinct rows."
+                f"{task.n_rows:,} distinct rows."
             )
         return folds
 
-    def part(self, some: Without) -> ClusterTask:
-        """All rows but those of a fold."""
-        return replace(self, without=some)
+    def present(self, task: Task, train: Without) -> Numbers:
+        """Classes that have rows in the part, on any worker."""
+        return np.flatnonzero(train.weight)
 
-    def with_classes_of(self, train: Without) -> tuple[ClusterTask, Codes]:
-        """All rows but those of a fold, with the classes that they have alone, and which these are."""
-        present = np.flatnonzero(train.weight)
-        return replace(self, without=train, present=present), present
-
-    def with_scores(self) -> ClusterTask:
-        """The same rows with covariates as normal scores."""
-        if self.all_here:
-            here = self.here.with_scores()
-            return replace(self, here=here, scale=Scale(here.mean, here.scale, here.knots))
-        scale = scores_from_sums(self.blocks.held, self.here.rows)
-        assert scale.knots is not None
-        return replace(self, here=self.here.on_scale(scale.mean, scale.scale, scale.knots), scale=scale)
-
-    @property
-    def all_here(self) -> bool:
-        """Whether all rows came."""
-        return self.n_rows == len(self.here.Z)
-
-    def start(self, prior: Prior, rng: np.random.Generator) -> Array:
-        """Sub-classes of each class, of the rows here that are not held out."""
-        here = self.here
-        if self.without is not None:
-            here = here.part(folds_of(self.key, self.without.n_folds) != self.without.fold)
-        if self.present is not None:
-            here = replace(here, codes=np.searchsorted(self.present, here.codes))
-        return start(here, prior, rng)
-
-    def unpacked(self, positions: Array, prior: Prior) -> DirectionDraws:
-        """Draws from positions (chain, draw, D)."""
-        return self.here.unpacked(positions, prior)
-
-    def probed(self, draws: DirectionDraws) -> Array:
-        """Class probabilities of some rows."""
-        return self.here.probed(draws)
-
-    def predicted(self, positions: Array, prior: Prior, some: npt.NDArray[Any]) -> Array:
-        """Class probabilities (n, K) of some of the rows here."""
-        return self.here.predicted(positions, prior, some)
+    def training(self, task: Task, train: Without) -> tuple[Task, Numbers | None]:
+        """The part with its classes numbered anew."""
+        part, present = super().training(task, train)
+        return replace(part, remote=replace(self.remote, without=train, present=present)), present
 
 
-def make_cluster_task(
-    held: Held, seed: np.random.SeedSequence, progress: bool = False, seeded: bool = True
-) -> ClusterTask:
-    """Of rows on workers, as `plackett.cluster.observed` has them."""
+def all_on_client(task: Task) -> bool:
+    """Whether all rows came to the client."""
+    return task.n_rows == len(task.seen)
+
+
+def class_task_of(held: Held, source: Source) -> Task:
+    """The task of classes whose rows lie on workers, as `plackett.cluster.observed` has them."""
     tallies = held.each(tally)
     n_classes, d = max(len(each.rows) for each in tallies), tallies[0].n_columns
     count, weight = np.zeros(n_classes, dtype=np.intp), np.zeros(n_classes)
@@ -246,34 +198,107 @@ def make_cluster_task(
         count[some] += each.rows
         weight[some] += each.weight
         least[some] = np.minimum(least[some], each.least)
-    n, room = int(count.sum()), min(ENOUGH, max(MOST // max(d, 1), RARE))
+    n, room = int(count.sum()), min(ENOUGH, max(MOST_NUMBERS // max(d, 1), RARE))
     share = np.ones(n_classes) if n <= room else np.minimum(np.maximum(room / n, RARE / count), 1.0)
     limits = np.array([min(int(each * 2.0**64), 2**64 - 1) for each in share], dtype=np.uint64)
     found = held.each(some_rows, np.maximum(limits, least))
     rows, codes, counts, _ = merge(*(np.concatenate(each) for each in zip(*found, strict=True)))
     if n <= room:
-        n, scale = len(rows), Scale(*mean_and_scale(rows, counts))
-    else:
-        counts, scale = counts * (share.min() / share)[codes], scale_from_sums(held)
-    here = Task(scale.of(rows), codes, counts, scale.mean, scale.scale, None, rows, seed, progress, seeded)
-    return ClusterTask(Blocks(held), scale, here, keys_of(rows, codes), weight, n)
+        n, scaling = len(rows), Scaling(*mean_and_scale(rows, counts))
+    else:  # weights such that the rows on the client stand for a part of all
+        counts, scaling = counts * (share.min() / share)[codes], scaling_from_sums(held)
+    seen = Observations.of_classes(codes, n_classes, counts)
+    remote = RemoteClasses(ClassBlocks(held), keys_of(rows, codes), weight, n)
+    return Task(seen, scaling.of(rows), RemoteClassReader(rows, remote), source, remote=remote, design=scaling)
 
 
-def task_of_array(
-    X: Array,
-    codes: Codes,
-    weight: Array | None,
-    seed: np.random.SeedSequence,
-    progress: bool = False,
-    seeded: bool = True,
-) -> ClusterTask:
-    """Cut the rows, in an order of their own, into blocks of the same size, and send them to the workers in turn."""
-    client = in_use()
-    if client is None:
-        raise ClusterError("engine='dask' needs a distributed.Client here.")
+def send_classes(X: Array, codes: Codes, weight: Array | None, source: Source) -> Task:
+    """Cut the rows, in lexicographic order, into blocks of the same size, and send them to the workers in turn."""
+    client = client_in_use()
     rows, codes, counts, _ = merge(X, codes, weight)
     n, d = rows.shape
     size = -(-n // power_of_two(n * d / ENTRIES))
     cuts = (slice(begin, begin + size) for begin in range(0, n, size))
     held = made(client, "rows", observed, ((rows[some], codes[some], counts[some]) for some in cuts), -(-n // size))
-    return make_cluster_task(held, seed, progress, seeded)
+    return class_task_of(held, source)
+
+
+def client_in_use() -> Any:
+    """The client; raises if there is none."""
+    client = in_use()
+    if client is None:
+        raise ClusterError("engine='dask' needs a distributed.Client here.")
+    return client
+
+
+class SituationBlocks:
+    """All situations of a task on the workers, and those packed for the passes under way."""
+
+    def __init__(self, designs: tuple[Array, ...], seen: Observations):
+        self.client, situations = client_in_use(), seen.all_situations
+        self.counts, self.n_groups, T = seen.weights, seen.n_groups, len(seen)
+        numbers = max(Z.size for Z in designs) + len(situations.group)
+        self.size = -(-T // power_of_two(numbers / NUMBERS))
+        self.firsts, self.on_gpus = range(0, T, self.size), go_to_gpus(self.client, T >= MANY_ROWS)
+
+        def block(first: int) -> tuple[tuple[Array, ...], Observations]:
+            some = situations.part(np.arange(first, min(first + self.size, T)))
+            used, row = np.unique(some.row, return_inverse=True)
+            sent = Observations.of_situations(some._replace(row=row), seen.response, seen.n_groups)
+            return tuple(Z[used] for Z in designs), sent
+
+        self.held = made(self.client, "situations", received, map(block, self.firsts), len(self.firsts))
+        self._packing = threading.Lock()  # chains ask concurrently
+        self._packed: weakref.WeakValueDictionary[Any, RemoteGradient] = weakref.WeakValueDictionary()
+
+    def packed(self, which: int, places: Numbers, dtype: npt.DTypeLike) -> RemoteGradient:
+        """Situations with these numbers, in ascending order, by one design; dropped once nobody uses them."""
+        name = np.dtype(dtype).name
+        key = which, name, hashlib.sha256(places.astype(np.int64).tobytes()).digest()
+        with self._packing:
+            found = self._packed.get(key)
+            if found is None:
+                ends = np.searchsorted(places, [*self.firsts[1:], self.firsts[-1] + self.size])
+                each = zip(self.held.blocks, self.firsts, np.split(places, ends[:-1]), strict=True)
+                parts = [(block, which, some - first, name, self.on_gpus) for block, first, some in each if len(some)]
+                blocks = made(self.client, "directions", packed_situations, parts, len(parts))
+                found = self._packed[key] = RemoteGradient(Together(blocks, slopes), self.n_groups)
+            return found
+
+
+@dataclass(frozen=True)
+class RemoteSituations:
+    """Situations with these numbers, on the workers."""
+
+    blocks: SituationBlocks
+    places: Numbers
+
+    @property
+    def n_rows(self) -> int:
+        """Situations."""
+        return len(self.places)
+
+    @property
+    def n_seen(self) -> float:
+        """Total weight of this part."""
+        return float(self.blocks.counts[self.places].sum())
+
+    def identity(self, design: int) -> tuple[Any, ...]:
+        """How situations are cut into blocks: sums are rounded accordingly."""
+        return "blocks", self.blocks.size
+
+    def gradient(self, design: int, dtype: npt.DTypeLike) -> RemoteGradient:
+        """The situations packed on their workers."""
+        return self.blocks.packed(design, self.places, dtype)
+
+    def part(self, train: Numbers) -> tuple[Numbers, Self]:
+        """The situations that a fold trains on."""
+        return train, replace(self, places=self.places[train])
+
+
+def send_situations(task: Task) -> Task:
+    """The task with passes on workers."""
+    assert isinstance(task.reader, SituationReader)
+    task.seen.response.check(checked(task.seen.all_situations.outcomes))
+    blocks = SituationBlocks(task.reader.designs, task.seen)
+    return replace(task, engine="auto", remote=RemoteSituations(blocks, np.arange(len(task.seen))))

@@ -18,7 +18,7 @@ from plackett.cluster.held import address_here
 from plackett.cluster.moments import Moments, moments_of
 from plackett.cluster.parts import Codes
 from plackett.cluster.storage import Block
-from plackett.directions.task import merge
+from plackett.directions.class_task import merge
 from plackett.features.normal_scores import normal_scores
 from plackett.model.draws import STEP, mixed
 from plackett.model.race import Array

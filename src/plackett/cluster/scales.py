@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,31 +17,19 @@ from plackett.cluster.held import Held
 from plackett.cluster.moments import Moments
 from plackett.cluster.observed import masses, moments
 from plackett.features.normal_scores import SMALLEST, knots_of
-from plackett.features.standardise import standardise
+from plackett.features.standardise import Scaling
 from plackett.model.race import Array
 
 
-class Scale(NamedTuple):
-    """How covariates are taken: z = (x − mean)/scale, x first as normal scores where there are knots."""
-
-    mean: Array
-    scale: Array
-    knots: Array | None = None
-
-    def of(self, rows: Array) -> Array:
-        """z."""
-        return standardise(rows, self.mean, self.scale, knots=self.knots)
-
-
-def scale_from_sums(held: Held, knots: Array | None = None) -> Scale:
+def scaling_from_sums(held: Held, knots: Array | None = None) -> Scaling:
     """Means and deviations of the covariates, or of their scores."""
     found, low, high = zip(*held.each(moments, knots), strict=True)
     both = reduce(Moments.__add__, found)
     mean, scale = both.scale(np.min(low, axis=0), np.max(high, axis=0))
-    return Scale(mean, scale, knots)
+    return Scaling(mean, scale, knots)
 
 
-def scores_from_sums(held: Held, some: Array) -> Scale:
+def scores_from_sums(held: Held, some: Array) -> Scaling:
     """Normal scores of all rows, by some of them."""
     _, low, high = zip(*held.each(moments, None), strict=True)
     seen = np.vstack([some, np.min(low, axis=0), np.max(high, axis=0)])
@@ -53,4 +40,4 @@ def scores_from_sums(held: Held, some: Array) -> Scale:
     for f, known in enumerate(np.isfinite(knots[0])):
         knots[1, f] = scores[f, known][-1]
         knots[1, f, known] = scores[f, known]
-    return scale_from_sums(held, knots)
+    return scaling_from_sums(held, knots)

@@ -1,6 +1,6 @@
 """Learned directions: features W_j(x) = exp(x·β_j) whose β_j are learned with the weights."""
 
-from plackett.directions.learning import LearnedDirections
+from plackett.directions.settings import LearnedDirections
 from plackett.features.gates import Gates
 
 __all__ = ["Gates", "LearnedDirections"]

@@ -1,159 +1,171 @@
-"""The log-posterior of a position and its gradient: a pass of the engine, and K×M mathematics around it."""
+"""The log-posterior of a position and its gradient: a pass over the rows, and K×M mathematics around it.
+
+Of any engine's rows as a Python function, and compiled with what the compiled engine packs, together with the
+Hamiltonian walk on it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, apart, record
+from plackett.compute.compiled import REAL, REALS, apart, inner, jit, record
+from plackett.directions.positions import PLACE, Place, add_prior, make_place, unpack
 from plackett.directions.prior import PRIOR, Prior
+from plackett.directions.totals import TOTALS, Totals, make_totals, share_out, take_back
+from plackett.engines import exponential as classes
+from plackett.engines import exponential_rankings as rankings
+from plackett.engines import exponential_situations as entries
 from plackett.engines.base import Gradient
-from plackett.engines.exponential import (
-    FLOAT_COVARIATES,
-    FLOAT_SCRATCH,
-    Covariates,
-    Scratch,
-    log_likelihood_in_floats,
-    make_scratch,
-)
+from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
 from plackett.model.race import Array
 
 
-class Place(NamedTuple):
-    """A position in the terms of the model, and room for the sums of its gradient."""
-
-    beta: Array  # (M, d)
-    log_weights: Array  # (K, M)
-    scale: Array  # (d,) s
-    to_shared: Array  # (d,)
-    to_single: Array  # (d,)
-    squares: Array  # (d,)
-
-
-class ChainDensity(NamedTuple):
-    """All that the compiled density needs: rows in floats, prior, and room of one chain.
-
-    A chain leaves the density as it is computed in place, so that rounding a row's log-likelihood at 1e-6 changes the
-    posterior by that much and no more.
-    """
-
-    packed: Covariates
-    prior: Prior
-    scratch: Scratch
-    place: Place
-
-
-PLACE = record(Place, TABLE, TABLE, REALS, REALS, REALS, REALS)
-DENSITY = record(ChainDensity, FLOAT_COVARIATES, PRIOR, FLOAT_SCRATCH, PLACE)
-
-
-def make_place(prior: Prior, n_columns: int) -> Place:
-    """Room for one chain."""
-    (K, M), d = prior.shape.shape, n_columns
-    return Place(np.empty((M, d)), np.empty((K, M)), *(np.empty(d) for _ in range(4)))
-
-
-def make_density(packed: Covariates, prior: Prior) -> ChainDensity:
-    """With room of its own, for one chain."""
-    (K, M), d = prior.shape.shape, packed.n_columns
-    return ChainDensity(packed, prior, make_scratch(M, d, K, np.float32), make_place(prior, d))
-
-
-@apart(NOTHING(REALS, PRIOR, PLACE))
-def unpack(q, prior, place):
-    """Fill s, β and ln λ from a position, as `directions_of` and `log_weights_of` do."""
-    scale, beta, log_weights = place.scale, place.beta, place.log_weights
-    (K, M), d, owners = log_weights.shape, len(scale), prior.owner[-1] + 1
-    v, t, log_s = owners * d, (owners + M) * d, (owners + M) * d + K * M
-    shared, single = np.exp(q[log_s + d]), np.exp(q[log_s + d + 1])
-    for f in range(d):
-        scale[f] = np.exp(q[log_s + f])
-    for j in range(M):
-        u = prior.owner[j] * d
-        for f in range(d):
-            beta[j, f] = scale[f] * (shared * q[u + f] + single * q[v + j * d + f])
-        for k in range(K):
-            x = q[t + k * M + j]
-            log_weights[k, j] = x - (1 / prior.shape[k, j] - 1) * (max(-x, 0.0) + np.log1p(np.exp(-abs(x))))
-
-
-@apart(REAL(REALS, REALS, PRIOR, PLACE, REAL, TABLE, TABLE))
-def add_prior(q, gradient, prior, place, value, to_directions, to_log_weights):
-    """Log-posterior of a position and its gradient, from the likelihood's in β and ln λ."""
-    beta, log_weights, scale = place.beta, place.log_weights, place.scale
-    to_shared, to_single, squares = place.to_shared, place.to_single, place.squares
-    (K, M), d, owners = log_weights.shape, beta.shape[1], prior.owner[-1] + 1
-    v, t, s = owners * d, (owners + M) * d, (owners + M) * d + K * M
-    sigma = s + d
-    shared, single = np.exp(q[sigma]), np.exp(q[sigma + 1])
-    for f in range(d):
-        gradient[s + f], to_shared[f], to_single[f], squares[f] = 0.0, 0.0, 0.0, 0.0
-    for k in range(owners):
-        for f in range(d):
-            gradient[k * d + f] = -q[k * d + f]
-            squares[f] += q[k * d + f] * q[k * d + f]
-    for j in range(M):
-        u, own = prior.owner[j] * d, v + j * d
-        for f in range(d):
-            slope = to_directions[j, f] * scale[f]
-            gradient[u + f] += slope * shared
-            gradient[own + f] = slope * single - q[own + f]
-            gradient[s + f] += to_directions[j, f] * beta[j, f]
-            to_shared[f] += slope * q[u + f]
-            to_single[f] += slope * q[own + f]
-            squares[f] += q[own + f] * q[own + f]
-    gradient[sigma], gradient[sigma + 1] = 0.0, 0.0
-    for f in range(d):
-        z = q[s + f] / prior.covariate_spread
-        gradient[s + f] -= z / prior.covariate_spread
-        gradient[sigma] += to_shared[f] * shared
-        gradient[sigma + 1] += to_single[f] * single
-        value -= 0.5 * (squares[f] + z * z)
-    for i in range(2):
-        z = (q[sigma + i] - prior.scale_centre[i]) / prior.scale_spread[i]
-        value -= 0.5 * z * z
-        gradient[sigma + i] -= z / prior.scale_spread[i]
-    for k in range(K):
-        for j in range(M):
-            a, weight = prior.shape[k, j], np.exp(log_weights[k, j])
-            steep = 1 / a - 1
-            rest = 1 / (1 + np.exp(q[t + k * M + j]))
-            slope = 1 + steep * rest
-            value += a * log_weights[k, j] - weight + np.log(slope)
-            uphill = to_log_weights[k, j] + a - weight
-            gradient[t + k * M + j] = uphill * slope - steep * rest * (1 - rest) / slope
-    return value
-
-
-@apart(REAL(REALS, REALS, DENSITY))
-def log_density(q, gradient, density):
-    """Log-posterior of a position, up to a constant, and its gradient; both laid out as `parts` has them."""
-    scratch, place = density.scratch, density.place
-    unpack(q, density.prior, place)
-    packed = density.packed
-    value = log_likelihood_in_floats(packed, 0, len(packed.label), place.beta, place.log_weights, scratch)
-    return add_prior(q, gradient, density.prior, place, value, scratch.directions, scratch.log_weights)
-
-
 def density_of(rows: Gradient, prior: Prior, n_columns: int) -> Callable[[Array, Array], float]:
-    """The same with the pass of any engine: of a position, filling its gradient."""
-    place = make_place(prior, n_columns)
-    if prior.totals:
-        from plackett.directions.totals import make_totals, share_out, take_back
-
-        totals = make_totals(prior)
+    """The log-posterior by the pass of any engine, as a function of a position that fills its gradient."""
+    place, totals = make_place(prior, n_columns), make_totals(prior)
 
     def log_density(q: Array, gradient: Array) -> float:
         unpack(q, prior, place)
-        if prior.totals:
-            share_out(q, prior, place, totals)
-        found = rows.gradient(place.beta, totals.log_weights if prior.totals else place.log_weights)
-        value = found.value
-        if prior.totals:
-            value = take_back(q, gradient, prior, totals, value, found.log_weights)
+        share_out(q, prior, place, totals)
+        found = rows.gradient(place.beta, totals.log_weights)
+        value = take_back(q, gradient, prior, totals, found.value, found.log_weights)
         value = add_prior(q, gradient, prior, place, value, found.directions, found.log_weights)
         return value
 
     return log_density
+
+
+class CompiledDensity(NamedTuple):
+    """All that the compiled density reads: packed rows, prior, and memory of one chain."""
+
+    packed: Any
+    prior: Prior
+    scratch: Any
+    place: Place
+    totals: Totals
+
+
+def record_of(packed: Any, scratch: Any) -> Any:
+    """The compiled type of `CompiledDensity`."""
+    return record(CompiledDensity, packed, PRIOR, scratch, PLACE, TOTALS)
+
+
+@inner
+def begin(q, density):
+    """Fill β and ln λ of a position."""
+    unpack(q, density.prior, density.place)
+    share_out(q, density.prior, density.place, density.totals)
+
+
+@inner
+def end(q, gradient, density, value):
+    """The log-posterior and its gradient from those of the log-likelihood."""
+    scratch = density.scratch
+    value = take_back(q, gradient, density.prior, density.totals, value, scratch.log_weights)
+    return add_prior(q, gradient, density.prior, density.place, value, scratch.directions, scratch.log_weights)
+
+
+@apart(REAL(REALS, REALS, record_of(classes.FLOAT_COVARIATES, classes.FLOAT_SCRATCH)))
+def class_density(q, gradient, density):
+    """Log-posterior of a position for classes, up to a constant, and its gradient; laid out as `parts` has them."""
+    packed, place, totals = density.packed, density.place, density.totals
+    begin(q, density)
+    value = classes.log_likelihood_in_floats(
+        packed, 0, len(packed.label), place.beta, totals.log_weights, density.scratch
+    )
+    return end(q, gradient, density, value)
+
+
+@apart(REAL(REALS, REALS, record_of(entries.COVARIATES, entries.SCRATCH)))
+def entry_density(q, gradient, density):
+    """The same for situations whose entries have rows of their own."""
+    packed, place, totals = density.packed, density.place, density.totals
+    begin(q, density)
+    value = entries.log_likelihood(packed, 0, len(packed.blocks) - 1, place.beta, totals.log_weights, density.scratch)
+    return end(q, gradient, density, value)
+
+
+@apart(REAL(REALS, REALS, record_of(rankings.ROWS, rankings.SCRATCH)))
+def ranking_density(q, gradient, density):
+    """The same for rankings, one row each."""
+    packed, place, totals = density.packed, density.place, density.totals
+    begin(q, density)
+    value = rankings.log_likelihood(packed, 0, len(packed.values), place.beta, totals.log_weights, density.scratch)
+    return end(q, gradient, density, value)
+
+
+@apart(REAL(REALS, REALS, record_of(rankings.FLOAT_ROWS, rankings.FLOAT_SCRATCH)))
+def float_ranking_density(q, gradient, density):
+    """The same for rankings in floats, in half the time."""
+    packed, place, totals = density.packed, density.place, density.totals
+    begin(q, density)
+    value = rankings.log_likelihood_in_floats(
+        packed, 0, len(packed.values), place.beta, totals.log_weights, density.scratch
+    )
+    return end(q, gradient, density, value)
+
+
+def walking(log_density: Callable[..., float]) -> Any:
+    """`plackett.inference.hmc.walk_on` around a compiled density."""
+
+    @jit
+    def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
+        D = len(walk.position)
+        flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
+        value = log_density(walk.position, flight.gradient, density)
+        for t in range(len(draws)):
+            step, old_value = step_of(walk, tuning), value
+            energy = launch(walk, flight, value, rng)
+            for _ in range(1 + int(rng.random() * longest)):
+                leap(walk, flight, step)
+                value = log_density(walk.position, flight.gradient, density)
+                if not value > old_value - TOO_FAR:
+                    break
+                push(flight, step)
+            if not land(walk, flight, energy, value, rng, ends, tuning):
+                value = old_value
+            values[t] = value
+            for i in range(D):
+                draws[t, i] = walk.position[i]
+
+    return walk_on
+
+
+class_walk, entry_walk = walking(class_density), walking(entry_density)
+ranking_walk, float_ranking_walk = walking(ranking_density), walking(float_ranking_density)
+
+
+def make_density(packed: Any, prior: Prior, n_columns: int) -> CompiledDensity:
+    """The density on packed rows, with memory for one chain."""
+    (K, M), kind = prior.shape.shape, kind_of(packed)
+    if kind is classes:
+        scratch: Any = classes.make_scratch(M, n_columns, K, np.float32)
+    else:
+        scratch = kind.make_scratch(packed, M, n_columns, K)
+    return CompiledDensity(packed, prior, scratch, make_place(prior, n_columns), make_totals(prior))
+
+
+def kind_of(packed: Any) -> Any:
+    """The module of the packed rows."""
+    kinds: dict[type, Any] = {classes.Covariates: classes, entries.Covariates: entries, rankings.RankedRows: rankings}
+    return kinds[type(packed)]
+
+
+def walk_on(density: CompiledDensity, *how: Any) -> None:
+    """Iterations of a chain, as `plackett.inference.hmc.walk_on` does them."""
+    kind = kind_of(density.packed)
+    if kind is rankings:
+        walk = float_ranking_walk if density.packed.values.dtype == np.float32 else ranking_walk
+    else:
+        walk = class_walk if kind is classes else entry_walk
+    walk(density, *how)
+
+
+def compiled_walk(rows: Gradient, prior: Prior, n_columns: int, dtype: npt.DTypeLike) -> Callable[..., None] | None:
+    """What advances a chain without Python; None if threads should share the rows, or passes run elsewhere."""
+    packed = rows.packed_for(len(prior.owner), dtype)
+    return None if packed is None else lambda *how: walk_on(make_density(packed, prior, n_columns), *how)

@@ -1,137 +1,100 @@
-"""Learned directions: W_j(x) = exp(x·β_j) with β learned from the labels, and how each inference learns them."""
+"""How each inference learns directions: one entry for classes and situations, here or on workers."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
-from plackett.capabilities import Ignored
-from plackett.data.validation import positive
-from plackett.directions.task import ClassTask
+from plackett.directions.map import mode_at, path, scales_for
+from plackett.directions.prior import n_owners
+from plackett.directions.sampler import DirectionRun
+from plackett.directions.settings import LearnedDirections, lengths
+from plackett.directions.stacking import best_choice, choose_design, held_out_modes, stacked_mode
+from plackett.directions.task import Task
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, check_count
-
-SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
-FEW = 20  # columns
-OWNED, MOST = 4, 128  # components of a class, and of all
-OWNED_BY_FEW = 2  # components of a class whose rows are too few to hold some out
-LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
-WORK, FEWEST = 20_000_000, 300  # draws times observations that a chain may go to, but to so many draws in any case
-LEAPFROGS = 96
-WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, where covariates outnumber rows: a step costs more than it tells
-SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
+from plackett.inference.base import Fit, open_ended
+from plackett.inference.limits import Clock
 
 
-def lengths(wide: bool, n_seen: float) -> dict[str, int]:
-    """Of a chain, where Gibbs leaves them open; `wide` where covariates outnumber so many observations."""
-    most = WIDE["max_draws"] if wide else LENGTH["max_draws"]
-    return LENGTH | {"max_draws": int(np.clip(WORK / n_seen, FEWEST, most))}
-
-
-def shrinkage(n_columns: int) -> float:
-    """The factor of σ that gives x·β the prior variance of FEW columns, where there are more."""
-    return float(np.sqrt(FEW / max(n_columns, FEW)))
-
-
-class LearnedDirections(BaseEstimator):
-    """Settings of ``features="learned"``: W_j(x) = exp(x·β_j), Pr(k|x) = Σ_j softmax_j(x·β_j + ln Λ_j) θ_jk.
+def learn(inference: EM | Variational | Gibbs, task: Task, settings: LearnedDirections, shape: float) -> Fit:
+    """Draws of directions and weights, or their mode.
 
     Parameters
     ----------
-    components : int, optional
-        Components that each class owns. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 where rows
-        are too few to hold some out. Of rankings, those that each item owns, None: 2, or fewer; of choices, all that
-        there are, None: 6.
-    own_shape : float
-        Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
-    covariate_spread : float
-        Gibbs: deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
-    leapfrogs : int, optional
-        Gibbs: the longest trajectory of the sampler, in steps. None: 96, and 24 where covariates outnumber rows.
+    inference : Gibbs or EM
+        How.
+    task : Task
+        Observations of classes or situations, with their covariates.
+    settings : LearnedDirections
+        Components, prior and the longest trajectory.
+    shape : float
+        Prior shape of a weight of a group that does not own the component.
 
-    Examples
-    --------
-    >>> from plackett import PlackettLuceClassifier
-    >>> from plackett.directions import LearnedDirections
-    >>> PlackettLuceClassifier(features=LearnedDirections(components=2))
-    PlackettLuceClassifier(features=LearnedDirections(components=2))
+    Returns
+    -------
+    Fit
+        The posterior is `plackett.model.mixture.Stacked`, or `Mode` after EM; ``extra["design_"]`` is the design
+        chosen, as `Task.design` names it.
     """
-
-    sampler_only = Ignored(
-        ("covariate_spread", "leapfrogs"), "it is for inference='gibbs', and this is EM. Leave it out."
+    settings.check()
+    if isinstance(inference, Gibbs):
+        return sample(inference, task, settings, shape)
+    if isinstance(inference, EM):
+        return climb(inference, task, settings, shape)
+    raise ValueError(
+        "there is no variational approximation for learned directions: their posterior has many modes. Use "
+        "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
     )
 
-    def __init__(
-        self,
-        components: int | None = None,
-        own_shape: float = 0.05,
-        covariate_spread: float = 0.8,
-        leapfrogs: int | None = None,
-    ):
-        self.components = components
-        self.own_shape = own_shape
-        self.covariate_spread = covariate_spread
-        self.leapfrogs = leapfrogs
 
-    def learn(self, inference: EM | Variational | Gibbs, task: ClassTask, shape: float) -> Fit:
-        """Draws of directions and weights, or their mode, with the gates as feature map and what there is to read."""
-        from plackett.directions.map import climb
-        from plackett.directions.sampler import sample
-        from plackett.features.gate_summary import gate_shares, readable_draw
+def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) -> Fit:
+    """The posterior of directions and weights, with a mode stacked beside it."""
+    goes_on, gibbs = open_ended(gibbs), gibbs.completed(**lengths(task.wide, task.n_seen))
+    clock = Clock(gibbs.max_seconds)
+    task, held_out = choose_design(task, settings, shape, gibbs.tune, clock)
+    mode = None if held_out is None else stacked_mode(task, settings, shape, held_out, clock)
+    prior = task.reader.prior(task, settings, shape, few=held_out is None)._replace(totals=task.reader.totals)
+    run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on)
+    draws = run.run(stacklevel=5)
+    found = run.found_draws()
+    return Fit(
+        found if mode is None else found.with_mode(*mode),  # type: ignore[arg-type]
+        shape=shape,
+        trace=draws["value"],
+        n_iter=run.settings.tune + run.store.iterations,
+        extra={"diagnostics_": run.diagnose(), "inference_": run.settings, "design_": task.design},
+    )
 
-        self.check()
-        if isinstance(inference, Gibbs):
-            fit, task = sample(inference, task, self, shape)
-        elif isinstance(inference, EM):
-            fit = climb(inference, task, self, shape)
-        else:
-            raise ValueError(
-                "there is no variational approximation for learned directions: their posterior has many modes. Use "
-                "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
-            )
-        draws: Any = fit.posterior
-        gates = draws.gates(task.here)
-        found = {
-            "gate_shares_": gate_shares(gates, task.here),
-            "readable_draw_": readable_draw(draws, gates, task.here),
-        }
-        return replace(fit, extra=fit.extra | {"features_": gates} | found)
 
-    def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Any:
-        """The prior for so many classes and columns.
-
-        `shape` is that of a weight for a class that does not own the component.
-        """
-        from plackett.directions.prior import Prior
-
-        owner = np.repeat(np.arange(n_classes), components or self.owned(n_classes))
-        shapes = np.full((n_classes, len(owner)), shape)
-        shapes[owner, np.arange(len(owner))] = self.own_shape
-        return Prior(
-            owner,
-            shapes,
-            float(self.covariate_spread),
-            np.log(shrinkage(n_columns)) + SCALE_CENTRE,
-            np.array(SCALE_SPREAD),
-        )
-
-    def owned(self, n_classes: int, few: bool = False) -> int:
-        """Components of each of so many classes; `few` where rows are too few to hold some out."""
-        usual = OWNED_BY_FEW if few else OWNED
-        return int(np.clip(MOST // n_classes, 1, usual)) if self.components is None else self.components
-
-    def longest(self, wide: bool) -> int:
-        """Steps of the longest trajectory."""
-        return self.leapfrogs or (WIDE["leapfrogs"] if wide else LEAPFROGS)
-
-    def check(self) -> None:
-        """Refuse settings that make no sense."""
-        if self.components is not None:
-            check_count("LearnedDirections(components)", self.components)
-        if self.leapfrogs is not None:
-            check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
-        positive("LearnedDirections(own_shape)", self.own_shape)
-        positive("LearnedDirections(covariate_spread)", self.covariate_spread)
+def climb(em: EM, task: Task, settings: LearnedDirections, shape: float) -> Fit:
+    """The mode with the design, the penalty and the components of the lowest held-out log-loss."""
+    em._check()
+    reader = task.reader
+    candidates = reader.candidates(task) if reader.em_compares_designs else [task]
+    if task.Z.any() or not reader.em_skips_constant_rows:
+        prior = reader.prior(task, settings, shape)
+        components = sorted({1, len(prior.owner) // n_owners(prior)})
+        folds = reader.splits(task, em.cv)
+        found = held_out_modes(candidates, settings, shape, components, folds, em.max_iter, Clock())
+        (which, m, scale), losses = best_choice(found, task)
+    else:
+        (which, m, scale), losses = (0, 1, scales_for(task.n_columns)[-1]), {}
+    task = candidates[which]
+    prior = reader.prior(task, settings, shape, m)
+    climbs = path(task, prior, em.max_iter, reader.mode_tolerance)[: scales_for(task.n_columns).index(scale) + 1]
+    position, trace, converged = climbs[-1]
+    if not converged:
+        message = f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...)."
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    return Fit(
+        mode_at(task, prior, position),  # type: ignore[arg-type]
+        shape=shape,
+        trace=np.array(trace),
+        n_iter=sum(len(steps) for _, steps, _ in climbs),
+        extra={
+            "cv_log_loss_": losses if reader.em_compares_designs else {key[1:]: loss for key, loss in losses.items()},
+            "design_": task.design,
+        },
+    )

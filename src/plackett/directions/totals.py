@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plackett.compute.compiled import NOTHING, REAL, REALS, TABLE, apart, inner, record
-from plackett.directions.density import PLACE
+from plackett.directions.positions import PLACE
 from plackett.directions.prior import PRIOR, Prior
 from plackett.model.race import Array
 
@@ -35,7 +35,7 @@ TOTALS = record(Totals, REALS, TABLE)
 
 
 def make_totals(prior: Prior) -> Totals:
-    """Room for one chain."""
+    """Memory for one chain."""
     return Totals(np.empty(len(prior.shape)), np.empty(prior.shape.shape))
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from plackett.compute.compiled import jit
 from plackett.compute.pieces import cores
 from plackett.directions import flights
-from plackett.directions.density import density_of, log_density
+from plackett.directions.density import compiled_walk, density_of
 from plackett.directions.prior import Prior, size
+from plackett.directions.scales import renew_scales
+from plackett.directions.task import Task
 from plackett.engines.cupy_directions import CupyDirections
 from plackett.inference import hmc
 from plackett.inference.driver import Chain
-from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
 from plackett.inference.store import Portion
 from plackett.model.race import Array
-
-if TYPE_CHECKING:
-    from plackett.directions.task import DirectionTask
 
 MANY = 5000  # observations from which on chains begin uphill, and find their steps with the mass of all
 CLIMB, GAIN = 1000, 0.1  # iterations of L-BFGS, and the gain in log-density that is worth another
@@ -29,45 +25,16 @@ AT_ONCE = 8  # chains under way at a time where passes are waited for
 NARROW = 200.0  # the variance that is believed of a coordinate, times the observations, where they are many
 
 
-def walking(log_density: Callable[..., float]) -> Any:
-    """`plackett.inference.hmc.walk_on` around a compiled density, without Python."""
-
-    @jit
-    def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
-        D = len(walk.position)
-        flight = Flight(np.empty(D), np.empty(D), np.empty(D), np.empty(D))
-        value = log_density(walk.position, flight.gradient, density)
-        for t in range(len(draws)):
-            step, old_value = step_of(walk, tuning), value
-            energy = launch(walk, flight, value, rng)
-            for _ in range(1 + int(rng.random() * longest)):
-                leap(walk, flight, step)
-                value = log_density(walk.position, flight.gradient, density)
-                if not value > old_value - TOO_FAR:
-                    break
-                push(flight, step)
-            if not land(walk, flight, energy, value, rng, ends, tuning):
-                value = old_value
-            values[t] = value
-            for i in range(D):
-                draws[t, i] = walk.position[i]
-
-    return walk_on
-
-
-walk_on = walking(log_density)
-
-
 class HamiltonianSampler:
     """Advances chains, whose states are a `Walk`, on the posterior of the directions."""
 
-    def __init__(self, task: DirectionTask, prior: Prior, tune: int, longest: int):
-        self.rows, self.prior, self.longest = task.prepared(np.float32), prior, longest
+    def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
+        self.rows, self.prior, self.longest = task.prepared(task.precision), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
         self.n_seen = task.n_seen
         self.narrow = prior.totals or self.n_seen >= MANY  # the posterior, for which chains prepare
-        self.walk_on = task.compiled_walk(self.rows, prior)
-        self.workers = AT_ONCE if task.waits else 1 if self.walk_on is None else cores()
+        self.walk_on = compiled_walk(self.rows, prior, task.n_columns, task.precision)
+        self.workers = AT_ONCE if task.is_remote else 1 if self.walk_on is None else cores()
 
     def begin(self, positions: list[Array]) -> list[hmc.Walk]:
         """Chains at positions, or uphill of them where observations are many.
@@ -97,8 +64,6 @@ class HamiltonianSampler:
         if not self.narrow or not len(position):
             self._walk(chain, tuning, position, value)
             return
-        from plackett.directions.scales import renew_scales
-
         for t in range(len(position)):
             renew_scales(chain.state.position, self.n_columns, self.prior, chain.rng)
             self._walk(chain, tuning, position[t : t + 1], value[t : t + 1])
@@ -157,18 +122,16 @@ class FlyingTogether(HamiltonianSampler):
         """Of scales over situations, where the posterior is narrow."""
         if not self.narrow or isinstance(self.rows, CupyDirections):
             return None
-        from plackett.directions.scales import renew_scales
-
         return lambda position, rng: renew_scales(position, self.n_columns, self.prior, rng)
 
 
-def make_sampler(task: DirectionTask, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:
+def make_sampler(task: Task, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:
     """For the rows of the task's engine."""
-    kind = FlyingTogether if task.flies else HamiltonianSampler
+    kind = FlyingTogether if task.on_gpu else HamiltonianSampler
     return kind(task, prior, tune, longest)
 
 
-def load_kernels(task: DirectionTask, prior: Prior) -> None:
+def load_kernels(task: Task, prior: Prior) -> None:
     """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
     D = size(prior, task.n_columns)
     runner = make_sampler(task, prior, 0, 1)

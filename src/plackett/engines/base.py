@@ -158,6 +158,10 @@ class Gradient(Protocol):
         """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
         ...
 
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
+        """The arrays that a compiled chain reads; None if threads should share the rows, or there is no such chain."""
+        ...
+
 
 class Engine(Protocol):
     """Makes rows of features and observations, and gradients of covariates and observations."""

@@ -140,6 +140,10 @@ class CupyDirections:
         self.n_blocks, self.blocks = len(blocks.label), Blocks(*map(xp.asarray, blocks))
         self.rarest = RAREST if X.itemsize == 8 else RAREST_FLOAT
 
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
+        """Chains are not compiled."""
+        return None
+
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
         value, slopes, in_log_weights = self.gradients(beta[None], log_weights[None])

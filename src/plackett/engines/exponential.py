@@ -315,6 +315,10 @@ class ExponentialRows:
         """For the precision of the rows."""
         return log_likelihood if self.packed.values.itemsize == 8 else log_likelihood_in_floats
 
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> Covariates | None:
+        """The rows, which compiled chains read in floats; None if there are so many that threads should share them."""
+        return None if self.large(n_components) or self.packed.values.itemsize == 8 else self.packed
+
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """ln p(Y|β, λ) and its gradient."""
         (K, M), d = log_weights.shape, beta.shape[1]

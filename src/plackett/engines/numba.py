@@ -256,6 +256,17 @@ class CompiledSituations(NumpySituations):
             return None
         return exponential_rankings.pack(self.features, outcomes, group, self.n_groups, self.response, dtype)
 
+    def packed_for(
+        self, n_components: int, dtype: npt.DTypeLike
+    ) -> exponential_rankings.RankedRows | exponential_situations.Covariates | None:
+        """What compiled chains read; None for many situations, or a response from outside this package."""
+        if self.covariates is None:
+            return None
+        packed = self.ranked(dtype)
+        if packed is not None:
+            return None if exponential_rankings.is_large(packed, n_components) else packed
+        return None if exponential_situations.is_large(self.covariates, n_components) else self.covariates
+
     @cached_property
     def _ranked(self) -> exponential_rankings.RankedRows | None:
         return self.ranked(np.float64)

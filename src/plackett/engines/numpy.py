@@ -138,6 +138,10 @@ class NumpyDirections:
         mine, total = logsumexp(own, axis=1, keepdims=True), logsumexp(all_, axis=1, keepdims=True)
         return np.exp(own - mine), np.exp(all_ - total), (mine - total)[:, 0]
 
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
+        """Chains are not compiled."""
+        return None
+
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """Xᵀw(ρ − π) in β, wins − Σ_i w_i π_ij λ_kj/Λ_j in ln λ."""
         rho, pi, value = self.shares_and_gates(beta, log_weights)

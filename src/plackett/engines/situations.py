@@ -185,6 +185,10 @@ class NumpySituations(SituationRows):
         """The log-likelihood: Σ count · ln Pr(outcome)."""
         return self._total(self.values(weights)[self.order])
 
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
+        """Chains are not compiled."""
+        return None
+
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
         (start, bucket_start, sizes, count), group, x = self.outcomes, self.group, self.features[self.row]

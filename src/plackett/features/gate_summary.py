@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,25 +11,21 @@ import numpy.typing as npt
 from plackett.features.gates import Gates
 from plackett.model.race import Array
 
-if TYPE_CHECKING:
-    from plackett.directions.task import Task
-    from plackett.posterior.directions import DirectionDraws
-
 Table = dict[str, npt.NDArray[Any]]
 
 READ = 200  # rows
 
 
-def some_rows(task: Task) -> Array:
+def spread_rows(rows: Array, weight: Array) -> Array:
     """Enough rows to take averages over, spread over the data; one of weight 2 counts as two."""
-    up_to = np.cumsum(task.weight)
+    up_to = np.cumsum(weight)
     middle = (np.arange(READ) + 0.5) / READ * up_to[-1]
-    return task.rows[np.searchsorted(up_to, middle)]
+    return rows[np.searchsorted(up_to, middle)]
 
 
-def gate_shares(gates: Gates, task: Task) -> Array:
-    """(S, M): the share of the gates that each component of each draw has, over the training rows."""
-    share = np.concatenate([block.sum(axis=0)[None] for block in gates.chunks(some_rows(task))]).sum(axis=0)
+def gate_shares(gates: Gates, rows: Array) -> Array:
+    """(S, M): the share of the gates that each component of each draw has, over these rows."""
+    share = np.concatenate([block.sum(axis=0)[None] for block in gates.chunks(rows)]).sum(axis=0)
     return share / share.sum(axis=1, keepdims=True)
 
 
@@ -63,12 +59,11 @@ class ReadableDraw:
     share: Array = field(repr=False)
 
 
-def readable_draw(draws: DirectionDraws, gates: Gates, task: Task) -> ReadableDraw:
-    """The draw to read, from the training rows."""
-    probability = np.concatenate(list(draws.probabilities(draws.rows(gates, some_rows(task)))))
+def readable_draw(probability: Array, gates: Gates, rows: Array, weight: Array) -> ReadableDraw:
+    """The draw to read, from its probabilities (row, draw, class) and the training rows."""
     distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
     s = int(np.argmin(distance))
-    return ReadableDraw(s, np.average(_gate(gates, s, task.rows), axis=0, weights=task.weight))
+    return ReadableDraw(s, np.average(_gate(gates, s, rows), axis=0, weights=weight))
 
 
 def _gate(gates: Gates, s: int, X: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,19 @@ def standardise(
         Z /= scale
     np.clip(Z, -FARTHEST, FARTHEST, out=Z)
     return Z if rotation is None else Z @ rotation
+
+
+class Scaling(NamedTuple):
+    """z = (x − mean)/scale · rotation, x first as normal scores if there are knots."""
+
+    mean: Array
+    scale: Array
+    knots: Array | None = None
+    rotation: Array | None = None  # (d, r): principal axes
+
+    def of(self, rows: Array) -> Array:
+        """z."""
+        return standardise(rows, self.mean, self.scale, self.rotation, self.knots)
 
 
 def average_row(mean: Array, knots: Array | None) -> tuple[Array, str]:

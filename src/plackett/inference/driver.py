@@ -33,8 +33,8 @@ class Source(NamedTuple):
     """What a classifier says of any run of chains."""
 
     seed: np.random.SeedSequence
-    progress: bool
-    seeded: bool  # whether the user chose the seed
+    progress: bool = False
+    seeded: bool = True  # whether the user chose the seed
 
 
 @dataclass

@@ -227,6 +227,10 @@ class Stacked:
         )
 
 
+class Mode(Stacked):
+    """One estimate without uncertainty: one chain of one draw."""
+
+
 def probabilities(draws: Stacked, Z: Array) -> Array:
     """Class probabilities (chain, draw, row, K) of a few standardised rows under every draw."""
     totals = logsumexp(draws.log_weights, axis=2)

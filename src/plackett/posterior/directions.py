@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from plackett.features.gate_summary import ReadableDraw, components
 from plackett.features.gates import Gates, softmax
 from plackett.features.mapped import MappedRows
+from plackett.features.standardise import Scaling
 from plackett.model.mixture import SMALLEST, probabilities, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import (
@@ -33,30 +34,6 @@ from plackett.posterior.weights import CHUNK
 INSTEAD = "plots.relevance draws how much each column matters, and summary() lists the components."
 
 
-class Scaling(Protocol):
-    """Rows of a fit and how they were standardised."""
-
-    @property
-    def mean(self) -> Array:
-        """Of each column."""
-
-    @property
-    def scale(self) -> Array:
-        """Of each column; infinite where it does not vary."""
-
-    @property
-    def rotation(self) -> Array | None:
-        """Principal axes, where these take the place of columns."""
-
-    @property
-    def knots(self) -> Array | None:
-        """Values and their normal scores, where these take the place of values."""
-
-    @property
-    def rows(self) -> Array:
-        """Covariates as they came."""
-
-
 class ClassModel(FittedModel, Protocol):
     """What the posterior of learned directions reads of a model of classes."""
 
@@ -74,11 +51,11 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
     no_race = f"{NAMELESS}, so none can be said to win. plots.contributions draws what speaks for a row's class."
 
-    def gates(self, task: Scaling) -> Gates:
+    def gates(self, scaling: Scaling, rows: Array) -> Gates:
         """The feature map of what predicts, for covariates as they came."""
         directions, log_weights, _ = self._pooled()
         offsets = logsumexp(log_weights, axis=1)
-        return Gates(directions, offsets, task.mean, task.scale, task.rotation, task.knots).fit(task.rows)
+        return Gates(directions, offsets, scaling.mean, scaling.scale, scaling.rotation, scaling.knots).fit(rows)
 
     @property
     def votes(self) -> Array:

@@ -1,0 +1,144 @@
+"""Covariates of a block packed for passes of learned directions, on a worker, in memory or on its GPU.
+
+Blocks of classes are packed fold by fold, so that chains that must not see a fold leave it out of the sum: rows are
+packed once for all of them. Blocks of situations are packed with those that a fold trains on.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.cluster.gpus import copy_of
+from plackett.cluster.held import threads_here
+from plackett.cluster.observed import Observed, folds_of
+from plackett.cluster.storage import Block
+from plackett.data.observations import Observations
+from plackett.engines import exponential_rankings, exponential_situations
+from plackett.engines.base import Gradient
+from plackett.engines.cupy_directions import bring_covariates
+from plackett.engines.cupy_situations import CupySituations, known
+from plackett.engines.exponential import ExponentialRows
+from plackett.engines.numba import CompiledSituations
+from plackett.engines.situations import NumpySituations
+from plackett.features.standardise import Scaling
+from plackett.model.race import Array, Slopes
+
+Part = tuple[Array, Observations]  # standardised covariates, and what was observed
+
+
+class SentSituations(Block):
+    """Situations of a block as they were sent, and the covariates of their rows by design."""
+
+    def __init__(self, designs: tuple[Array, ...], seen: Observations):
+        self.designs, self.seen = designs, seen
+
+
+def received(designs: tuple[Array, ...], seen: Observations) -> SentSituations:
+    """A block on its worker."""
+    return SentSituations(designs, seen).settled()
+
+
+class PackedSituations:
+    """Situations packed for passes; the reference holds those with a response from outside this package."""
+
+    def __init__(self, Z: Array, seen: Observations, dtype: npt.DTypeLike, n_threads: int):
+        rows, self.n_threads = CompiledSituations(Z, seen), n_threads
+        found: Any = rows.ranked(dtype)
+        found = rows.covariates if found is None else found
+        self.packed = NumpySituations(Z, seen) if found is None else found
+
+    def gradient(self, beta: Array, log_weights: Array) -> Slopes:
+        """ln p(Y|β, λ) and its gradient."""
+        if isinstance(self.packed, exponential_rankings.RankedRows):
+            return exponential_rankings.gradient(self.packed, beta, log_weights, self.n_threads)
+        if isinstance(self.packed, exponential_situations.Covariates):
+            return exponential_situations.gradient(self.packed, beta, log_weights, self.n_threads)
+        found: Slopes = self.packed.gradient(beta, log_weights)
+        return found
+
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> None:
+        """Chains run on the client."""
+
+
+class PackedFolds(Block):
+    """A pack for each fold that has observations in the block; situations have one."""
+
+    def __init__(self, parts: dict[int, Part], dtype: str, n_threads: int):
+        self.packs: dict[int, Gradient] = {f: packed_here(*part, dtype, n_threads) for f, part in parts.items()}
+
+    def packs_of(self, n_groups: int) -> dict[int, Gradient]:
+        """Ready for passes over so many groups."""
+        return self.packs
+
+    def gradient(self, beta: Array, log_weights: Array, without: int | None = None) -> Slopes:
+        """ln p(Y|β, λ) of all folds but one, and its gradient."""
+        (K, M), d = log_weights.shape, beta.shape[1]
+        some = [rows.gradient(beta, log_weights) for fold, rows in self.packs_of(K).items() if fold != without]
+        return reduce(add, some) if some else Slopes.none(M, d, K)
+
+
+class PackedOnGpu(PackedFolds):
+    """The same on the GPU of the worker."""
+
+    def __init__(self, parts: dict[int, Part], dtype: str):
+        self.parts, self.dtype = parts, dtype
+
+    def packs_of(self, n_groups: int) -> dict[int, Gradient]:
+        """Ready for passes over so many groups."""
+
+        def bring() -> dict[int, Gradient]:
+            return {f: packed_on_gpu(*part, n_groups, self.dtype) for f, part in self.parts.items()}
+
+        found: dict[int, Gradient] = copy_of(self, n_groups, bring)
+        return found
+
+
+def packed_here(Z: Array, seen: Observations, dtype: str, n_threads: int) -> Gradient:
+    """In the memory of the worker."""
+    if seen.codes is None:
+        return PackedSituations(Z, seen, dtype, n_threads)
+    return ExponentialRows(Z, seen.codes, seen.weights, dtype, n_threads)
+
+
+def packed_on_gpu(Z: Array, seen: Observations, n_groups: int, dtype: str) -> Gradient:
+    """On its GPU; a block of classes does not know how many there are in all."""
+    if seen.codes is None:
+        return CupySituations(Z, seen)
+    return bring_covariates(Z, Observations.of_classes(seen.codes, n_groups, seen.weights), np.dtype(dtype))
+
+
+def packed_classes(block: Observed, scaling: Scaling, dtype: str, n_folds: int, on_gpu: bool) -> PackedFolds:
+    """Standardise and pack the rows of a block, fold by fold."""
+    Z, fold = scaling.of(block.rows), folds_of(block.key, n_folds)
+    block.give_back()
+    seen = Observations.of_classes(block.codes, int(block.codes.max()) + 1, block.weight)
+    parts = {f: (Z[fold == f], seen.part(np.flatnonzero(fold == f))) for f in np.unique(fold).tolist()}
+    return (PackedOnGpu(parts, dtype) if on_gpu else PackedFolds(parts, dtype, threads_here())).settled()
+
+
+def packed_situations(
+    block: SentSituations, which: int, some: npt.NDArray[np.intp], dtype: str, on_gpu: bool
+) -> PackedFolds:
+    """Pack some situations of a block, by one design."""
+    seen = block.seen.part(some)
+    situations = seen.all_situations
+    used, row = np.unique(situations.row, return_inverse=True)
+    part = (
+        block.designs[which][used],
+        Observations.of_situations(situations._replace(row=row), seen.response, seen.n_groups),
+    )
+    if on_gpu and known(part[1]):
+        return PackedOnGpu({0: part}, dtype).settled()
+    found = PackedFolds({0: part}, dtype, threads_here())
+    block.give_back()
+    return found.settled()
+
+
+def slopes(rows: PackedFolds, beta: Array, log_weights: Array, without: int | None = None) -> Slopes:
+    """Of one block."""
+    return rows.gradient(beta, log_weights, without)

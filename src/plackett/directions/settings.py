@@ -1,0 +1,107 @@
+"""Settings of learned directions, and the prior and the lengths of runs that follow from them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from plackett.capabilities import Ignored
+from plackett.data.validation import positive
+from plackett.directions.prior import Prior
+from plackett.inference.base import check_count
+
+SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
+FEW_COLUMNS = 20  # up to so many columns the prior of σ is the same
+OWNED, ALL_OWNED = 4, 128  # default number of components of a class, and limit of all classes together
+OWNED_BY_FEW = 2  # default number of components of a class if there are too few rows to hold some out
+LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
+WORK, FEWEST_DRAWS = 20_000_000, 300  # limit of draws × observations of a chain, and draws allowed in any case
+LEAPFROGS = 96
+WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, if covariates outnumber rows: a step costs more than it tells
+SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
+
+
+def lengths(wide: bool, n_seen: float) -> dict[str, int]:
+    """Lengths of a chain that Gibbs leaves open; `wide` if covariates outnumber the observations."""
+    most = WIDE["max_draws"] if wide else LENGTH["max_draws"]
+    return LENGTH | {"max_draws": int(np.clip(WORK / n_seen, FEWEST_DRAWS, most))}
+
+
+def shrinkage(n_columns: int) -> float:
+    """The factor of σ that gives x·β the prior variance of FEW_COLUMNS columns if there are more."""
+    return float(np.sqrt(FEW_COLUMNS / max(n_columns, FEW_COLUMNS)))
+
+
+class LearnedDirections(BaseEstimator):
+    """Settings of ``features="learned"``: W_j(x) = exp(x·β_j), Pr(k|x) = Σ_j softmax_j(x·β_j + ln Λ_j) θ_jk.
+
+    Parameters
+    ----------
+    components : int, optional
+        Components that each class owns. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 where rows
+        are too few to hold some out. Of rankings, those that each item owns, None: 2, or fewer; of choices, all that
+        there are, None: 6.
+    own_shape : float
+        Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
+    covariate_spread : float
+        Gibbs: deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
+    leapfrogs : int, optional
+        Gibbs: the longest trajectory of the sampler, in steps. None: 96, and 24 where covariates outnumber rows.
+
+    Examples
+    --------
+    >>> from plackett import PlackettLuceClassifier
+    >>> from plackett.directions import LearnedDirections
+    >>> PlackettLuceClassifier(features=LearnedDirections(components=2))
+    PlackettLuceClassifier(features=LearnedDirections(components=2))
+    """
+
+    sampler_only = Ignored(
+        ("covariate_spread", "leapfrogs"), "it is for inference='gibbs', and this is EM. Leave it out."
+    )
+
+    def __init__(
+        self,
+        components: int | None = None,
+        own_shape: float = 0.05,
+        covariate_spread: float = 0.8,
+        leapfrogs: int | None = None,
+    ):
+        self.components = components
+        self.own_shape = own_shape
+        self.covariate_spread = covariate_spread
+        self.leapfrogs = leapfrogs
+
+    def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Prior:
+        """The prior for so many classes and columns.
+
+        `shape` is that of a weight for a class that does not own the component.
+        """
+        owner = np.repeat(np.arange(n_classes), components or self.owned(n_classes))
+        shapes = np.full((n_classes, len(owner)), shape)
+        shapes[owner, np.arange(len(owner))] = self.own_shape
+        return Prior(
+            owner,
+            shapes,
+            float(self.covariate_spread),
+            np.log(shrinkage(n_columns)) + SCALE_CENTRE,
+            np.array(SCALE_SPREAD),
+        )
+
+    def owned(self, n_classes: int, few: bool = False) -> int:
+        """Components of each of so many classes; `few` if there are too few rows to hold some out."""
+        usual = OWNED_BY_FEW if few else OWNED
+        return int(np.clip(ALL_OWNED // n_classes, 1, usual)) if self.components is None else self.components
+
+    def longest(self, wide: bool) -> int:
+        """Leapfrog steps of the longest trajectory."""
+        return self.leapfrogs or (WIDE["leapfrogs"] if wide else LEAPFROGS)
+
+    def check(self) -> None:
+        """Raise for values that make no sense."""
+        if self.components is not None:
+            check_count("LearnedDirections(components)", self.components)
+        if self.leapfrogs is not None:
+            check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
+        positive("LearnedDirections(own_shape)", self.own_shape)
+        positive("LearnedDirections(covariate_spread)", self.covariate_spread)

@@ -1,0 +1,200 @@
+"""Learned directions over situations: rates r_e = Σ_j exp(z_e·β_j) λ_{g(e)j}, with any response.
+
+Rankings: the entries of a situation share a row of the person's covariates, and λ is that of the items, each of which
+owns components. If σ_1 is small this is exploded logit with interactions. Choices: each entry has a row of attributes,
+and λ has one group, or several with weights of their own, with one owner of all components: conditional logit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import check_cv
+
+from plackett.data.observations import Observations
+from plackett.directions.positions import directions_and_weights
+from plackett.directions.prior import Prior
+from plackett.directions.settings import LearnedDirections
+from plackett.directions.starts import situation_starts
+from plackett.directions.task import Numbers, Reader, Task
+from plackett.engines.base import Gradient
+from plackett.engines.situations import canonical
+from plackett.inference.driver import Source
+from plackett.inference.folds import Folds, as_folds
+from plackett.model.diagnostics import probed
+from plackett.model.draws import mixed
+from plackett.model.mixture import Entries, Stacked, log_rates, outcome_values, shares, table_of
+from plackett.model.race import Array
+from plackett.responses import Choice
+
+LARGEST_GAIN = 600.0  # limit of |ln| of an outcome's probability over that of a guess
+OWNED = 2  # default number of components of a group, if groups own them
+COMMON = 6  # default number of components of the only owner
+FLOATS = 1000  # situations from which on chains use floats, which cut off votes below e^−50: few rows may lead there
+
+
+@dataclass(frozen=True)
+class SituationReader(Reader):
+    """Situations in canonical order.
+
+    Attributes
+    ----------
+    designs : tuple of (rows, d') arrays
+        Candidate covariates of the rows that situations refer to; the first is the simplest.
+    owned : bool
+        Whether each group owns components (items), or all belong to one owner (alternatives with attributes).
+    """
+
+    designs: tuple[Array, ...]
+    owned: bool
+
+    noun, mode_tolerance, mixes_on_gpu = "situations", 1e-13, False
+    folds_if_wide = None
+    error_by_unit = True
+    em_compares_designs, em_skips_constant_rows = True, False
+
+    @property
+    def totals(self) -> bool:
+        """If groups own components."""
+        return self.owned
+
+    def candidates(self, task: Task) -> list[Task]:
+        """One for each design, numbered."""
+        return [with_design(task, which) for which in range(len(self.designs))]
+
+    def n_units(self, task: Task) -> int:
+        """Persons, or situations if nobody is named."""
+        return len(task.seen) if task.seen.units is None else int(task.seen.units.max()) + 1
+
+    def is_choice(self, task: Task) -> bool:
+        """Whether outcomes are choices, so that the probabilities of all entries are predicted."""
+        return isinstance(task.seen.response, Choice)
+
+    def n_predicted(self, task: Task) -> int:
+        """Probabilities of all entries of a choice, the chosen first; otherwise that of the whole outcome."""
+        return int(np.diff(task.seen.all_situations.outcomes.start).max()) if self.is_choice(task) else 1
+
+    def identity(self, task: Task) -> tuple[Any, ...]:
+        """All that the posterior depends on, besides the prior, and how situations are cut into blocks on workers."""
+        outcomes, group, row = task.seen.all_situations
+        cut = () if task.remote is None else task.remote.identity(task.design)
+        return task.Z, *outcomes, group, row, type(task.seen.response).__name__, *cut
+
+    def prepared(self, task: Task, dtype: npt.DTypeLike) -> Gradient:
+        """Packed once, in doubles; compiled chains pack what they read in their own precision."""
+        return task.local
+
+    def precision(self, task: Task) -> npt.DTypeLike:
+        """Floats if there are many situations."""
+        return np.float32 if len(task.seen) >= FLOATS else np.float64
+
+    def prior(
+        self, task: Task, settings: LearnedDirections, shape: float, components: int | None = None, few: bool = False
+    ) -> Prior:
+        """Each group owns components, or one owner has them all; as many if there are few situations."""
+        K, d = task.seen.n_groups, task.n_columns
+        if self.owned:
+            return settings.prior(K, d, shape, components or settings.components or min(OWNED, settings.owned(K)))
+        M = components or settings.components or COMMON
+        shapes = np.full((K, M), float(settings.own_shape))
+        return settings.prior(1, d, shape, M)._replace(shape=shapes)
+
+    def starts(self, task: Task, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
+        """Directions along the slope at β = 0."""
+        return situation_starts(task.local, task.seen, task.n_columns, task.engine, prior, rngs)
+
+    def folds(self, task: Task, n_folds: int) -> Folds:
+        """Folds of persons, dealt out in an order that means nothing."""
+        return as_folds(fold_numbers(task.seen, min(n_folds, self.n_units(task))))
+
+    def splits(self, task: Task, cv: Any) -> Folds:
+        """So many folds of persons, or those of a splitter of scikit-learn."""
+        if not isinstance(cv, (int, np.integer)):
+            numbers = np.arange(len(task.seen))
+            found = check_cv(cv).split(np.zeros(len(numbers)), groups=task.seen.units)
+            return [(np.sort(numbers[train]), test) for train, test in found]
+        n_units = self.n_units(task)
+        if min(cv, n_units) < 2:
+            raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} to deal out.")
+        return self.folds(task, int(cv))
+
+    def training(self, task: Task, train: Any) -> tuple[Task, Numbers | None]:
+        """All groups keep their weights."""
+        return task.part(train), None
+
+    def predicted(self, task: Task, positions: Array, prior: Prior, some: Numbers) -> Array:
+        """Probabilities (n, entries) of choices, the chosen first; otherwise Pr(outcome) (n, 1) over a guess's."""
+        beta, log_weights, _ = directions_and_weights(positions, prior, task.n_columns)
+        entries, response = entries_of(task, some), task.seen.response
+        log_r = log_rates(beta, log_weights, *entries[:3])
+        if self.is_choice(task):
+            share = shares(log_r, entries.start).mean(axis=0, keepdims=True)
+            return table_of(share, entries.start, self.n_predicted(task))[:, 0]
+        outcomes = task.seen.all_situations.part(np.arange(len(task.seen))[some]).outcomes
+        guess = outcome_values(np.zeros((1, len(entries.group))), outcomes, response)
+        gain = np.clip(outcome_values(log_r, outcomes, response) - guess, -LARGEST_GAIN, LARGEST_GAIN)
+        return np.exp(gain).mean(axis=0)[:, None]
+
+    def observed(self, task: Task) -> Numbers | None:
+        """The first entry of a choice is the chosen one."""
+        return np.zeros(len(task.seen), dtype=np.intp) if self.is_choice(task) else None
+
+    def probed(self, task: Task, draws: Stacked) -> Array:
+        """Pr(e comes first) of the entries of some situations, (chain, draw, situation, entry)."""
+        entries = entries_of(task, probed(len(task.seen)))
+        C, D, M, d = draws.directions.shape
+        found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), *entries[:3])
+        table = table_of(shares(found, entries.start), entries.start, int(np.diff(entries.start).max()))
+        return np.moveaxis(table, 0, 1).reshape(C, D, *table.shape[::2])
+
+
+def with_design(task: Task, which: int) -> Task:
+    """The task with one of its designs."""
+    assert isinstance(task.reader, SituationReader)
+    return replace(task, Z=task.reader.designs[which], design=which)
+
+
+def fold_numbers(seen: Observations, n_folds: int) -> Numbers:
+    """The fold of each situation; those of one unit share one. Dealt out in an order that means nothing."""
+    if seen.units is None:
+        return np.arange(len(seen)) % n_folds  # in the order of a digest of what they hold
+    n_units = int(seen.units.max()) + 1
+    turn = np.empty(n_units, dtype=np.intp)
+    turn[np.argsort(mixed(np.arange(n_units, dtype=np.uint64)), kind="stable")] = np.arange(n_units)
+    return turn[seen.units] % n_folds
+
+
+def entries_of(task: Task, some: Numbers) -> Entries:
+    """Some of the situations without their outcomes."""
+    outcomes, group, row = task.seen.all_situations.part(np.arange(len(task.seen))[some])
+    return Entries(task.Z, group, row, outcomes.start)
+
+
+def make_situation_task(
+    designs: Sequence[Array], seen: Observations, source: Source, owned: bool, engine: str = "auto"
+) -> Task:
+    """Put situations in an order that depends on what they hold.
+
+    Parameters
+    ----------
+    designs : sequence of (rows, d) arrays
+        Candidate covariates of the rows, each standardised; the simplest first. Held-out situations choose one.
+    seen : Observations
+        Situations; those of one unit are held out together.
+    source : Source
+        Seed of the chains, and whether to show progress.
+    owned : bool
+        True: each group owns components (rankings of items by persons with covariates). False: one owner has them all
+        (alternatives with attributes), whatever groups the weights λ have.
+    engine : str
+        Of the passes in this process.
+    """
+    found, order, used = canonical(np.hstack(list(designs)), seen.all_situations)
+    kept = tuple(np.ascontiguousarray(Z[used], dtype=np.float64) for Z in designs)
+    units = None if seen.units is None else np.unique(seen.units[order], return_inverse=True)[1].ravel()
+    ordered = Observations.of_situations(found, seen.response, seen.n_groups, units)
+    return Task(ordered, kept[0], SituationReader(kept, owned), source, engine, design=0)
