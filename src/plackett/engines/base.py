@@ -16,6 +16,7 @@ from plackett.features.mapped import in_order
 from plackett.model.draws import uniforms
 from plackett.model.features import RUN, Features
 from plackett.model.race import Array, Slopes, Stats, Weights
+from plackett.responses.base import Parameter
 
 PROBED = 2000  # rows that the likelihood of a start sees, or is worth
 Places = npt.NDArray[np.unsignedinteger]
@@ -40,6 +41,7 @@ class Rows(Protocol):
     n_groups: int
     n_features: int
     n_seen: float  # rows or situations, each as often as it was observed
+    parameters: tuple[Parameter, ...]  # of the response; most have none
     absolute: bool  # whether the likelihood depends on the scale Λ of the weights, as for race ties
     order: Any  # canonical: order[i] is the number, as given, of the i-th row or situation
 
@@ -82,10 +84,21 @@ class Rows(Protocol):
         ...
 
 
+class WithParameters(Rows, Protocol):
+    """Rows whose response has parameters of its own, such as the width of a tie."""
+
+    values_of_parameters: Array  # at which passes are taken
+
+    def at(self, values: Array) -> Rows:
+        """The same rows with these values of them."""
+        ...
+
+
 class ClassRows:
     """What rows of classes know besides their passes: features, classes and weights, in canonical order."""
 
     absolute = False
+    parameters: tuple[Parameter, ...] = ()
     codes: npt.NDArray[np.intp]
     counts: Array | None  # None if all are 1
     features_of: Callable[[], Features]
@@ -133,6 +146,7 @@ class ClassRows:
 class SituationRows:
     """What rows of situations derive from their passes."""
 
+    parameters: tuple[Parameter, ...] = ()
     n_seen: float
     held: Any  # the arrays that say what was observed
     value: Callable[..., float]

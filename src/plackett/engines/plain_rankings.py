@@ -17,6 +17,7 @@ from plackett.engines.situations import NumpySituations
 from plackett.model.draws import gamma, stream_of
 from plackett.model.features import Features
 from plackett.model.race import Array, Stats, Weights, scaled
+from plackett.responses.base import parameters_of
 from plackett.responses.ranking import Ranking
 
 ONE = np.ones((1, 1))  # W of rankings without covariates
@@ -149,7 +150,7 @@ def left_sets(seen: Observations, kind: type[LeftSets]) -> LeftSets:
 def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Features, Observations], Rows]) -> Rows:
     """Rankings without covariates: distinct sets, and what `tied_rows` makes of rankings with ties."""
     seen = without_covariates(seen)
-    if seen.response.absolute:
+    if seen.response.absolute or parameters_of(seen.response):
         return tied_rows(ONE, seen)
     outcomes = seen.all_situations.outcomes
     tied = np.logical_or.reduceat(np.append(outcomes.sizes > 1, False), outcomes.bucket_start[:-1])

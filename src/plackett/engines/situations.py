@@ -17,8 +17,9 @@ on the order that came.
 
 from __future__ import annotations
 
+import copy
 import itertools
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from plackett.model.draws import KEY_OF_TIMES, MIX_1, MIX_2, STEP, mixed, share_
 from plackett.model.features import Features, runs
 from plackett.model.mixture import FAINT
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
-from plackett.responses.base import Whole, checked, in_order, places_of
+from plackett.responses.base import Parameter, Whole, checked, in_order, parameters_of, places_of
 
 TINY = 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
@@ -97,6 +98,8 @@ class NumpySituations(SituationRows):
         situations, self.order, used = canonical(features, checked_situations(features, seen))
         self.outcomes, self.group, self.row = situations
         self.features = np.ascontiguousarray(features[used])
+        self.parameters: tuple[Parameter, ...] = parameters_of(seen.response)
+        self.values_of_parameters: Array = np.array([each.start for each in self.parameters])
         self.response, self.n_groups = response, seen.n_groups
         self.n_rows, self.n_features = len(self.outcomes.counts), self.features.shape[1]
         self.absolute, self.n_seen = response.absolute, float(self.outcomes.counts.sum())
@@ -111,6 +114,13 @@ class NumpySituations(SituationRows):
     def held(self) -> tuple[Any, ...]:
         """The arrays that say what was seen, and what it means."""
         return self.features, *self.outcomes, self.group, self.row, type(self.response).__name__
+
+    def at(self, values: Array) -> Self:
+        """The same situations with these values of the parameters of the response."""
+        found = copy.copy(self)
+        found.values_of_parameters = values.copy()
+        found.response = self.response.at(*values.tolist())  # type: ignore[attr-defined]
+        return found
 
     @property
     def work(self) -> int:

@@ -35,10 +35,12 @@ class WeightChain(Chain):
 
     runs: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
     gains: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
+    values: Array | None = None  # of the parameters of the response, if it has any
 
     def arrays(self) -> dict[str, Array]:
-        """State and tallies."""
-        return super().arrays() | {"runs": self.runs, "gains": self.gains}
+        """State, tallies and parameters."""
+        values = {} if self.values is None else {"parameters": self.values}
+        return super().arrays() | {"runs": self.runs, "gains": self.gains} | values
 
 
 def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
@@ -84,7 +86,8 @@ class PaperSampler:
         """Compiled throughout, or around the pass of any engine."""
         if self.panels is None:
             draws = {"log_weights": log_weights, "shape": shape, "value": value, **more}
-            sweeps_of_any_engine(self.rows, chain.state, chain.rng, self.target, tuning, draws, self.shape_steps)
+            how = self.target, tuning, draws, self.shape_steps, chain.values
+            sweeps_of_any_engine(self.rows, chain.state, chain.rng, *how)
         else:
             room = make_room(self.panels, self.rows.n_groups)
             sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, log_weights, shape, value)

@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.capabilities import Ignored
 from plackett.engines.base import Rows
 from plackett.inference.ascent import Ascent
+from plackett.inference.parameters import maximise_parameters
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
@@ -29,6 +30,7 @@ from plackett.model.weights import GIG
 from plackett.posterior.weights import Point
 
 Mask = npt.NDArray[np.bool_]
+PRECISION = 1e-8  # of a parameter of the response: a maximum is no sharper than the root of rounding
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 
@@ -88,6 +90,25 @@ class Climbing(ABC):
         """One iteration and its gain."""
 
     rows: Rows
+    past: tuple[float, ...] = ()  # the objective along earlier parameters of the response
+
+    @abstractmethod
+    def begin_again(self) -> None:
+        """Start from the best point once more, after the rows have changed."""
+
+    def move_parameters(self) -> float:
+        """Take the best parameters of the response given the weights; by how much they moved at most."""
+        before = self.rows.values_of_parameters
+        after = maximise_parameters(self.rows, Weights.point(self.log_weights))
+        self.past += tuple(self.ascent.trace)
+        self.rows = self.rows.at(after)
+        self.begin_again()
+        return float(np.abs(after - before).max())
+
+    @property
+    def trace(self) -> Array:
+        """The objective of each iteration."""
+        return np.array([*self.past, *self.ascent.trace])
 
     @property
     @abstractmethod
@@ -130,6 +151,10 @@ class Climb(Climbing):
         self.active: Mask = np.isfinite(log_weights)
         start = self.within(log_weights[self.active])
         self.ascent = Ascent(self._step, start, self.within, self.accelerate)
+
+    def begin_again(self) -> None:
+        """Start from the best point once more."""
+        self._restart(self.log_weights)
 
     def _expand(self, x: Array) -> Array:
         log_weights = np.full(self.kept.shape, -np.inf)
@@ -198,7 +223,7 @@ class TailedClimb(Climbing):
     """
 
     def __init__(self, rows: Rows, prior: GIG, log_weights: Array, accelerate: bool):
-        self.rows, self.prior, self.size = rows, prior, log_weights.shape
+        self.rows, self.prior, self.size, self.accelerate = rows, prior, log_weights.shape, accelerate
         self.within = as_it_is if rows.absolute else prior.at_best_scale
         self.ascent = Ascent(self._step, self.within(log_weights.ravel()), self.within, accelerate)
 
@@ -207,6 +232,10 @@ class TailedClimb(Climbing):
         stats = self.rows.expect(Weights.point(x.reshape(self.size)))
         objective = stats.value + float(self.prior.log_density(x).sum())
         return objective, self.within(self.prior.given(stats.wins, stats.exposure).log_mode().ravel())
+
+    def begin_again(self) -> None:
+        """Start from the best point once more."""
+        self.ascent = Ascent(self._step, self.ascent.point, self.within, self.accelerate)
 
     def movement(self) -> float:
         """The largest change of a λ̄, or of ln Λ."""
@@ -304,9 +333,19 @@ class EM(BaseEstimator):
             else:
                 climb = TailedClimb(rows, replace(tailed, shape=shape), log_weights, self.accelerate)
             climb.run(max(self.tol, coarse), self.max_iter)
+            rows = self._with_parameters(climb, max(self.tol, coarse))
             log_weights = climb.log_weights
             climbs.append(climb)
         return climbs
+
+    def _with_parameters(self, climb: Climbing, tol: float) -> Rows:
+        """Climb the weights and the parameters of the response by turns; the rows with the parameters found."""
+        for _ in range(self.max_iter if climb.rows.parameters else 0):
+            moved = climb.move_parameters()
+            climb.run(tol, self.max_iter)
+            if moved <= max(tol, PRECISION):
+                break
+        return climb.rows
 
     def fit(self, problem: Problem, shape: float) -> Fit:
         """Climb at a given shape."""
@@ -319,9 +358,10 @@ class EM(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        rows = self._with_parameters(climb, self.tol)
         return Fit(
-            posterior=Point(*climb.parts()),
+            posterior=Point(*climb.parts(), rows.values_of_parameters if rows.parameters else None),
             shape=shape,
-            trace=np.array(climb.ascent.trace),
+            trace=climb.trace,
             n_iter=climb.passes,
         )

@@ -165,10 +165,14 @@ class WeightRun(Run):
             else exchange_sampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
-        chains = [WeightChain(begin_one(rng), rng) for rng in generators]
+        parameters = problem.rows.parameters
+        values = [problem.rows.values_of_parameters.copy() if parameters else None for _ in generators]
+        chains = [WeightChain(begin_one(g), g, values=v) for g, v in zip(generators, values, strict=True)]
         shapes: dict[str, tuple[int, ...]] = {"log_weights": size, "shape": (), "value": ()}
         if problem.rows.absolute:
             shapes["log_mass"] = ()
+        if parameters:
+            shapes["parameters"] = (len(parameters),)
         observed = problem.rows.identity(problem.mirrors)
         identity = (*observed, problem.rate, shape, *table, settings.moves, settings.move_budget)
         identity += () if tailed is None else (repr(tailed),)
@@ -190,4 +194,4 @@ class WeightRun(Run):
 
 def as_posterior(draws: Portion) -> Draws:
     """Draws by their names."""
-    return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"))
+    return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"), draws.get("parameters"))

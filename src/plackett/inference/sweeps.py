@@ -14,6 +14,7 @@ from numba import types
 
 from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, apart, inner, jit, record
 from plackett.compute.numba_private import next_uint64
+from plackett.inference.parameters import draw_parameters
 from plackett.engines.panels import FLOAT_PANELS, PANELS, sample_blocks
 from plackett.model.gig import log_gig_draw
 from plackett.model.race import Array, Weights
@@ -299,8 +300,12 @@ def sweeps_of_any_engine(
     adapt: bool,
     draws: dict[str, Array],
     shape_steps: int = 1,
+    values: Array | None = None,
 ) -> None:
-    """The same sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps."""
+    """The same sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps.
+
+    `values` are those of the parameters of the response, if it has any; they are drawn after the weights.
+    """
     from plackett.inference import known_scale
 
     after, again = (known_scale.update, known_scale.redraw_shape) if rows.absolute else (update, redraw_shape)
@@ -311,11 +316,15 @@ def sweeps_of_any_engine(
         if rows.absolute:
             draws["log_mass"][t] = log_mass
         log_weights = state.log_weights + log_mass if rows.absolute else state.log_weights
-        stats = rows.sample(Weights.point(log_weights), key)
+        if values is not None:
+            draws["parameters"][t] = values
+        stats = (rows if values is None else rows.at(values)).sample(Weights.point(log_weights), key)
         draws["value"][t] = stats.value
         after(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
         if target.learn and shape_steps > 1:
             again(rng, state, target, adapt, shape_steps - 1)
+        if values is not None:
+            draw_parameters(rng, rows, Weights.point(state.log_weights + state.numbers[LOG_MASS]), values)
 
 
 def sweeps_together(

@@ -193,6 +193,7 @@ class Point(WeightPosterior):
 
     weights: Array
     log_mass: Array | None = None
+    parameters: Array | None = None  # of the response, if it has any
     no_chains = NO_CHAINS
     no_interval = (
         "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
@@ -289,7 +290,7 @@ class Draws(SampledWeights):
         ln Λ, where the rows know the scale of the weights.
     """
 
-    drawn = ("log_weights", "shape", "log_mass")
+    drawn = ("log_weights", "shape", "log_mass", "parameters")
     log_weights: Array = field(repr=False)
     shape: Array = field(repr=False)
     log_mass: Array | None = field(default=None, repr=False)

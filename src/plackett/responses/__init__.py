@@ -7,17 +7,19 @@ here is Π r^n exp(−r s) in the rates (as (6) is), and so r s = n − ∂V/∂
 
 from plackett.responses.base import Outcomes, Response
 from plackett.responses.choice import Choice
+from plackett.responses.photo_finish import PhotoFinish
 from plackett.responses.race_ties import RaceTies
 from plackett.responses.ranking import Ranking
 from plackett.responses.unknown_order import UnknownOrder
 
-__all__ = ["RESPONSES", "Choice", "Outcomes", "RaceTies", "Ranking", "Response", "UnknownOrder", "make_response"]
+__all__ = ["RESPONSES", "Choice", "Outcomes", "PhotoFinish", "RaceTies", "Ranking", "Response", "UnknownOrder", "make_response"]
 
 RESPONSES: dict[str, type[Response]] = {
     "choice": Choice,
     "ranking": Ranking,
     "unknown-order": UnknownOrder,
     "race": RaceTies,
+    "photo-finish": PhotoFinish,
 }
 
 

@@ -102,6 +102,26 @@ def in_order(of: npt.NDArray[np.integer], start: Whole) -> Whole:
     return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
 
 
+class Parameter(NamedTuple):
+    """A parameter of a response: its name, its lower bound and where to start; what is above the bound is Exp(1)."""
+
+    name: str
+    lower: float
+    start: float
+
+    def free(self, value: float) -> float:
+        """The unconstrained coordinate u = ln(value − lower)."""
+        return float(np.log(value - self.lower))
+
+    def bound(self, free: float) -> float:
+        """The value with this coordinate."""
+        return float(self.lower + np.exp(free))
+
+    def log_prior(self, free: float) -> float:
+        """Log-density of the coordinate."""
+        return float(free - np.exp(free))
+
+
 class Response(Protocol):
     """Rates and outcome in; V, arrivals and time at risk out.
 
@@ -111,6 +131,7 @@ class Response(Protocol):
     among all situations, of which these may be some.
 
     A factor common to the rates of a situation changes neither V nor n and divides s, unless `absolute` is true.
+    A response may have `parameters` of its own, and then a method ``at(*values)`` that gives it with other values.
     """
 
     absolute: bool
@@ -128,6 +149,12 @@ class Response(Protocol):
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
         """Draws given the outcome, summed over `count` copies; V is that of one."""
         ...
+
+
+def parameters_of(response: Response) -> tuple[Parameter, ...]:
+    """The parameters of a response; most have none."""
+    found: tuple[Parameter, ...] = getattr(response, "parameters", ())
+    return found
 
 
 def impossible(rates: Array) -> Answer:
