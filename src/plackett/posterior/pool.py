@@ -20,11 +20,11 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from plackett.compute.pieces import cores
-from plackett.engines.left_sets import sets_of
 from plackett.model.mixture import FAINT, Entries, outcome_values, part_of_outcomes, sharpened
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, M, Posterior, refuse
 from plackett.responses.base import Outcomes, Response, Whole
+from plackett.responses.left_sets import sets_of
 from plackett.responses.ranking import Ranking
 
 STRANGERS = 5  # known persons that stand for a new one under each member
@@ -192,7 +192,7 @@ def log_scores(members: Members, entries: Entries, outcomes: Outcomes, response:
 
 
 def ranking_values(log_rates: Array, outcomes: Outcomes, item: Whole) -> Array:
-    """ln Pr (S, T) of rankings without ties, by the sets of those left (`engines.left_sets`); rates are (S, K)."""
+    """ln Pr (S, T) of rankings without ties, by the sets of those left (`responses.left_sets`); rates are (S, K)."""
     S, K = log_rates.shape
     sets, (place, chosen, situation) = sets_of(outcomes, item, K)
     log_rates = np.maximum(log_rates - log_rates.max(axis=1, keepdims=True), FAINT)
