@@ -114,7 +114,7 @@ def test_blocks_in_files_are_the_same(tmp_path):
             np.testing.assert_array_equal(a.wins, b.wins)
             np.testing.assert_array_equal(a.exposure, b.exposure)
         rows.give_back()
-    np.testing.assert_array_equal(mapped.features(np.arange(9000)), W)
+    np.testing.assert_array_equal(mapped.unpacked_features(np.arange(9000)), W)
 
 
 def test_any_question_gives_the_pages_of_a_file_back(tmp_path, monkeypatch):

@@ -328,7 +328,7 @@ def test_a_weight_is_the_power_of_a_likelihood(iris, engine):
     seen = tasks[0].seen
     expected = seen.weights @ np.log(own[np.arange(len(own)), seen.codes])
     assert two - one == pytest.approx(expected, rel=1e-5)
-    assert tasks[0].weight.sum() == pytest.approx(weight.sum())
+    assert seen.weights.sum() == pytest.approx(weight.sum())
 
 
 @pytest.mark.parametrize("inference", ["em", SHORT])
