@@ -14,8 +14,8 @@ import nutpie
 from nutpie.compiled_pyfunc import from_pyfunc
 
 from plackett import Gibbs, PlackettLuceRanker, Rankings
-from plackett.engines.left_sets import sets_of
 from plackett.model.diagnostics import measures
+from plackett.responses.left_sets import sets_of
 
 TARGET, NUTS_TUNE, NUTS_DRAWS = 400, 300, (300, 100)  # draws by set and ballot by ballot
 SMALLEST = {"TARGET": 4, "NUTS_TUNE": 20, "NUTS_DRAWS": (20, 20), "ballots": lambda: simulated_ballots(50)}

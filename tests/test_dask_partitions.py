@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from clusters import assert_same_answer, assert_same_summary, quiet
-from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
+from clusters import NEAR, SETTLED, assert_same_answer, assert_same_summary, quiet
+from plackett import EM, Gibbs, PlackettLuceClassifier
 from plackett.cluster import maps
 
 rng = np.random.default_rng(1)
@@ -19,11 +19,6 @@ FRAME = pd.DataFrame(X, columns=NAMES)
 COUNTS = rng.choice([0.0, 1.0, 3.0], size=400)
 MANY = rng.choice([0.0, 1.0, 700.0], size=400)
 SHORT = Gibbs(draws=15, tune=10, chains=2, moves="none")
-
-
-# A climb that learns the shape ends within a small multiple of its tolerance of the fixed point, wherever rounding
-# leads it on the way.
-SETTLED, NEAR = Variational(tol=1e-11), 1e-8
 
 
 def fitted(inference, X, y, sample_weight=None, **settings):

@@ -325,9 +325,10 @@ def test_a_weight_is_the_power_of_a_likelihood(iris, engine):
     q = class_start(tasks[0].Z, tasks[0].seen, prior, np.random.default_rng(0))
     one, two = (density_of(task.prepared(np.float32), prior, 4)(q, np.empty_like(q)) for task in tasks)
     own = probabilities(tasks[0].unpacked(q[None, None], prior), tasks[0].Z)[0, 0]
-    expected = tasks[0].weight @ np.log(own[np.arange(len(own)), tasks[0].codes])
+    seen = tasks[0].seen
+    expected = seen.weights @ np.log(own[np.arange(len(own)), seen.codes])
     assert two - one == pytest.approx(expected, rel=1e-5)
-    assert tasks[0].weight.sum() == pytest.approx(weight.sum())
+    assert seen.weights.sum() == pytest.approx(weight.sum())
 
 
 @pytest.mark.parametrize("inference", ["em", SHORT])

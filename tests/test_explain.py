@@ -181,7 +181,7 @@ def stacked(clf, weight, power):
     other.posterior_ = replace(draws, mode_directions=None, mode_log_weights=None).with_mode(mode, weight, power)
     old = clf.features_
     other.features_ = other.posterior_.gates(
-        SimpleNamespace(mean=old.mean, scale=old.scale, rotation=None, knots=None, rows=np.zeros((2, 4)))
+        SimpleNamespace(mean=old.mean, scale=old.scale, rotation=None, knots=None), np.zeros((2, 4))
     )
     return other
 

@@ -28,6 +28,9 @@ CASES = [  # response, entries, sizes of the buckets
     ("race", 6, [2, 1, 2]),
     ("race", 5, [2, 3]),
     ("race", 3, [1, 1, 1]),
+    ("photo-finish", 2, [1]),
+    ("photo-finish", 2, [1, 1]),
+    ("photo-finish", 2, [2]),
 ]
 KEYS = 20_000
 

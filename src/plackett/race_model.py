@@ -81,6 +81,10 @@ class RaceModel(Model):
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
+    def _parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters of the response."""
+        return ()
+
     def _counted(self, K: int, p: int) -> str:
         """How many weights there are, in words."""
         return f"{K} classes × {p} features"

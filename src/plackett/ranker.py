@@ -28,7 +28,8 @@ from plackett.directions.situation_task import make_situation_task
 from plackett.engines.base import Features, Rows, check_counts
 from plackett.engines.cupy_situations import engine_for
 from plackett.engines.factory import make_engine
-from plackett.engines.plain_rankings import ONE
+from plackett.engines.plain_rankings import ONE, without_covariates
+from plackett.engines.situations import merge_equal
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.mapped import dense, fit_features, transform
 from plackett.features.scaled_columns import designs
@@ -42,7 +43,7 @@ from plackett.priors import GIG
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
 
-TIES = ("unknown-order", "race", "error")
+TIES = ("unknown-order", "race", "photo-finish", "error")
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
 LARGE = 1 << 22  # numbers of a pass from which the cores share the rankings of one chain instead of the chains
 SHAPE_STEPS = 10  # of a, between two passes: few worths say little of it, and a step is cheap
@@ -75,9 +76,10 @@ class PlackettLuceRanker(RankingModel):
         The feature map W of the covariates, as for `PlackettLuceClassifier`. Without covariates it stays as it is.
     prior : "gamma" or GIG
         The prior of worths, or of the weights of fixed features.
-    ties : {"unknown-order", "race", "error"}
+    ties : {"unknown-order", "race", "photo-finish", "error"}
         What it means that items share a place: that they came in some order, of which nothing is known; that the race
-        is seen in slots of time, and they arrived in the same one; or that something is wrong.
+        is seen in slots of time, and they arrived in the same one; that of a pair neither was ahead by a factor θ,
+        which is learned (Rao & Kupper 1967; pairs without covariates); or that something is wrong.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
         Where the passes over the rankings run; "dask" is the cluster of the Dask client in use, or a local one.
         "auto": on a GPU where there is one and entries are many, on Dask where R is in partitions, and else compiled.
@@ -258,11 +260,24 @@ class PlackettLuceRanker(RankingModel):
         absolute = self.ties == "race"
         return replace(
             given,
+            refused=self._no_parameters(given, without),
             holds_out=given.learned or (given.shape is None and "cv" in given.inference.shape_settings),
             absolute=absolute,
             no_moves=ONE_WEIGHT if without else KNOWN_SCALE if absolute else None,
             ignored=((self, NO_COVARIATES),) if without else (),
         )
+
+    def _no_parameters(self, given: Combination, without: bool) -> str | None:
+        """Why the parameters of the response cannot be learned in this combination, if they cannot."""
+        if self.ties != "photo-finish":
+            return None
+        if not without:
+            return "ties='photo-finish' is for pairs without covariates. Leave X out, or use another reading of ties."
+        if given.inference.no_directions is not None:
+            return "ties='photo-finish' has no variational approximation. Use inference='gibbs' or inference='em'."
+        if self.engine not in ("auto", "numba", "numpy") or given.partitions:
+            return f"ties='photo-finish' cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
+        return None
 
     def _learn_weights(
         self,
@@ -291,6 +306,8 @@ class PlackettLuceRanker(RankingModel):
                 shape, found["cv_log_loss_"] = self._held_out_shape(inference, R, rows, rows.order, groups, make)
             elif shape <= 1 and not isinstance(self.prior, GIG):
                 _check_maximum(R, rows, shape)
+        if rows.parameters:  # a value for each of many parameters: equal pairs are counted
+            rows = make_engine(engine).rows(None, merge_equal(without_covariates(_observed(R, response))))
         small = engine in ("auto", "numba") and rows.work < LARGE
         beside = isinstance(inference, Gibbs) and (small or engine == "dask")
         if beside:

@@ -39,7 +39,8 @@ from plackett.posterior.worths import (
     worth_table,
 )
 from plackett.race_model import RaceModel
-from plackett.responses import Response, make_response
+from plackett.responses import RESPONSES, Response, make_response
+from plackett.responses.base import parameters_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,6 +282,32 @@ class RankingModel(RaceModel):
         row = R.situation if X is not None else np.zeros_like(R.item)
         return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
 
+    def _parameter_names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in parameters_of(make_response(self.ties))) if self.ties in RESPONSES else ()
+
+    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
+        """Parameters of the response, such as the width of a tie; without rows where it has none.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
+        """
+        check_is_fitted(self)
+        names, tail = self._parameter_names(), (1 - check_prob(prob)) / 2
+        found = self.posterior_.members(every=True).of_response if names else None
+        draws = np.empty((1, 0)) if found is None else found
+        lower, upper = (
+            np.full((2, len(names)), np.nan) if len(draws) == 1 else np.quantile(draws, [tail, 1 - tail], axis=0)
+        )
+        table = {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+        return optional("pandas", "parameters").DataFrame(table, index=list(names))
+
     @property
     def _slots(self) -> bool:
         """Whether arrivals are seen in slots of time, which makes ties."""
@@ -333,8 +360,8 @@ class RankingModel(RaceModel):
                 f"items share a place in row {t}, and ties='error'. Say what a tie means: ties='unknown-order' or "
                 "ties='race'."
             )
-        if self.ties == "race":
-            return make_response("race")
+        if self.ties in ("race", "photo-finish"):
+            return make_response(self.ties)
         return make_response("unknown-order" if R.tied else "ranking")
 
 

@@ -42,6 +42,7 @@ class Rows(Protocol):
     n_features: int
     n_seen: float  # rows or situations, each as often as it was observed
     parameters: tuple[Parameter, ...]  # of the response; most have none
+    values_of_parameters: Array  # at which passes are taken
     absolute: bool  # whether the likelihood depends on the scale Λ of the weights, as for race ties
     order: Any  # canonical: order[i] is the number, as given, of the i-th row or situation
 
@@ -79,26 +80,30 @@ class Rows(Protocol):
         """What must be the same for a checkpoint to be continued; `mirrors` are those of the feature map."""
         ...
 
+    def at(self, values: Array) -> Self:
+        """The same rows with these values of the parameters of the response."""
+        ...
+
     def moves(self) -> object | None:
         """What the sampler's exact moves need of these rows; None where there are none over such rows."""
         ...
 
 
-class WithParameters(Rows, Protocol):
-    """Rows whose response has parameters of its own, such as the width of a tie."""
+class Unparametrised:
+    """Rows whose response has no parameters."""
 
-    values_of_parameters: Array  # at which passes are taken
+    parameters: tuple[Parameter, ...] = ()
+    values_of_parameters: Array = np.empty(0)
 
-    def at(self, values: Array) -> Rows:
-        """The same rows with these values of them."""
-        ...
+    def at(self, values: Array) -> Self:
+        """The same rows."""
+        return self
 
 
-class ClassRows:
+class ClassRows(Unparametrised):
     """What rows of classes know besides their passes: features, classes and weights, in canonical order."""
 
     absolute = False
-    parameters: tuple[Parameter, ...] = ()
     codes: npt.NDArray[np.intp]
     counts: Array | None  # None if all are 1
     features_of: Callable[[], Features]
@@ -143,10 +148,9 @@ class ClassRows:
         return None
 
 
-class SituationRows:
+class SituationRows(Unparametrised):
     """What rows of situations derive from their passes."""
 
-    parameters: tuple[Parameter, ...] = ()
     n_seen: float
     held: Any  # the arrays that say what was observed
     value: Callable[..., float]

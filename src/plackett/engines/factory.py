@@ -42,7 +42,7 @@ def make_engine(name: str, exact: bool = False) -> Engine:
     >>> outcomes, item = Outcomes.of([3, 3], [[1, 1, 1], [1]]), np.array([2, 0, 1, 0, 1, 2])
     >>> rows = make_engine("numba").rows(None, Observations.of_rankings(outcomes, item, make_response("ranking"), 3))
     >>> stats = rows.expect(Weights.point(np.zeros((3, 1))))
-    >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(stats.value, 6)
+    >>> stats.wins.ravel(), stats.exposure.ravel().round(3), round(float(stats.value), 6)
     (array([2., 0., 1.]), array([1.167, 1.167, 0.667]), -2.890372)
     """
     engine = engine_class(name)

@@ -1,6 +1,6 @@
 """Rankings without covariates: by their distinct sets of items left, except for rankings with ties.
 
-`LeftSets` is the reference, `CompiledLeftSets` the fast one; `plackett.engines.left_sets` has the mathematics.
+`LeftSets` is the reference, `CompiledLeftSets` the fast one; `plackett.responses.left_sets` has the mathematics.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 from plackett.data.observations import Observations, Situations
 from plackett.engines.base import Rows, SituationRows, check_counts
-from plackett.engines.left_sets import expect_sets, sample_sets, sets_of
 from plackett.engines.situations import NumpySituations
 from plackett.model.draws import gamma, stream_of
 from plackett.model.features import Features
 from plackett.model.race import Array, Stats, Weights, scaled
 from plackett.responses.base import parameters_of
+from plackett.responses.left_sets import expect_sets, sample_sets, sets_of
 from plackett.responses.ranking import Ranking
 
 ONE = np.ones((1, 1))  # W of rankings without covariates

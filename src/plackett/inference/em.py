@@ -22,8 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.capabilities import Ignored
 from plackett.engines.base import Rows
 from plackett.inference.ascent import Ascent
-from plackett.inference.parameters import maximise_parameters
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
+from plackett.inference.parameters import maximise_parameters
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
 from plackett.model.weights import GIG

@@ -11,14 +11,14 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from plackett.engines.base import WithParameters
+from plackett.engines.base import Rows
 from plackett.model.race import Array, Weights
 
 WIDTH, STEPS = 0.5, 20  # of the interval of a slice at first, and how often it may be widened on either side
 REACH = 12.0  # how far from where it is a coordinate is maximised
 
 
-def draw_parameters(rng: np.random.Generator, rows: WithParameters, weights: Weights, values: Array) -> None:
+def draw_parameters(rng: np.random.Generator, rows: Rows, weights: Weights, values: Array) -> None:
     """A slice-sampling step (Neal 2003) of each parameter given the weights, in place."""
     for i, each in enumerate(rows.parameters):
 
@@ -49,7 +49,7 @@ def _slice_step(rng: np.random.Generator, log_density: Callable[[float], float],
         low, high = (new, high) if new < x else (low, new)
 
 
-def maximise_parameters(rows: WithParameters, weights: Weights) -> Array:
+def maximise_parameters(rows: Rows, weights: Weights) -> Array:
     """The values of the largest likelihood given the weights, one parameter after the other."""
     values = rows.values_of_parameters.copy()
     for i, each in enumerate(rows.parameters):
@@ -64,7 +64,7 @@ def maximise_parameters(rows: WithParameters, weights: Weights) -> Array:
     return values
 
 
-def _value_at(rows: WithParameters, weights: Weights, values: Array, i: int, free: float) -> float:
+def _value_at(rows: Rows, weights: Weights, values: Array, i: int, free: float) -> float:
     """The log-likelihood with another value of the i-th parameter."""
     moved = values.copy()
     moved[i] = rows.parameters[i].bound(free)

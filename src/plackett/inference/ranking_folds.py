@@ -61,4 +61,6 @@ def held_out_shape(
 def _of_fold(em: EM, shapes: Array, rows: Rows, others: Rows, rate: float) -> tuple[Array, float]:
     """−ln Pr of all that is held out, of each shape, and how much that is."""
     climbs = em.path(rows, shapes.tolist(), rate=rate)
-    return -np.array([others.value(Weights.point(climb.log_weights)) for climb in climbs]), others.n_seen
+    there = [others.at(climb.rows.values_of_parameters) for climb in climbs]
+    values = [rows.value(Weights.point(climb.log_weights)) for rows, climb in zip(there, climbs, strict=True)]
+    return -np.array(values), others.n_seen

@@ -14,8 +14,8 @@ from numba import types
 
 from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, apart, inner, jit, record
 from plackett.compute.numba_private import next_uint64
-from plackett.inference.parameters import draw_parameters
 from plackett.engines.panels import FLOAT_PANELS, PANELS, sample_blocks
+from plackett.inference.parameters import draw_parameters
 from plackett.model.gig import log_gig_draw
 from plackett.model.race import Array, Weights
 

@@ -179,6 +179,7 @@ def diagnose_weights(
 ) -> Diagnostics | None:
     """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
     mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
+    mass |= {} if draws.parameters is None else {"parameters": draws.parameters}
     return diagnose(
         report,
         weights=draws.log_weights,

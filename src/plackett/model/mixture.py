@@ -132,8 +132,8 @@ def shares(log_rates: Array, start: Whole) -> Array:
     return rates / np.repeat(np.add.reduceat(rates, start[:-1], axis=1), length, axis=1)
 
 
-def outcome_values(log_rates: Array, outcomes: Outcomes, response: Response) -> Array:
-    """ln Pr(outcome) of each situation, (S, T), for ln r (S, entries)."""
+def outcome_values(log_rates: Array, outcomes: Outcomes, response: Response, parameters: Array | None = None) -> Array:
+    """ln Pr(outcome) of each situation, (S, T), for ln r (S, entries) and parameters (S, P) of the response."""
     length, T = np.diff(outcomes.start), len(outcomes.counts)
     if not response.absolute:
         top = np.maximum.reduceat(log_rates, outcomes.start[:-1], axis=1)
@@ -141,6 +141,8 @@ def outcome_values(log_rates: Array, outcomes: Outcomes, response: Response) -> 
     rates = np.exp(np.maximum(log_rates, FAINT))
     found, (arrivals, at_risk) = np.empty((len(rates), T)), np.empty((2, rates.shape[1]))
     for s in range(len(rates)):
+        if parameters is not None:
+            response = response.at(*parameters[s].tolist())  # type: ignore[attr-defined]
         response.expect_block(outcomes, 0, T, rates[s], arrivals, at_risk, found[s])
     return found
 

@@ -298,6 +298,7 @@ DIAGNOSED = {
     **{"weights": array("group feature", MEASURED), "probability": array("* *", MEASURED)},
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
     **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
+    "parameters": array("parameter", MEASURED),
 }
 EARLY_DIAGNOSTICS = {  # fields of version 1
     **{f"{of}{name}": MEASURE for of in ("", "shape_", "probability_") for name in ("rhat", "ess_bulk", "ess_tail")},
@@ -323,7 +324,11 @@ FITTED_MAP = fitted(ExpFeatures, Gates)
 RECORDS = (
     Declaration(
         Point,
-        {"weights": array("group feature", SHARE), "log_mass": array("", BOUNDED) | NONE},
+        {
+            "weights": array("group feature", SHARE),
+            "log_mass": array("", BOUNDED) | NONE,
+            "parameters": array("parameter", BOUNDED) | NONE,
+        },
         law=law_of_point,
     ),
     Declaration(
@@ -353,6 +358,7 @@ RECORDS = (
             "log_weights": array("chain draw group feature", LOG_SHARE),
             "shape": array("chain draw"),  # that of a GIG may be negative
             "log_mass": array("chain draw", BOUNDED) | NONE,
+            "parameters": array("chain draw parameter", BOUNDED) | NONE,
         },
         law=law_of_draws,
     ),

@@ -20,11 +20,11 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from plackett.compute.pieces import cores
-from plackett.engines.left_sets import sets_of
 from plackett.model.mixture import FAINT, Entries, outcome_values, part_of_outcomes, sharpened
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, M, Posterior, refuse
 from plackett.responses.base import Outcomes, Response, Whole
+from plackett.responses.left_sets import sets_of
 from plackett.responses.ranking import Ranking
 
 STRANGERS = 5  # known persons that stand for a new one under each member
@@ -55,6 +55,7 @@ class Members(ABC):
     modes: int = field(default=0, kw_only=True)
     power: float = field(default=1.0, kw_only=True)
     strangers: Codes | None = field(default=None, kw_only=True)
+    of_response: Array | None = field(default=None, kw_only=True)  # (S, P): parameters of the response
 
     @property
     @abstractmethod
@@ -174,7 +175,8 @@ def outcome_log_values(members: Members, entries: Entries, outcomes: Outcomes, r
     blocks = [slice(start, start + step) for start in range(0, len(members.share), step)]
 
     def work(block: slice) -> Array:
-        return outcome_values(members.take(block).log_rates(entries), outcomes, response)
+        some = members.take(block)
+        return outcome_values(some.log_rates(entries), outcomes, response, some.of_response)
 
     with ThreadPoolExecutor(cores()) as threads:
         return np.concatenate(list(threads.map(work, blocks)))
@@ -192,7 +194,7 @@ def log_scores(members: Members, entries: Entries, outcomes: Outcomes, response:
 
 
 def ranking_values(log_rates: Array, outcomes: Outcomes, item: Whole) -> Array:
-    """ln Pr (S, T) of rankings without ties, by the sets of those left (`engines.left_sets`); rates are (S, K)."""
+    """ln Pr (S, T) of rankings without ties, by the sets of those left (`responses.left_sets`); rates are (S, K)."""
     S, K = log_rates.shape
     sets, (place, chosen, situation) = sets_of(outcomes, item, K)
     log_rates = np.maximum(log_rates - log_rates.max(axis=1, keepdims=True), FAINT)

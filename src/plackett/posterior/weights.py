@@ -55,9 +55,11 @@ class WeightMembers(Members):
         λ̄.
     log_mass : (S,) array, optional
         ln Λ, where ties tell of it.
+    of_response : (S, P) array, optional
+        Parameters of the response, if it has any.
     """
 
-    parameters = ("weights", "log_mass")
+    parameters = ("weights", "log_mass", "of_response")
     weights: Array
     log_mass: Array | None = None
 
@@ -108,6 +110,9 @@ class WeightModel(FittedModel, Protocol):
     def _prior_in_words(self) -> str:
         """The prior of the weights."""
 
+    def _parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters of the response."""
+
 
 class WeightPosterior(RacePosterior[WeightModel]):
     """Normalised weights λ̄ of fixed features, as draws that stand for the distribution.
@@ -117,6 +122,7 @@ class WeightPosterior(RacePosterior[WeightModel]):
 
     no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
     log_mass: Array | None
+    parameters: Array | None = None
 
     @abstractmethod
     def flat_draws(self) -> Array:
@@ -126,7 +132,8 @@ class WeightPosterior(RacePosterior[WeightModel]):
         """All draws, which predict situations alike."""
         weights = self.flat_draws()
         log_mass = None if self.log_mass is None else self.log_mass.reshape(-1)
-        return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass)
+        values = None if self.parameters is None else self.parameters.reshape(len(weights), -1)
+        return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass, of_response=values)
 
     def rows(self, features: Any, X: Any) -> Features:
         """W, with as many columns as there are weights."""
@@ -288,12 +295,15 @@ class Draws(SampledWeights):
         The shape a.
     log_mass : (chain, draw) array or None
         ln Λ, where the rows know the scale of the weights.
+    parameters : (chain, draw, P) array or None
+        Parameters of the response, if it has any.
     """
 
     drawn = ("log_weights", "shape", "log_mass", "parameters")
     log_weights: Array = field(repr=False)
     shape: Array = field(repr=False)
     log_mass: Array | None = field(default=None, repr=False)
+    parameters: Array | None = field(default=None, repr=False)
 
     @property
     def median(self) -> Array:
@@ -313,6 +323,8 @@ class Draws(SampledWeights):
             values["shape"] = self.shape
         if self.log_mass is not None:
             values["log_mass"] = self.log_mass
+        if self.parameters is not None:
+            values |= dict(zip(model._parameter_names(), np.moveaxis(self.parameters, -1, 0), strict=True))
         return Variables(values, dims, {of: labels, "feature": model._feature_names()})
 
     def quantities(self, model: WeightModel) -> Quantities:

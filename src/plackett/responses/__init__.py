@@ -5,6 +5,8 @@ arrivals n and the time at risk s. All inferences follow from these, since the c
 here is Π r^n exp(−r s) in the rates (as (6) is), and so r s = n − ∂V/∂ln r for expectations.
 """
 
+from collections.abc import Callable
+
 from plackett.responses.base import Outcomes, Response
 from plackett.responses.choice import Choice
 from plackett.responses.photo_finish import PhotoFinish
@@ -12,9 +14,19 @@ from plackett.responses.race_ties import RaceTies
 from plackett.responses.ranking import Ranking
 from plackett.responses.unknown_order import UnknownOrder
 
-__all__ = ["RESPONSES", "Choice", "Outcomes", "PhotoFinish", "RaceTies", "Ranking", "Response", "UnknownOrder", "make_response"]
+__all__ = [
+    "RESPONSES",
+    "Choice",
+    "Outcomes",
+    "PhotoFinish",
+    "RaceTies",
+    "Ranking",
+    "Response",
+    "UnknownOrder",
+    "make_response",
+]
 
-RESPONSES: dict[str, type[Response]] = {
+RESPONSES: dict[str, Callable[[], Response]] = {
     "choice": Choice,
     "ranking": Ranking,
     "unknown-order": UnknownOrder,

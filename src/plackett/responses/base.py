@@ -135,8 +135,16 @@ class Response(Protocol):
     """
 
     absolute: bool
-    expect_block: Callable[..., Any]  # (outcomes, first, last, rates, arrivals, at_risk, values)
-    sample_block: Callable[..., Any]  # (outcomes, number, first, last, rates, key, arrivals, at_risk, values)
+
+    @property
+    def expect_block(self) -> Callable[..., Any]:
+        """Take (outcomes, first, last, rates, arrivals, at_risk, values)."""
+        ...
+
+    @property
+    def sample_block(self) -> Callable[..., Any]:
+        """Take (outcomes, number, first, last, rates, key, arrivals, at_risk, values)."""
+        ...
 
     def check(self, outcomes: Outcomes) -> None:
         """Raise ValueError where the response has no such outcome."""
