@@ -15,6 +15,8 @@ import numba
 import numpy as np
 import scipy
 
+from plackett import __version__
+from plackett.compute import compiled
 from plackett.compute.pieces import cores
 from plackett.engines.device import present
 from plackett.optional import optional
@@ -105,11 +107,8 @@ def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:
 
 def versions() -> Versions:
     """Versions that must agree on all machines for results to agree."""
-    import plackett
-    from plackett.compute import compiled
-
     return {
-        "plackett": plackett.__version__,
+        "plackett": __version__,
         "plackett's kernels": compiled.SOURCES[:12],
         "Python": ".".join(platform.python_version_tuple()[:2]),
         "NumPy": np.__version__,
