@@ -1,6 +1,7 @@
 """Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs.
 
-What is written and what is read must fit the schema in `output.stored`; `output.archive` has the bytes.
+What is written and what is read must fit the schema in `output.stored` and `output.stored_models`; `output.archive`
+has the bytes.
 """
 
 from __future__ import annotations
@@ -12,19 +13,18 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
-from plackett.estimator import Model
+from plackett import __version__
 from plackett.model.diagnostics import Diagnostics, early_diagnostics
-from plackett.output import stored
 from plackett.output.archive import Archive, ModelFileError, pack
 from plackett.output.files import whole_file
 from plackett.output.schema import Declaration, Sizes, check_all, is_scalar, shown
+from plackett.output.stored import EARLY_DIAGNOSTICS, RECORDS, SETTINGS
+from plackett.output.stored_models import MODELS
 
 FORMAT = "plackett-model"
 VERSION = 2
-MODELS, SETTINGS, RECORDS = (
-    {each.cls.__name__: each for each in part} for part in (stored.MODELS, stored.SETTINGS, stored.RECORDS)
-)
 RENAMED = {  # since version 1
     "Portrait": "ReadableDraw",
     "portrait_": "readable_draw_",
@@ -105,7 +105,7 @@ class _Reader:
         """An estimator of a known class and what fitting gave it."""
         known.check_fields(params, name, sizes)
         made = known.cls(**params)
-        if fitted or known in stored.MODELS:
+        if fitted or known in MODELS.values():
             known.check_fitted(fitted, name, sizes)
             vars(made).update(fitted)
         known.law(made, name, sizes)
@@ -144,7 +144,7 @@ class _Reader:
     def record(self, known: Declaration, held: dict[str, Any], name: str, sizes: Sizes) -> Any:
         """A dataclass of a known kind."""
         if known.cls is Diagnostics and "groups" not in held:
-            check_all(stored.EARLY_DIAGNOSTICS, [], held, name, sizes)
+            check_all(EARLY_DIAGNOSTICS, [], held, name, sizes)
             held = early_diagnostics(held)
         known.check_fields(held, name, sizes)
         made = known.cls(**held)
@@ -176,10 +176,8 @@ class _Reader:
         return out
 
 
-def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str] | BinaryIO) -> None:
     """Write a fitted model to a path or a binary stream; an old file is replaced once the new one is whole."""
-    from plackett import __version__
-
     writer = _Writer()
     params = model.get_params(deep=False)
     if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
@@ -206,39 +204,8 @@ def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
         pack(path, manifest, writer.arrays)
 
 
-def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
-    """Read a model that the `save` of a classifier or ``plackett fit`` wrote; nothing in the file is run.
-
-    Parameters
-    ----------
-    path : path or binary stream
-        The model file.
-
-    Returns
-    -------
-    PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceRanker or PlackettLuceChooser
-        One that ``plackett fit`` made knows its table: it predicts and explains rows of such a data frame.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> from sklearn.datasets import load_iris
-    >>> from plackett import PlackettLuceClassifier, load
-    >>> X, y = load_iris(return_X_y=True)
-    >>> clf = PlackettLuceClassifier("em").fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     clf.save(os.path.join(folder, "iris.plk"))
-    ...     same = load(os.path.join(folder, "iris.plk"))
-    >>> bool((same.predict_proba(X) == clf.predict_proba(X)).all())
-    True
-    """
-    if isinstance(path, (str, os.PathLike)):
-        with open(path, "rb") as stream:
-            return _unpack(stream, os.fspath(path))
-    return _unpack(path, "this")
-
-
-def _unpack(stream: BinaryIO, name: str) -> Any:
+def read(stream: BinaryIO, name: str) -> Any:
+    """Read a model from a stream that errors call by this name."""
     try:
         with Archive(stream) as archive:
             model = _Reader(archive.array).model(archive.manifest())

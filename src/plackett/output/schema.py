@@ -271,6 +271,11 @@ class Declaration:
         check_all({**self.fitted, **self.more}, list(self.fitted), held, name, sizes)
 
 
+def by_name(*declarations: Declaration) -> dict[str, Declaration]:
+    """Declarations by the names of their classes."""
+    return {each.cls.__name__: each for each in declarations}
+
+
 def check_all(checks: Mapping[str, Check], needed: list[str], held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
     """Check every value by its name."""
     what = name or "the model"
