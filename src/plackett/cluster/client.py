@@ -141,13 +141,16 @@ def check_workers(client: Client) -> None:
     """Raise for workers without plackett, or with other versions; ignores workers that were lost."""
     found: dict[str, Versions | Exception] = client.run(versions, on_error="return")
     for where, there in sorted(found.items()):
-        if isinstance(there, ImportError):
-            raise ClusterError(f"the workers of {told(client)} lack plackett ({there}). Install it on all.") from there
-        if isinstance(there, OSError):
-            continue
-        if isinstance(there, Exception):
-            raise there
-        check_versions(there, where)
+        match there:
+            case ImportError():
+                words = f"the workers of {told(client)} lack plackett ({there}). Install it on all."
+                raise ClusterError(words) from there
+            case OSError():
+                continue
+            case Exception():
+                raise there
+            case _:
+                check_versions(there, where)
 
 
 def told(client: Client) -> str:

@@ -117,7 +117,7 @@ class Gibbs(BaseEstimator):
         self.checkpoint = checkpoint
         self.move_budget = move_budget
 
-    def completed(self, **usual: Any) -> Gibbs:
+    def completed(self, **usual: object) -> Gibbs:
         """The same settings, checked, with these where they were left open; a target is pursued farther."""
         if self.target_ess is not None:
             usual = usual | {"max_draws": TARGET_LIMIT}

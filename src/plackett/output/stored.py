@@ -30,6 +30,7 @@ from plackett.inference.gibbs import MOVES
 from plackett.model.diagnostics import Diagnostics, Measures
 from plackett.model.mixture import POOLED
 from plackett.output.schema import (
+    ARRAY,
     BOUNDED,
     LOG_SHARE,
     MEASURED,
@@ -169,7 +170,7 @@ def law_of_sets(made: ChoiceSets, name: str, sizes: Sizes) -> None:
 def is_dtype(value: Any) -> bool:
     """Whether `ExpFeatures` takes it as dtype."""
     try:
-        return isinstance(value, str) and (value == "auto" or np.dtype(value) in FLOOR)
+        return TEXT.fits(value) and (value == "auto" or np.dtype(value) in FLOOR)
     except TypeError:
         return False
 
@@ -316,7 +317,7 @@ RECORDS = by_name(
         ChoiceSets,
         {
             "alternatives": labels("alternative"),
-            "situations": Check("an empty array", lambda v: isinstance(v, np.ndarray) and v.shape == (0,)),
+            "situations": Check("an empty array", lambda v: ARRAY.fits(v) and v.shape == (0,)),
             "start": array("1", kind="i"),
             "alternative": array("0", kind="i"),
             "values": array("0 attribute"),

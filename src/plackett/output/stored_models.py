@@ -83,7 +83,7 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
     point = isinstance(posterior, (Point, DirectionPoint, SituationPoint))
     by = EM if point else Variational if isinstance(posterior, Approximation) else Gibbs
     used = model._used_inference()
-    insist(isinstance(used, by), f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
+    insist(type(used) is by, f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
     insist(getattr(used, "tune", 0) is not None, "inference_ must have its tune as a number, got None instead.")
     insist((model.trace_.ndim == 2) == (by is Gibbs), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
     insist(by is not Gibbs or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
@@ -133,16 +133,14 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
-    insist(
-        learned == isinstance(model.features_, Columns), f"features_ does not belong to features={model.features!r}."
-    )
+    insist(learned == (type(model.features_) is Columns), f"features_ does not belong to features={model.features!r}.")
     law_of_names(model)
 
 
 def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
     """Alternatives, columns and groups are those of the schema and of the weights."""
     schema, learned = model.schema_, model._learned()
-    posterior = model.posterior_.of_directions if isinstance(model.posterior_, LearnedChoices) else None
+    posterior = model.posterior_.of_directions if type(model.posterior_) is LearnedChoices else None
     law_of_race(model, posterior or model.posterior_.of_weights, SituationDraws, not learned)
     insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
     insist(learned or hasattr(model, "features_"), "the model has no 'features_'.")
