@@ -50,7 +50,7 @@ def arrange(moment):
     elif moment == "held-out modes":
         before(importlib.import_module("plackett.directions.map"), "ascend", when=5)
     elif moment == "tuning":
-        before(importlib.import_module("plackett.inference.chains").ExchangeSampler, "adapt", when=2)
+        before(importlib.import_module("plackett.inference.moves.exchange").ExchangeSampler, "adapt", when=2)
     elif moment == "drawing":
         before(importlib.import_module("plackett.inference.store").Store, "halve")
     elif moment == "diagnosing":

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import plackett.inference.chains as chains
 import plackett.inference.driver as driver
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import HEADER, MAGIC, CheckpointError, Journal, read, salvage
+from plackett.inference.moves.exchange import ExchangeSampler
 from plackett.inference.store import Store
 from plackett.priors import LogUniform
 
@@ -264,7 +264,7 @@ def test_a_finished_checkpoint_loads_without_sampling(tmp_path, small, monkeypat
     def refuse(*args, **draws):
         raise AssertionError("the chains were advanced")
 
-    monkeypatch.setattr(chains.ExchangeSampler, "advance", refuse)
+    monkeypatch.setattr(ExchangeSampler, "advance", refuse)
     loaded = fit(small, path, **settings)
     assert_same(whole, loaded)
     assert loaded.diagnostics_.smallest_ess == whole.diagnostics_.smallest_ess
@@ -274,14 +274,14 @@ def test_a_finished_checkpoint_loads_without_sampling(tmp_path, small, monkeypat
 
 def interrupt_at(monkeypatch, n):
     """Ctrl-C in the nth advance of a chain."""
-    advance, calls = chains.ExchangeSampler.advance, itertools.count(1)
+    advance, calls = ExchangeSampler.advance, itertools.count(1)
 
     def interrupted(self, chain, *args, **draws):
         if next(calls) == n:  # chains run side by side
             _thread.interrupt_main()
         advance(self, chain, *args, **draws)
 
-    monkeypatch.setattr(chains.ExchangeSampler, "advance", interrupted)
+    monkeypatch.setattr(ExchangeSampler, "advance", interrupted)
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -45,7 +45,8 @@ from plackett.engines.tiles import EXPECT, LANES, SAMPLE, VALUE, blocks_of, lay_
 from plackett.features.gates_on_gpu import GatesOnGpu, mixed
 from plackett.inference.driver import Chain, Source
 from plackett.inference.hmc import DOUBTED, Flight, begin, leap, push, walk_on, windows
-from plackett.inference.sweeps import State, Target, sweeps_of_any_engine, sweeps_together
+from plackett.inference.paper_sampler import sweeps_of_any_engine, sweeps_together
+from plackett.inference.sweeps import State, Target
 from plackett.model.mixture import probabilities
 from plackett.posterior.directions import DirectionDraws
 from plackett.priors import LogUniform, tabulate

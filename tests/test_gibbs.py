@@ -16,6 +16,7 @@ from nuts import nuts_log_weights
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.features import ExpFeatures
 from plackett.inference.driver import Run
+from plackett.inference.paper_sampler import sweeps_of_any_engine
 from plackett.inference.sweeps import (
     State,
     Target,
@@ -23,7 +24,6 @@ from plackett.inference.sweeps import (
     log_prior,
     make_room,
     sweeps,
-    sweeps_of_any_engine,
     update,
 )
 from plackett.model.mixture import normalised
@@ -189,12 +189,10 @@ def test_reproducible_and_independent_of_row_order(iris, quiet):
 
 
 def test_chains_do_not_depend_on_threads(iris, quiet, monkeypatch):
-    import plackett.inference.chains as chains
-
     X, y = iris
     model = PlackettLuceClassifier(Gibbs(draws=50, tune=50), random_state=3, features="exp")
     many = model.fit(X, y).posterior_.log_weights
-    monkeypatch.setattr(chains, "cores", lambda: 1)
+    monkeypatch.setattr("plackett.inference.moves.exchange.cores", lambda: 1)
     np.testing.assert_array_equal(many, model.fit(X, y).posterior_.log_weights)
 
 

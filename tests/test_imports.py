@@ -38,15 +38,14 @@ RULES = {
     "report": ("inference", "engines", "directions", "cluster", "cli", "paper"),
 }
 
-# Modules that do not keep the rule of their package yet, and how many modules are in cycles or imported inside
-# functions: lower these as they go, never raise them.
+# Modules that do not keep the rule of their package yet, and how many imports are inside functions: lower these as they
+# go, never raise them.
 NOT_YET = {
     "compute": {"plackett.compute.pieces"},
-    "cluster": {"plackett.cluster.fit_rankings", "plackett.cluster.fitting"},
-    "logit": {"plackett.logit.run", "plackett.logit.classifier"},
+    "logit": {"plackett.logit.run", "plackett.logit.classifier", "plackett.logit.stored"},
     "output": {"plackett.output.constants", "plackett.output.arviz", "plackett.output.stored"},
 }
-IN_CYCLES, INSIDE_FUNCTIONS = 33, 52
+INSIDE_FUNCTIONS = 11
 
 
 class Import(tuple):
@@ -151,9 +150,9 @@ def test_nobody_imports_what_it_must_not_know(part):
     assert not found, "\n".join(["", *found])
 
 
-def test_no_further_modules_import_one_another():
+def test_no_modules_import_one_another():
     found = [" ".join(each) for each in cycles()]
-    assert sum(len(each) for each in cycles()) <= IN_CYCLES, "\n".join(["", *found])
+    assert not found, "\n".join(["", *found])
 
 
 def test_no_further_module_of_the_package_is_imported_inside_a_function():

@@ -11,8 +11,9 @@ from conftest import class_rows, small_problem
 from geweke import double, geweke_iterations, geweke_move, laws_of
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.features import ExpFeatures
-from plackett.inference import chains
 from plackett.inference.base import Problem
+from plackett.inference.chains import WeightChain, begin
+from plackett.inference.gibbs import exchange_sampler
 from plackett.inference.moves.chain import keep, make_chain, metropolis, refresh, rescore
 from plackett.inference.moves.memory import nothing
 from plackett.inference.moves.mirror import log_chance, mirror
@@ -32,7 +33,7 @@ from plackett.inference.moves.schedule import (
     works,
 )
 from plackett.inference.moves.shape import redraw_inactive
-from plackett.inference.moves.weights import UNIFORM, coordinate, exchange, without
+from plackett.inference.moves.weight_moves import UNIFORM, coordinate, exchange, without
 from plackett.inference.store import Store, empty
 from plackett.inference.sweeps import State, Target
 from plackett.model.mixture import normalised
@@ -355,16 +356,22 @@ def test_a_fit_is_reproducible_and_independent_of_threads_and_row_order(wine, qu
     first = model.fit(X, y).posterior_
     order = np.random.default_rng(1).permutation(len(y))
     np.testing.assert_allclose(model.fit(X[order], y[order]).posterior_.log_weights, first.log_weights, rtol=1e-9)
-    monkeypatch.setattr(chains, "cores", lambda: 1)
+    monkeypatch.setattr("plackett.inference.moves.exchange.cores", lambda: 1)
     again = model.fit(X, y).posterior_
     np.testing.assert_array_equal(again.log_weights, first.log_weights)
     np.testing.assert_array_equal(again.shape, first.shape)
 
 
+def started(given):
+    """A chain at a dispersed state."""
+    rng = np.random.default_rng(np.random.SeedSequence(1))
+    return WeightChain(begin(given, None, 1e-4, 1e2, rng), rng)
+
+
 def test_a_map_without_mirrors_goes_without_mirror_moves():
     W, codes, _ = small_problem()
-    sampler = chains.exchange_sampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0, None)
-    chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
+    sampler = exchange_sampler(problem(W, codes, 3), Target(1.0, True, *tabulate(LogUniform())), 5.0, None)
+    chain = started(problem(W, codes, 3))
     out = empty({"log_weights": (3, 7), "shape": (), "value": ()}, 1, 50)
     one = {name: array[0] for name, array in out.items()}
     sampler.advance(chain, True, **one)
@@ -380,8 +387,8 @@ def test_chains_begin_again_in_the_first_half_of_tuning_only():
     W, codes, _ = small_problem()
     fresh = State(normalised(np.zeros((3, 7))), np.array([0.0, 0.5, 0.0, 0.0]))
     target = Target(1.0, True, *tabulate(LogUniform()))
-    sampler = chains.exchange_sampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
-    chain = chains.start(problem(W, codes, 3), np.random.SeedSequence(1), None, 1e-4, 1e2)
+    sampler = exchange_sampler(problem(W, codes, 3), target, 5.0, lambda rng: fresh)
+    chain = started(problem(W, codes, 3))
     states = {"log_weights": chain.state.log_weights[None, None].repeat(8, axis=1), "shape": np.full((1, 8), 0.3)}
     began = chain.state.log_weights.copy()
     for done in (1.0, 0.5):

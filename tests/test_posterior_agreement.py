@@ -11,8 +11,9 @@ from conftest import class_rows
 from nuts import nuts_choice_weights, nuts_log_weights
 from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier
 from plackett.features import ExpFeatures
-from plackett.inference import chains
 from plackett.inference.base import Problem
+from plackett.inference.chains import WeightChain, begin
+from plackett.inference.gibbs import exchange_sampler
 from plackett.inference.store import empty
 from plackett.inference.sweeps import Target
 from plackett.model.mixture import normalised
@@ -95,8 +96,9 @@ def ranks(n_sets, K, prior, seed):
         codes = race(W, theta, rng=rng).winner
         rows = class_rows("numba", W, codes, K)
         problem = Problem(rows, 1.0, np.random.SeedSequence([seed, s]), mirrors=maker.mirrors_)
-        sampler = chains.exchange_sampler(problem, target, 5.0, None)
-        chain = chains.start(problem, problem.seed, None, PRIOR.lower, PRIOR.upper)
+        sampler = exchange_sampler(problem, target, 5.0, None)
+        own = np.random.default_rng(problem.seed)
+        chain = WeightChain(begin(problem, None, PRIOR.lower, PRIOR.upper, own), own)
         half = TUNE // 2
         tuned = empty({"log_weights": theta.shape, "shape": (), "value": ()}, 1, TUNE)
         sampler.advance(chain, True, **{name: array[0, :half] for name, array in tuned.items()})

@@ -135,7 +135,7 @@ import warnings
 from pathlib import Path
 import numpy as np
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational
-from plackett.inference import chains
+from plackett.inference import paper_sampler
 
 warnings.simplefilter("ignore")
 
@@ -152,10 +152,10 @@ def peak():
 
 model = PlackettLuceClassifier({inference}, shape=0.5, features="exp", random_state=0)
 X, y = table(6_000)
-for large in (chains.LARGE, 0):  # load, or compile, what few and what many rows need
-    chains.LARGE, usual = large, chains.LARGE
+for large in (paper_sampler.LARGE, 0):  # load, or compile, what few and what many rows need
+    paper_sampler.LARGE, usual = large, paper_sampler.LARGE
     model.fit(X, y).predict_proba(X)
-    chains.LARGE = usual
+    paper_sampler.LARGE = usual
 before = peak()
 X, y = table(200_000)
 model.fit(X, y)

@@ -12,7 +12,8 @@ from plackett.inference.base import Problem
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.em import Climb, TailedClimb
 from plackett.inference.gibbs import WeightRun
-from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, sweeps_of_any_engine
+from plackett.inference.paper_sampler import sweeps_of_any_engine
+from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target
 from plackett.inference.variational import Bound
 from plackett.model.mixture import normalised
 from plackett.model.race import Weights

@@ -32,7 +32,7 @@ from plackett.inference.moves.schedule import (
     SWAP,
     SWAP_NEAR,
 )
-from plackett.inference.situation_moves import weights
+from plackett.inference.situation_moves import weight_moves
 from plackett.inference.situation_moves.cache import (
     hold,
     judge,
@@ -276,10 +276,10 @@ def broken(function, *changes, tail=()):
 
 WRONG = {
     "flip without the scale": lambda: broken(
-        weights.exchange, ("math.log(mass_of(point) / before)", "0.0"), tail=[lambda s: weights.FLIP]
+        weight_moves.exchange, ("math.log(mass_of(point) / before)", "0.0"), tail=[lambda s: weight_moves.FLIP]
     ),
     "slice without its Jacobian": lambda: broken(
-        weights.coordinate,
+        weight_moves.coordinate,
         ("(alpha + 1.0) * math.log(old + c)", "alpha * math.log(old + c)"),
         ("(alpha + 1.0) * math.log(new + c)", "alpha * math.log(new + c)"),
     ),

@@ -18,7 +18,8 @@ from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load, regul
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.em import TailedClimb
-from plackett.inference.sweeps import LOG_MASS, State, Target, make_room, sweeps, sweeps_of_any_engine, update
+from plackett.inference.paper_sampler import sweeps_of_any_engine
+from plackett.inference.sweeps import LOG_MASS, State, Target, make_room, sweeps, update
 from plackett.model.mixture import normalised
 from plackett.model.race import Weights
 from plackett.model.weights import GIG, Gam, log_mode

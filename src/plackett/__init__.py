@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from plackett.data.table import TableEncoder
     from plackett.explaining import explain, win_probabilities
     from plackett.inference import EM, Gibbs, Variational
+    from plackett.loading import load
     from plackett.logit import SparseLogitClassifier
-    from plackett.output.modelfile import load
     from plackett.ranker import PlackettLuceRanker
     from plackett.regularization import regularization_path
 
@@ -49,7 +49,7 @@ _HOME = {
     "TableEncoder": "data.table",
     "Variational": "inference",
     "explain": "explaining",
-    "load": "output.modelfile",
+    "load": "loading",
     "regularization_path": "regularization",
     "win_probabilities": "explaining",
 }

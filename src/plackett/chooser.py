@@ -37,11 +37,13 @@ from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
+from plackett.output import stored_models
 from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.learned import of_situations
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
+from plackett.race_model import STORED
 from plackett.responses import make_response
 
 if TYPE_CHECKING:
@@ -368,3 +370,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         seen = chosen(X, y, situation_weights(sample_weight, len(X)))
         right = self.alternatives_[X.alternative[seen.first]] == self.predict(X, groups)
         return float(np.average(right, weights=seen.outcomes.counts))
+
+
+stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS))

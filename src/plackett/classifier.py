@@ -52,10 +52,11 @@ from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import cross_validated_losses, held_out_losses, splits
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.output import stored_models
 from plackett.posterior.base import Codes, RacePosterior
 from plackett.posterior.learned import of_classes
 from plackett.priors import GIG
-from plackett.race_model import RaceModel
+from plackett.race_model import STORED, RaceModel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -444,3 +445,6 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 def _named(X: Any, checked: Array) -> Any:
     """The table itself where it has column names, so that features can be called by them; else the checked array."""
     return X if hasattr(X, "columns") else checked
+
+
+stored_models.register(stored_models.classifier(PlackettLuceClassifier, STORED))

@@ -18,6 +18,7 @@ from plackett.data.validation import check_prob, plain
 from plackett.inference.driver import Source
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.output.modelfile import save
 from plackett.output.summary import as_html, describe
 from plackett.posterior.base import Codes, Posterior, Table
 
@@ -195,8 +196,6 @@ class Model(BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
-        from plackett.output.modelfile import save
-
         check_is_fitted(self)
         save(self, path)
 

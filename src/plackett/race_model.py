@@ -12,7 +12,7 @@ from plackett.capabilities import Combination, Kind, check
 from plackett.data.validation import number_or_learn, positive
 from plackett.directions import LearnedDirections
 from plackett.directions.settings import LENGTH
-from plackett.engines.factory import make_engine, offers_of
+from plackett.engines.factory import ENGINES, make_engine, offers_of
 from plackett.estimator import Model
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names
@@ -20,11 +20,13 @@ from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
+from plackett.output.stored_models import race_settings
 from plackett.priors import GIG
 
 INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
 FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
+STORED = race_settings(INFERENCES, FEATURES, ENGINES)
 STALE = ("diagnostics_", "cv_log_loss_", "features_", "gate_shares_", "mean_relevance_", "readable_draw_", "table_")
 
 

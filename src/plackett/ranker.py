@@ -38,8 +38,10 @@ from plackett.inference.base import Fit, Problem
 from plackett.inference.folds import path_of
 from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
 from plackett.model.race import Array, Weights
+from plackett.output import stored_models
 from plackett.posterior.learned import of_situations
 from plackett.priors import GIG
+from plackett.race_model import STORED
 from plackett.ranking import RankingModel, rankings_of
 from plackett.responses import Response
 
@@ -420,3 +422,6 @@ def _check_maximum(R: Rankings, rows: Rows, shape: float) -> None:
             f"with shape={shape:g} there is no maximum: {why}. Use inference='gibbs', whose posterior exists in any "
             "case, or a shape above 1, or leave such items out."
         )
+
+
+stored_models.register(stored_models.ranker(PlackettLuceRanker, STORED, TIES))

@@ -78,7 +78,7 @@ def choices(console: Console) -> None:
     _show(console, "Where those who fly would go without flights", chooser.diversion(held_out, drop="air"))
 
 
-def _fit(console: Console, model: Any, fit: Callable[[], Any]) -> None:
+def _fit(console: Console, model: object, fit: Callable[[], Any]) -> None:
     """Fit, and say how long it took and what it warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

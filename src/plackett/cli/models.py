@@ -17,7 +17,8 @@ from plackett.cli.console import INTERRUPTED, echo, in_options, note
 from plackett.cli.options import Columns, Inference
 from plackett.data.columns import listed
 from plackett.inference import EM, Gibbs, Variational
-from plackett.output.modelfile import load, save
+from plackett.loading import load
+from plackett.output.modelfile import save
 from plackett.output.summary import TEXT, Table, cells, describe
 from plackett.output.terminal import printable
 from plackett.race_model import INFERENCES

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-def make_blocks(client: Client, make: Callable[..., Any], parts: Sequence[Any], recipe: Any) -> Held:
+def make_blocks(client: Client, make: Callable[..., Any], parts: Sequence[Any], recipe: object) -> Held:
     """Blocks make(part, recipe, versions of the client) on the workers, one for each part."""
     here = versions()
     return made(client, "block", make, ((part, recipe, here) for part in parts), len(parts))
 
 
-def block_of(part: Part, recipe: Any, here: Versions) -> PlacedRows | PlacedSituations:
+def block_of(part: Part, recipe: object, here: Versions) -> PlacedRows | PlacedSituations:
     """Map and pack the rows or situations of one part."""
     check_versions(here, address_here())
     W, seen = part.observe(recipe)

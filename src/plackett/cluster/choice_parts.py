@@ -176,7 +176,7 @@ class ChoicePart:
         return self.sets()[which], optional_rows(coded(self.groups, persons), which)
 
 
-def coded(groups: Any, persons: npt.NDArray[Any]) -> Codes | None:
+def coded(groups: object, persons: npt.NDArray[Any]) -> Codes | None:
     """Numbers of persons among all."""
     return None if groups is None else np.searchsorted(persons, np.asarray(groups)).astype(np.intp)
 
@@ -259,7 +259,9 @@ class ChoiceTable:
         return EntryTable.of(joined_sets([X for X, _ in found])), np.concatenate(persons) if persons else None
 
 
-def read_choices(client: Client, X: PartitionedChoices, y: Any, groups: Any, sample_weight: Any) -> ChoiceTable:
+def read_choices(
+    client: Client, X: PartitionedChoices, y: object, groups: object, sample_weight: object
+) -> ChoiceTable:
     """Partition choices, persons and weights as the situations are, and look at all partitions."""
     _check_table(X.table, X.spec)
     if y is None:
@@ -370,7 +372,7 @@ def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
     return tuple(joined)
 
 
-def _check_table(table: Any, spec: Spec) -> None:
+def _check_table(table: object, spec: Spec) -> None:
     """Refuse columns that are not there."""
     meta = empty_frame(table)
     meta = meta.set_axis(meta.columns.map(str), axis=1)

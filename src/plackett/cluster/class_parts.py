@@ -135,7 +135,7 @@ class ClassPart:
         return self
 
 
-def as_numbers(X: Any) -> Array:
+def as_numbers(X: object) -> Array:
     """A part of X as an array of doubles."""
     return np.asarray(X, dtype=np.float64)
 

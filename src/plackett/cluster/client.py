@@ -15,6 +15,8 @@ import numba
 import numpy as np
 import scipy
 
+from plackett import __version__
+from plackett.compute import compiled
 from plackett.compute.pieces import cores
 from plackett.engines.device import present
 from plackett.optional import optional
@@ -105,11 +107,8 @@ def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:
 
 def versions() -> Versions:
     """Versions that must agree on all machines for results to agree."""
-    import plackett
-    from plackett.compute import compiled
-
     return {
-        "plackett": plackett.__version__,
+        "plackett": __version__,
         "plackett's kernels": compiled.SOURCES[:12],
         "Python": ".".join(platform.python_version_tuple()[:2]),
         "NumPy": np.__version__,
@@ -142,13 +141,16 @@ def check_workers(client: Client) -> None:
     """Raise for workers without plackett, or with other versions; ignores workers that were lost."""
     found: dict[str, Versions | Exception] = client.run(versions, on_error="return")
     for where, there in sorted(found.items()):
-        if isinstance(there, ImportError):
-            raise ClusterError(f"the workers of {told(client)} lack plackett ({there}). Install it on all.") from there
-        if isinstance(there, OSError):
-            continue
-        if isinstance(there, Exception):
-            raise there
-        check_versions(there, where)
+        match there:
+            case ImportError():
+                words = f"the workers of {told(client)} lack plackett ({there}). Install it on all."
+                raise ClusterError(words) from there
+            case OSError():
+                continue
+            case Exception():
+                raise there
+            case _:
+                check_versions(there, where)
 
 
 def told(client: Client) -> str:

@@ -84,7 +84,7 @@ def _like(what: Any, key: str, has: str, count: int, sizes: list[int] | None) ->
     return pieces
 
 
-def split(what: Any, sizes: Sequence[int], key: str, of: str) -> Pieces:
+def split(what: object, sizes: Sequence[int], key: str, of: str) -> Pieces:
     """An array in memory with one entry for each row of all partitions, split by their sizes."""
     values, ends = np.asarray(what), np.cumsum(sizes)
     if values.shape != (ends[-1],):

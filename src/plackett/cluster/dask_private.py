@@ -69,7 +69,7 @@ def add_operation(worker: Worker, name: str, handler: Callable[..., Any]) -> Non
     worker.handlers[name] = handler
 
 
-def in_actor_thread(worker: Worker, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+def in_actor_thread(worker: Worker, function: Callable[..., Any], *arguments: object) -> asyncio.Future[Any]:
     """Run a function in the thread of actors; called on the worker's loop."""
     return asyncio.get_running_loop().run_in_executor(worker.executors["actor"], function, *arguments)
 
@@ -87,7 +87,7 @@ def named_in_profile(worker: Worker, name: str) -> Iterator[None]:
             del worker.active_threads[thread]
 
 
-async def ask_worker(client: Client, address: str, operation: str, **message: Any) -> Any:
+async def ask_worker(client: Client, address: str, operation: str, **message: object) -> Any:
     """A worker's answer to a message; through the scheduler where the client may not reach workers."""
     if client.direct_to_workers:
         return await getattr(client.rpc(address), operation)(**message)
@@ -100,7 +100,7 @@ def loop_of(client: Client) -> asyncio.AbstractEventLoop:
     return loop
 
 
-def as_data(value: Any) -> Any:
+def as_data(value: object) -> Any:
     """A part of a message that Dask serialises as data."""
     return optional("distributed.protocol", "a message to a worker").to_serialize(value)
 

@@ -26,7 +26,7 @@ def go_to_gpus(client: Client, gains: bool) -> bool:
     return bool(found) and all(each is True for each in found)
 
 
-def copy_of(block: Block, which: Any, bring: Callable[[], Any]) -> Any:
+def copy_of(block: Block, which: object, bring: Callable[[], Any]) -> Any:
     """The copy of a block on this worker's GPU, made by `bring`; a copy of another kind than `which` is released."""
     if block.gpu_copy is None or block.gpu_copy[0] != which:
         block.gpu_copy = None

@@ -136,7 +136,7 @@ class Held:
             if block.status == "error":
                 raise block.exception()
 
-    def _sure(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    def _sure(self, call: Callable[..., Any], *arguments: object, **named: object) -> Any:
         """Call the scheduler; raises `ClusterError` if it is lost."""
         try:
             return call(*arguments, **named)

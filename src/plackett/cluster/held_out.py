@@ -30,7 +30,9 @@ from plackett.model.race import Array
 Mask = npt.NDArray[np.bool_]
 
 
-def class_folds(table: ClassTable, blocks: ClassBlocks, features: Any, recipe: ClassRecipe) -> tuple[Codes, MakeFold]:
+def class_folds(
+    table: ClassTable, blocks: ClassBlocks, features: object, recipe: ClassRecipe
+) -> tuple[Codes, MakeFold]:
     """The class of each row, and what makes a fold of some of them; `blocks` were made by the recipe."""
     codes = np.concatenate([each for each, _ in blocks.held.each(coded)])
 
@@ -90,7 +92,7 @@ class RankingMarks(NamedTuple):
     group: Codes | None
 
 
-def ranking_folds(table: RankingTable, features: Any, recipe: RankingRecipe) -> tuple[Codes, Codes | None, Make]:
+def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) -> tuple[Codes, Codes | None, Make]:
     """The canonical order of all rankings, their groups, and what makes rows of some of them."""
     client, n_items, labels = table.client, len(table.items), None
     if table.grouped:

@@ -96,7 +96,7 @@ def as_answer(error: Exception) -> dict[str, Any]:
     return {"error": as_data(error)}
 
 
-def in_one_frame(message: Any) -> Any:
+def in_one_frame(message: object) -> Any:
     """A pickled message; Dask would send every array in a frame of its own."""
     pickled = pickle.dumps(message)
     return pickled if len(pickled) < LARGE else as_data(pickled)
@@ -109,7 +109,7 @@ class Kept(NamedTuple):
     address: str
     keeper: Any
 
-    async def ask(self, client: Client, asked: Any) -> Any:
+    async def ask(self, client: Client, asked: object) -> Any:
         """The answer of this keeper."""
         return await ask_worker(client, self.address, OPERATION, keeper=self.keeper.key, asked=asked)
 

@@ -33,7 +33,7 @@ def check_learns_nothing(features: Any, of: str, advice: str) -> None:
         )
 
 
-def fitted_map(table: ClassTable, features: Any, recipe: ClassRecipe) -> Any:
+def fitted_map(table: ClassTable, features: object, recipe: ClassRecipe) -> Any:
     """The map, fitted to the rows of all partitions as the recipe counts them."""
     features = clone(features)
     if not isinstance(features, ExpFeatures):

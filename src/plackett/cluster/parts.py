@@ -46,7 +46,7 @@ class Part(Protocol):
 
 
 def ask(
-    client: Client, name: str, question: Callable[..., Found], parts: Sequence[Any], *arguments: Any
+    client: Client, name: str, question: Callable[..., Found], parts: Sequence[Any], *arguments: object
 ) -> list[Found]:
     """Results of question(part, *arguments), which are small, in the order of the parts."""
     return made(client, name, question, [(part, *arguments) for part in parts], len(parts)).fetch()
@@ -84,6 +84,6 @@ def rows_of(X: Any, places: Codes | slice) -> Any:
     return X.iloc[places] if hasattr(X, "iloc") else X[places]
 
 
-def optional_rows(what: Any, places: Codes) -> Any:
+def optional_rows(what: object, places: Codes) -> Any:
     """Entries of labels or weights at these positions; None stays None."""
     return None if what is None else np.asarray(what)[places]

@@ -35,7 +35,7 @@ def predicted(predict: Predict, X: Any, empty: npt.NDArray[Any]) -> npt.NDArray[
     return predict(X) if len(X) else empty
 
 
-def refuse_partitions(X: Any) -> None:
+def refuse_partitions(X: object) -> None:
     """Raise for a Dask collection where rows in memory are needed."""
     if is_dask(X):
         raise ValueError(

@@ -260,7 +260,13 @@ class RankingTable:
 
 
 def read_rankings(
-    client: Client, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any, ties: str, pairs: bool = False
+    client: Client,
+    X: object,
+    R: PartitionedRankings,
+    sample_weight: object,
+    groups: object,
+    ties: str,
+    pairs: bool = False,
 ) -> RankingTable:
     """Partition covariates, weights and groups as the rankings are, and look at all partitions.
 
@@ -310,7 +316,7 @@ class ItemLook(NamedTuple):
     labels: Labels
 
 
-def look_for_items(piece: Any) -> ItemLook:
+def look_for_items(piece: object) -> ItemLook:
     """The items of one partition of orders, each once, or what is wrong with them."""
     flat: list[Any] = []
     try:

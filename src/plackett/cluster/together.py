@@ -24,7 +24,7 @@ class Together:
         self._under_way, self._company = False, 1  # whether a message is, and how many threads asked of late
         self._waiting: list[tuple[tuple[Any, ...], Future[list[Any]]]] = []
 
-    def ask(self, *arguments: Any) -> list[Any]:
+    def ask(self, *arguments: object) -> list[Any]:
         """What question(block, *arguments) gives, in the order of the blocks."""
         mine: Future[list[Any]] = Future()
         with self._turn:
@@ -49,6 +49,6 @@ class Together:
         return mine.result()
 
 
-def answers(block: Any, question: Question, asked: list[tuple[Any, ...]]) -> list[Any]:
+def answers(block: object, question: Question, asked: list[tuple[Any, ...]]) -> list[Any]:
     """Of one block."""
     return [question(block, *arguments) for arguments in asked]

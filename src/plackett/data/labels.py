@@ -91,7 +91,7 @@ def numbers_of(column: Any, name: Any) -> Array:
         raise ValueError(f"column {plain(name)} must hold numbers: {error}.") from None
 
 
-def counted(counts: Any, n: int) -> Array:
+def counted(counts: object, n: int) -> Array:
     """How often each of n rows was seen; once where nothing is said."""
     if counts is None:
         return np.ones(n)

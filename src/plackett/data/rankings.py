@@ -90,7 +90,7 @@ class Rankings:
     @classmethod
     def from_orders(
         cls,
-        orders: Any,
+        orders: object,
         *,
         unranked: str | None = None,
         items: Iterable[Label] | None = None,

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -156,7 +156,7 @@ def _checked_separator(sep: str) -> str:
     return character
 
 
-def _parsed(text: str, name: str, between: str, **options: Any) -> pd.DataFrame:
+def _parsed(text: str, name: str, between: str, **options: object) -> pd.DataFrame:
     pd = optional("pandas", "reading tables")
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)

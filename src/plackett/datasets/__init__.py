@@ -49,7 +49,7 @@ class Alternatives:
     attributes: str
     person: str
 
-    def sets(self, X: Any) -> ChoiceSets:
+    def sets(self, X: object) -> ChoiceSets:
         """The choice situations of a table."""
         alternatives, attributes, person = (text.split() for text in (self.labels, self.attributes, self.person))
         return ChoiceSets.from_wide(X, alternatives=alternatives, attributes=attributes, person=person)

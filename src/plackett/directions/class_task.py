@@ -101,7 +101,7 @@ class ClassReader(Reader):
         """Folds with equal shares of each class."""
         return as_folds(grouped_folds(task.Z, task.seen.class_codes, task.seen.units, n_folds))
 
-    def splits(self, task: Task, cv: Any) -> Folds:
+    def splits(self, task: Task, cv: object) -> Folds:
         """So many folds, or those of a splitter; groups are not regarded."""
         return splits(cv, lambda: task.Z, task.Z, task.seen.class_codes)
 

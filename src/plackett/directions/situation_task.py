@@ -111,7 +111,7 @@ class SituationReader(Reader):
         """Folds of persons, dealt out in an order that means nothing."""
         return as_folds(fold_numbers(task.seen, min(n_folds, self.n_units(task))))
 
-    def splits(self, task: Task, cv: Any) -> Folds:
+    def splits(self, task: Task, cv: object) -> Folds:
         """So many folds of persons, or those of a splitter of scikit-learn."""
         if not isinstance(cv, (int, np.integer)):
             numbers = np.arange(len(task.seen))

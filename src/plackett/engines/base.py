@@ -138,7 +138,7 @@ class ClassRows(Unparametrised):
 
         return log_likelihood
 
-    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+    def identity(self, mirrors: object) -> tuple[Any, ...]:
         """Features, classes, mirrors and weights."""
         weight = () if self.counts is None else (self.counts,)
         return self.features, self.codes, mirrors, *weight
@@ -160,7 +160,7 @@ class SituationRows(Unparametrised):
         power = min(1.0, PROBED / self.n_seen)
         return lambda log_weights, log_mass: power * self.value(Weights.point(log_weights + log_mass))
 
-    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+    def identity(self, mirrors: object) -> tuple[Any, ...]:
         """Features and outcomes, in canonical order, and mirrors."""
         return *self.held, mirrors
 

@@ -98,13 +98,13 @@ class CupySituations(NumpySituations):
         self.number = xp.asarray(number[self.order])
         self.place = xp.asarray(np.arange(start[-1]) + np.repeat(first_entry[self.order] - start[:-1], np.diff(start)))
 
-    def _run(self, name: str, size: int, *arguments: Any, threads: int = THREADS) -> None:
+    def _run(self, name: str, size: int, *arguments: object, threads: int = THREADS) -> None:
         """A kernel with so many threads, in blocks of THREADS, or so many blocks of others."""
         real = "float" if self.W.itemsize == 4 else "double"
         grid = size if threads != THREADS else -(-size // threads)
         kernel(name, ("draws", "block", "situations"), Real=real)((grid,), (threads,), arguments)
 
-    def _stages(self, key: int | None, rate: Any, gain: Any) -> tuple[Any, Any, Any]:
+    def _stages(self, key: int | None, rate: object, gain: object) -> tuple[Any, Any, Any]:
         """Arrivals and times at risk of entries, and V of situations."""
         xp, E, T = gpu(), len(self.group), self.n_rows
         arrivals, at_risk, values = xp.empty(E), xp.empty(E), xp.empty(T)

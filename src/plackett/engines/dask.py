@@ -67,7 +67,7 @@ class ClusterRows(ClassRows):
         self.n_seen = float(n_rows if sample_weight is None else sample_weight.sum())
         self.work = n_rows * n_features
 
-    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+    def identity(self, mirrors: object) -> tuple[Any, ...]:
         """Digests of the blocks, and mirrors."""
         return super().identity(mirrors) if self.digests is None else (*self.digests, mirrors)
 

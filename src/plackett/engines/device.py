@@ -87,7 +87,7 @@ def chip_bytes() -> int:
 
 
 @cache
-def kernel(name: str, sources: tuple[str, ...], chip: int = 0, **sizes: Any) -> Any:
+def kernel(name: str, sources: tuple[str, ...], chip: int = 0, **sizes: object) -> Any:
     """A kernel of these files with so many bytes of shared memory, where `sizes` are what it knows when compiled."""
     folder = files("plackett.engines") / "cuda"
     code = "\n".join((folder / f"{source}.cu").read_text(encoding="utf-8") for source in sources)

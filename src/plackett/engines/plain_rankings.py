@@ -106,7 +106,7 @@ class Together(SituationRows):
         self.n_groups, self.n_features = rows.n_groups, rows.n_features
         self.order = order
 
-    def identity(self, mirrors: Any) -> tuple[Any, ...]:
+    def identity(self, mirrors: object) -> tuple[Any, ...]:
         """What both parts hold, and mirrors."""
         return *self.parts[0].held, *self.parts[1].identity(mirrors)
 

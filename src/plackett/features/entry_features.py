@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -17,7 +15,7 @@ LOWEST = -600.0  # ln W of an entry, relative to the largest of its situation
 Codes = npt.NDArray[np.intp]
 
 
-def log_features(design: ChoiceDesign, features: Any, table: EntryTable) -> Array:
+def log_features(design: ChoiceDesign, features: object, table: EntryTable) -> Array:
     """ln W (entries, p), comparable within a situation."""
     columns = design.columns(table)
     if isinstance(features, ExpFeatures):
@@ -29,7 +27,7 @@ def log_features(design: ChoiceDesign, features: Any, table: EntryTable) -> Arra
         return np.log(np.asarray(W, dtype=np.float64))
 
 
-def features_of_entries(design: ChoiceDesign, features: Any, table: EntryTable) -> Array:
+def features_of_entries(design: ChoiceDesign, features: object, table: EntryTable) -> Array:
     """W (entries, p), the largest of a situation 1."""
     log_W = log_features(design, features, table)
     top = np.maximum.reduceat(log_W.max(axis=1), table.start[:-1])[table.situation]

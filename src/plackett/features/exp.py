@@ -131,7 +131,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         terms = 2 if self.pair_sums or self.pair_differences else 1
         return 2.0 * float(np.asarray(self.scales, dtype=np.float64).max() * largest[:terms].sum())
 
-    def transform(self, X: Any) -> npt.NDArray[np.floating]:
+    def transform(self, X: object) -> npt.NDArray[np.floating]:
         """Scaled rows of W, the largest entry of each 1."""
         exponents, dtype = self.exponents(X), np.dtype(getattr(self, "dtype_", self.dtype))  # not in early model files
         exponents -= exponents.max(axis=1, keepdims=True)
@@ -140,7 +140,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         np.maximum(exponents, FLOOR[dtype], out=exponents)
         return np.exp(exponents, out=exponents).astype(dtype, copy=False)
 
-    def exponents(self, X: Any) -> Array:
+    def exponents(self, X: object) -> Array:
         """ln W as the formulas say, before anything is divided out: rows can be compared."""
         check_is_fitted(self)
         X = numbers(self, X, reset=False)
@@ -151,7 +151,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
             exponents[:, column] = scale * (_sum(Z, plus) - _sum(Z, minus))
         return exponents
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """Names that read like the formula, in terms of the standardised columns."""
         check_is_fitted(self)
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)

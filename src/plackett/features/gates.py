@@ -61,7 +61,7 @@ class Gates(TransformerMixin, BaseEstimator):
         self._checked(X, reset=True)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """Gates (n, S·M), none below FLOOR; those of one draw sum to 1."""
         X = self._checked(X)
         gates = np.empty((len(X), self.offsets.size))
@@ -120,12 +120,12 @@ class Gates(TransformerMixin, BaseEstimator):
         """The row where z = 0, and what it is in words."""
         return average_row(self.mean, self.knots)
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """Draw and component of each gate."""
         S, M = self.offsets.shape
         return np.array([f"gate{s}_{j}" for s in range(S) for j in range(M)], dtype=object)
 
-    def _checked(self, X: Any, reset: bool = False) -> Array:
+    def _checked(self, X: object, reset: bool = False) -> Array:
         X = numbers(self, X, reset)
         if X.shape[1] != len(self.mean):
             raise ValueError(f"the directions are for {len(self.mean)} columns, got {X.shape[1]} instead.")

@@ -37,7 +37,7 @@ def feature_names(features: Any, columns: Any = None) -> Any:
         return None
 
 
-def transform(features: Any, X: Any, places: Places | None = None, empty: bool = False) -> Features:
+def transform(features: object, X: object, places: Places | None = None, empty: bool = False) -> Features:
     """W of rows of X, of all of them unless their places are given: an array if it is small, else made as needed.
 
     What is sparse is held whole. Rows of zeros may be allowed: to predict from one is to know nothing of it.
@@ -63,7 +63,7 @@ def in_order(W: Features, order: Places) -> Features:
     return MappedRows(W.features, W.X, order if W.places is None else W.places[order], W.empty)
 
 
-def nonempty_rows(features: Any, X: Any) -> tuple[Features, Places | slice]:
+def nonempty_rows(features: object, X: object) -> tuple[Features, Places | slice]:
     """W of the rows that say something, and which they are: without the words of others, a text may have none left."""
     if not MappedRows(features, X, empty=True).sparse:
         return transform(features, X), slice(None)

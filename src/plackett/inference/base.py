@@ -78,7 +78,7 @@ def check_count(name: str, value: Any, at_least: int = 1) -> None:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {plain(value)} instead.")
 
 
-def check_tolerance(name: str, value: Any) -> None:
+def check_tolerance(name: str, value: object) -> None:
     """Refuse anything but a finite non-negative number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")

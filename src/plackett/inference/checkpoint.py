@@ -40,7 +40,7 @@ class CheckpointError(ValueError):
     """A checkpoint is damaged, in use or belongs to another fit."""
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint(*parts: object) -> str:
     """A digest of arrays and settings: a checkpoint may only be continued with the same."""
     digest = hashlib.sha256()
     for part in (each for whole in parts for each in _arrays(whole)):

@@ -64,7 +64,7 @@ def as_folds(fold: npt.NDArray[np.intp]) -> Folds:
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
 
 
-def splits(cv: Any, features: Callable[[], Features], X: Any, codes: npt.NDArray[np.intp]) -> Folds:
+def splits(cv: object, features: Callable[[], Features], X: object, codes: npt.NDArray[np.intp]) -> Folds:
     """Rows to train on and to test on: so many folds of distinct features, or what a splitter of scikit-learn says."""
     if isinstance(cv, (int, np.integer)):
         splitter = PredefinedSplit(stratified_folds(features(), codes, int(cv)))
@@ -83,8 +83,8 @@ def path_of(em: EM) -> Array:
 
 def cross_validated_losses(
     em: EM,
-    features: Any,
-    X: Any,
+    features: object,
+    X: object,
     codes: npt.NDArray[np.intp],
     sample_weight: Array | None,
     engine: Engine,

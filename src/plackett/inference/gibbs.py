@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,16 @@ from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
 from plackett.compute.memory import check_draws_fit
+from plackett.engines.numba import CompiledSituations, PanelRows
 from plackett.inference.base import Fit, Problem, check_run, check_tolerance, open_ended
+from plackett.inference.chains import Begin, WeightChain, begin
 from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
+from plackett.inference.moves.exchange import ExchangeSampler
+from plackett.inference.paper_sampler import paper_sampler
+from plackett.inference.situation_moves.sampler import SituationExchange
 from plackett.inference.store import Portion, room_for
+from plackett.inference.sweeps import Target
 from plackett.model.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
 from plackett.model.race import Array
 from plackett.posterior.weights import Draws
@@ -22,6 +29,7 @@ from plackett.priors import as_prior, tabulate
 
 MOVES = ("auto", "exchange", "none")
 USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # with fixed features
+EXCHANGES = {PanelRows: ExchangeSampler, CompiledSituations: SituationExchange}  # samplers with moves, by kind of rows
 TARGET_LIMIT = 200_000  # iterations at which a target is given up
 
 
@@ -109,7 +117,7 @@ class Gibbs(BaseEstimator):
         self.checkpoint = checkpoint
         self.move_budget = move_budget
 
-    def completed(self, **usual: Any) -> Gibbs:
+    def completed(self, **usual: object) -> Gibbs:
         """The same settings, checked, with these where they were left open; a target is pursued farther."""
         if self.target_ess is not None:
             usual = usual | {"max_draws": TARGET_LIMIT}
@@ -138,13 +146,22 @@ class Gibbs(BaseEstimator):
             raise ValueError(f"Gibbs(moves) must be one of {list(MOVES)}, got {self.moves!r} instead.")
 
 
+def has_moves(problem: Problem) -> bool:
+    """True if exact moves exist for these rows under this prior."""
+    return problem.prior(1.0).scale_free and problem.rows.moves() is not None
+
+
+def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Begin | None) -> ExchangeSampler:
+    """Sampler that combines sweeps with exact moves, for rows that have them."""
+    rows = problem.rows.moves()
+    kind: Callable[..., ExchangeSampler] = EXCHANGES[type(rows)]
+    return kind(rows, problem, target, budget, begin)
+
+
 class WeightRun(Run):
     """One run of the sampler of weights; shape None samples a."""
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
-        from plackett.inference.chains import WeightChain, begin, exchange_sampler, has_moves, paper_sampler
-        from plackett.inference.sweeps import Target
-
         goes_on = open_ended(settings)
         settings = settings.completed(**USUAL, moves="exchange" if has_moves(problem) else "none")
         size = (problem.rows.n_groups, problem.rows.n_features)

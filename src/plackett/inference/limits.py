@@ -68,7 +68,7 @@ class Interruption:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _note(self, number: int, frame: object) -> None:
         if self.came or not self.worth_keeping():
             self._before(number, frame)
         else:

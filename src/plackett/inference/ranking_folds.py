@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from plackett.output.progress import tracked
 Make = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], tuple[Rows, Rows]]
 
 
-def folds_of(cv: Any, order: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None) -> Folds:
+def folds_of(cv: object, order: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None) -> Folds:
     """Rankings to train on and to test on; `order` is canonical, so that their own does not matter.
 
     Those of one group are held out together.

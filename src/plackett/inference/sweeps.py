@@ -15,9 +15,8 @@ from numba import types
 from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, apart, inner, jit, record
 from plackett.compute.numba_private import next_uint64
 from plackett.engines.panels import FLOAT_PANELS, PANELS, sample_blocks
-from plackett.inference.parameters import draw_parameters
 from plackett.model.gig import log_gig_draw
-from plackett.model.race import Array, Weights
+from plackett.model.race import Array
 
 LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
 
@@ -290,56 +289,3 @@ def sweeps(panels, state, rng, target, room, adapt, draws, shapes, values):
         shapes[t] = state.numbers[SHAPE]
         values[t] = race(panels, state.log_weights, key_from(rng), room)
         update(rng, state, room.wins, room.exposure, target, adapt)
-
-
-def sweeps_of_any_engine(
-    rows: Any,
-    state: State,
-    rng: np.random.Generator,
-    target: Target,
-    adapt: bool,
-    draws: dict[str, Array],
-    shape_steps: int = 1,
-    values: Array | None = None,
-) -> None:
-    """The same sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps.
-
-    `values` are those of the parameters of the response, if it has any; they are drawn after the weights.
-    """
-    from plackett.inference import known_scale
-
-    after, again = (known_scale.update, known_scale.redraw_shape) if rows.absolute else (update, redraw_shape)
-    for t in range(len(draws["shape"])):
-        key = int(rng.integers(0, 1 << 62))
-        log_mass = state.numbers[LOG_MASS]
-        draws["log_weights"][t], draws["shape"][t] = state.log_weights, state.numbers[SHAPE]
-        if rows.absolute:
-            draws["log_mass"][t] = log_mass
-        log_weights = state.log_weights + log_mass if rows.absolute else state.log_weights
-        if values is not None:
-            draws["parameters"][t] = values
-        stats = (rows if values is None else rows.at(values)).sample(Weights.point(log_weights), key)
-        draws["value"][t] = stats.value
-        after(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)
-        if target.learn and shape_steps > 1:
-            again(rng, state, target, adapt, shape_steps - 1)
-        if values is not None:
-            draw_parameters(rng, rows, Weights.point(state.log_weights + state.numbers[LOG_MASS]), values)
-
-
-def sweeps_together(
-    rows: Any,
-    states: list[State],
-    generators: list[np.random.Generator],
-    target: Target,
-    adapt: bool,
-    draws: dict[str, Array],
-) -> None:
-    """Those of several chains around one pass, with the draws that each would have alone; arrays (chain, draw, …)."""
-    for t in range(draws["shape"].shape[1]):
-        keys = [int(rng.integers(0, 1 << 62)) for rng in generators]
-        found = rows.sample_together([Weights.point(state.log_weights) for state in states], keys)
-        for c, (state, rng, stats) in enumerate(zip(states, generators, found, strict=True)):
-            draws["log_weights"][c, t], draws["shape"][c, t] = state.log_weights, state.numbers[SHAPE]
-            draws["value"][c, t] = stats.value
-            update(rng, state, stats.wins, np.ascontiguousarray(stats.exposure), target, adapt)

@@ -1,5 +1,6 @@
 """Sparse Bayesian multinomial logit (Appendix A), the model that the paper compares with."""
 
+from plackett.logit import stored as _stored  # noqa: F401  (registers the model with model files)
 from plackett.logit.classifier import SparseLogitClassifier
 
 __all__ = ["SparseLogitClassifier"]

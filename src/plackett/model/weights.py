@@ -17,6 +17,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from plackett.capabilities import NoMoves
 from plackett.data.validation import plain
+from plackett.model import gig
 from plackett.model.race import Array, Weights
 
 
@@ -212,8 +213,6 @@ class GIG:
     @cached_property
     def moments(self) -> Moments:
         """By sums over the density of ln λ (`model.gig`)."""
-        from plackett.model import gig
-
         order, log_tail, log_rate, size = self._laws()
         found = np.empty((4, order.size))
         gig.moments(order, log_tail, log_rate, found)
@@ -244,11 +243,9 @@ class GIG:
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         """Exact draws by rejection (`model.gig`)."""
-        from plackett.model.gig import log_gig_draws
-
         order, log_tail, log_rate, _ = self._laws()
         draws = np.empty((int(np.prod(size)) // order.size, order.size))
-        log_gig_draws(rng, order, log_tail, log_rate, draws)
+        gig.log_gig_draws(rng, order, log_tail, log_rate, draws)
         return draws.reshape(size)
 
     def coordinates(self, law: GIG) -> Array:

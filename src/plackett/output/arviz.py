@@ -47,7 +47,7 @@ def arviz_1() -> bool:
     return int(version("arviz").split(".")[0]) >= 1
 
 
-def to_arviz(model: Model, X: Any = None, y: Any = None, raw: bool = False, **of_rows: Any) -> Any:
+def to_arviz(model: Model, X: object = None, y: object = None, raw: bool = False, **of_rows: object) -> Any:
     """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood.
 
     What else belongs to the rows goes to the model with them. Where outcomes are no labels, the model has them as the

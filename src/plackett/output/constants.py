@@ -61,13 +61,13 @@ def mean_log_likelihood(outcomes: Outcomes, item: Codes, log_worths: Array, resp
     return float(rows.value(Weights.point(log_worths[:, None])) / outcomes.counts.sum())
 
 
-def choice_constants(X: ChoiceSets, y: Any) -> Array:
+def choice_constants(X: ChoiceSets, y: object) -> Array:
     """ln worth (A,) of the alternatives of choices, or of rankings of them."""
     seen = chosen(X, y)
     return worths(seen.outcomes, X.alternative[seen.entry], len(X.alternatives), _response(seen))
 
 
-def quality_of_constants(log_worths: Array, X: ChoiceSets, y: Any) -> Quality:
+def quality_of_constants(log_worths: Array, X: ChoiceSets, y: object) -> Quality:
     """Of worths of the alternatives alone."""
     seen = chosen(X, y)
     found = np.where(X.available, log_worths, -np.inf).argmax(axis=1)

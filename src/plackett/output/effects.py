@@ -136,7 +136,7 @@ class Rows:
         kind = np.float64 if all(isinstance(number, (int, float)) for number in numbers) else object
         return Setting(column.places, np.tile(np.array(numbers, dtype=kind), (len(self.some), 1)))
 
-    def find(self, feature: Any) -> Covariate:
+    def find(self, feature: object) -> Covariate:
         """A column by name, or by position."""
         names = [column.name for column in self.columns]
         if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
@@ -149,7 +149,7 @@ class Rows:
         )
 
 
-def _columns(model: Any, frame: pd.DataFrame) -> list[Covariate]:
+def _columns(model: object, frame: pd.DataFrame) -> list[Covariate]:
     """Columns of numbers as they belong together; where a feature map takes texts, these have levels of their own."""
     found = []
     for column in covariates_of(model):

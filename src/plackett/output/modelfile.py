@@ -1,6 +1,7 @@
 """Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs.
 
-What is written and what is read must fit the schema in `output.stored`; `output.archive` has the bytes.
+What is written and what is read must fit the schema in `output.stored` and `output.stored_models`; `output.archive`
+has the bytes.
 """
 
 from __future__ import annotations
@@ -12,19 +13,29 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
-from plackett.estimator import Model
+from plackett import __version__
 from plackett.model.diagnostics import Diagnostics, early_diagnostics
-from plackett.output import stored
 from plackett.output.archive import Archive, ModelFileError, pack
 from plackett.output.files import whole_file
-from plackett.output.schema import Declaration, Sizes, check_all, is_scalar, shown
+from plackett.output.schema import (
+    INTEGER,
+    MAPPING,
+    PLAIN,
+    TEXT,
+    Check,
+    Declaration,
+    Sizes,
+    check_all,
+    is_scalar,
+    shown,
+)
+from plackett.output.stored import EARLY_DIAGNOSTICS, RECORDS, SETTINGS
+from plackett.output.stored_models import MODELS
 
 FORMAT = "plackett-model"
 VERSION = 2
-MODELS, SETTINGS, RECORDS = (
-    {each.cls.__name__: each for each in part} for part in (stored.MODELS, stored.SETTINGS, stored.RECORDS)
-)
 RENAMED = {  # since version 1
     "Portrait": "ReadableDraw",
     "portrait_": "readable_draw_",
@@ -32,6 +43,7 @@ RENAMED = {  # since version 1
     "DirectionDiagnostics": "Diagnostics",
     "LogitDiagnostics": "Diagnostics",
 }
+PAIR = Check("a key and its value", lambda value: type(value) is list and len(value) == 2)  # of JSON
 DEPTH = 30  # of values in values, at the most
 
 
@@ -40,21 +52,21 @@ class _Writer:
         self.arrays: dict[str, npt.NDArray[Any]] = {}
 
     def encode(self, value: Any, where: str) -> Any:
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        if isinstance(value, np.generic):
-            return self.encode(value.item(), where)
-        if isinstance(value, np.ndarray):
-            if value.dtype == object:
+        match value:
+            case None | bool() | int() | float() | str():
+                return value
+            case np.generic():
+                return self.encode(value.item(), where)
+            case np.ndarray() if value.dtype == object:
                 return {"labels": [self.encode(v, where) for v in value.tolist()]}
-            name = f"array{len(self.arrays)}"
-            self.arrays[name] = value
-            return {"array": name}
-        if isinstance(value, (list, tuple)):
-            return {type(value).__name__: [self.encode(v, where) for v in value]}
-        if isinstance(value, dict):
-            pairs = [[self.encode(k, where), self.encode(v, where)] for k, v in value.items()]
-            return {"dict": pairs}
+            case np.ndarray():
+                name = f"array{len(self.arrays)}"
+                self.arrays[name] = value
+                return {"array": name}
+            case list() | tuple():
+                return {type(value).__name__: [self.encode(v, where) for v in value]}
+            case dict():
+                return {"dict": [[self.encode(k, where), self.encode(v, where)] for k, v in value.items()]}
         kind = type(value).__name__
         if kind in SETTINGS and SETTINGS[kind].cls is type(value):
             params, fitted = value.get_params(deep=False), _fitted(value)
@@ -72,7 +84,7 @@ class _Writer:
         )
 
 
-def _fitted(estimator: Any) -> dict[str, Any]:
+def _fitted(estimator: object) -> dict[str, Any]:
     """What fitting gave an estimator."""
     return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
 
@@ -85,7 +97,7 @@ class _Reader:
 
     def model(self, manifest: Any) -> Any:
         """The model of a manifest; its parameters have axes of their own."""
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        if not MAPPING.fits(manifest) or manifest.get("format") != FORMAT:
             raise ModelFileError(f"its manifest must say that the format is {FORMAT!r}, and does not")
         version, kind = manifest.get("version"), manifest.get("model", "PlackettLuceClassifier")
         if type(version) is not int or not 1 <= version <= VERSION:
@@ -93,7 +105,7 @@ class _Reader:
                 f"its version must be a whole number from 1 to {VERSION}, got {shown(version)} instead; where it is "
                 "larger, upgrade plackett"
             )
-        if not isinstance(kind, str) or kind not in MODELS:
+        if not TEXT.fits(kind) or kind not in MODELS:
             raise ModelFileError(f"its model must be one of {', '.join(MODELS)}, got {shown(kind)} instead")
         sizes = Sizes()
         params = self.named(manifest.get("params"), "", None, 0)
@@ -105,7 +117,7 @@ class _Reader:
         """An estimator of a known class and what fitting gave it."""
         known.check_fields(params, name, sizes)
         made = known.cls(**params)
-        if fitted or known in stored.MODELS:
+        if fitted or known in MODELS.values():
             known.check_fitted(fitted, name, sizes)
             vars(made).update(fitted)
         known.law(made, name, sizes)
@@ -115,9 +127,9 @@ class _Reader:
         """A value of the manifest; sizes of axes are those of the model, and None among its parameters."""
         if depth > DEPTH:
             raise ModelFileError(f"{name} is nested deeper than {DEPTH} levels")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        if INTEGER.fits(value) and not -(2**63) <= value < 2**63:
             raise ModelFileError(f"{name} is a whole number beyond 64 bits")
-        if value is None or isinstance(value, (bool, int, float, str)):
+        if PLAIN.fits(value):
             return value
         own = Sizes() if sizes is None else sizes
         match value:
@@ -144,7 +156,7 @@ class _Reader:
     def record(self, known: Declaration, held: dict[str, Any], name: str, sizes: Sizes) -> Any:
         """A dataclass of a known kind."""
         if known.cls is Diagnostics and "groups" not in held:
-            check_all(stored.EARLY_DIAGNOSTICS, [], held, name, sizes)
+            check_all(EARLY_DIAGNOSTICS, [], held, name, sizes)
             held = early_diagnostics(held)
         known.check_fields(held, name, sizes)
         made = known.cls(**held)
@@ -156,7 +168,7 @@ class _Reader:
         match value:
             case {"dict": list(pairs), **rest} if not rest:
                 held = self._dict(pairs, name, sizes, depth)
-                if all(isinstance(key, str) for key in held):
+                if all(map(TEXT.fits, held)):
                     return {RENAMED.get(key, key): each for key, each in held.items()}
         raise ModelFileError(f"{name or 'the model'} must have its parts by name, got {shown(value)} instead")
 
@@ -165,10 +177,10 @@ class _Reader:
         out: dict[Any, Any] = {}
         what = name or "the model"
         for pair in pairs:
-            if not isinstance(pair, list) or len(pair) != 2:
+            if not PAIR.fits(pair):
                 raise ModelFileError(f"{what} holds {shown(pair)}, expected a key and its value")
             key = self.decode(pair[0], name, sizes, depth + 1)
-            if not (is_scalar(key) or (isinstance(key, tuple) and all(map(is_scalar, key)))):
+            if not (is_scalar(key) or (type(key) is tuple and all(map(is_scalar, key)))):
                 raise ModelFileError(f"{what} has the key {shown(key)}, expected a text or a number")
             if key in out:
                 raise ModelFileError(f"{what} has {shown(key)} twice")
@@ -176,13 +188,11 @@ class _Reader:
         return out
 
 
-def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str] | BinaryIO) -> None:
     """Write a fitted model to a path or a binary stream; an old file is replaced once the new one is whole."""
-    from plackett import __version__
-
     writer = _Writer()
     params = model.get_params(deep=False)
-    if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
+    if not (params["random_state"] is None or INTEGER.fits(params["random_state"])):
         params["random_state"] = None
     manifest = {
         "format": FORMAT,
@@ -206,39 +216,8 @@ def save(model: Model, path: str | os.PathLike[str] | BinaryIO) -> None:
         pack(path, manifest, writer.arrays)
 
 
-def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
-    """Read a model that the `save` of a classifier or ``plackett fit`` wrote; nothing in the file is run.
-
-    Parameters
-    ----------
-    path : path or binary stream
-        The model file.
-
-    Returns
-    -------
-    PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceRanker or PlackettLuceChooser
-        One that ``plackett fit`` made knows its table: it predicts and explains rows of such a data frame.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> from sklearn.datasets import load_iris
-    >>> from plackett import PlackettLuceClassifier, load
-    >>> X, y = load_iris(return_X_y=True)
-    >>> clf = PlackettLuceClassifier("em").fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     clf.save(os.path.join(folder, "iris.plk"))
-    ...     same = load(os.path.join(folder, "iris.plk"))
-    >>> bool((same.predict_proba(X) == clf.predict_proba(X)).all())
-    True
-    """
-    if isinstance(path, (str, os.PathLike)):
-        with open(path, "rb") as stream:
-            return _unpack(stream, os.fspath(path))
-    return _unpack(path, "this")
-
-
-def _unpack(stream: BinaryIO, name: str) -> Any:
+def read(stream: BinaryIO, name: str) -> Any:
+    """Read a model from a stream that errors call by this name."""
     try:
         with Archive(stream) as archive:
             model = _Reader(archive.array).model(archive.manifest())

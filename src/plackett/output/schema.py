@@ -89,7 +89,7 @@ class Check:
         self.measure(name, value, sizes)
 
     def __or__(self, other: Check) -> Check:
-        def measure(name: str, value: Any, sizes: Sizes) -> None:
+        def measure(name: str, value: object, sizes: Sizes) -> None:
             (self if self.fits(value) else other).measure(name, value, sizes)
 
         return Check(f"{self.words}, or {other.words}", lambda value: self.fits(value) or other.fits(value), measure)
@@ -97,39 +97,53 @@ class Check:
 
 def shown(value: Any) -> str:
     """A value in a few words."""
-    if isinstance(value, np.ndarray):
+    if ARRAY.fits(value):
         span = ""
         if value.dtype.kind in "fiu" and value.size:
             span = f" with values from {value.min():g} to {value.max():g}"
         return f"an array of type {value.dtype} and shape {value.shape}{span}"
-    if isinstance(value, (list, tuple, dict)):
+    if SEQUENCE.fits(value) or MAPPING.fits(value):
         return f"a {type(value).__name__} of {len(value)}"
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if PLAIN.fits(value):
         told = repr(value)
         return told if len(told) <= 60 else f"{told[:60]}…"
     return f"a {type(value).__name__}"
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a number and no truth value."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-def is_scalar(value: Any) -> bool:
-    """Whether it can be a label."""
-    return isinstance(value, (bool, int, str)) or (isinstance(value, float) and value == value)
+def python_type(words: str, *types: type) -> Check:
+    """A value of these types of Python or NumPy, or of their subclasses."""
+    return Check(words, lambda value: isinstance(value, types))
 
 
 NONE = Check("None", lambda value: value is None)
-NAN = Check("NaN", lambda value: isinstance(value, float) and math.isnan(value))
-TEXT = Check("a text", lambda value: isinstance(value, str))
-TRUTH = Check("True or False", lambda value: isinstance(value, (bool, int, np.bool_)) and value in (0, 1))
+TEXT = python_type("a text", str)
+ARRAY, SEQUENCE = python_type("an array", np.ndarray), python_type("a list or tuple", list, tuple)
+MAPPING = python_type("a dictionary", dict)
+PLAIN = python_type("a text, a number, True, False or None", bool, int, float, str, type(None))
+TRUE_OR_FALSE = python_type("True or False", bool, int, np.bool_)
+INTEGER = python_type("a whole number", int, np.integer)
+FLOAT = python_type("a number", float)
+REAL = python_type("a number", int, float, np.integer, np.floating)
+
+
+def is_number(value: object) -> bool:
+    """True for a number that is no truth value."""
+    return REAL.fits(value) and type(value) is not bool
+
+
+def is_scalar(value: object) -> bool:
+    """True for a text, a number or a truth value that can be a label: NaN cannot."""
+    return value is not None and PLAIN.fits(value) and value == value
+
+
+NAN = Check("NaN", lambda value: FLOAT.fits(value) and math.isnan(value))
+TRUTH = Check("True or False", lambda value: TRUE_OR_FALSE.fits(value) and value in (0, 1))
 SCALAR = Check("a text or a number", is_scalar)
 
 
 def one_of(*choices: str) -> Check:
     """One of some texts."""
-    return Check(f"one of {list(choices)}", lambda value: isinstance(value, str) and value in choices)
+    return Check(f"one of {list(choices)}", lambda value: TEXT.fits(value) and value in choices)
 
 
 def number(values: Range = FINITE) -> Check:
@@ -145,8 +159,7 @@ def whole(low: int = 0, high: int = 2**63 - 1, below: str | None = None) -> Chec
             sizes.below(below, int(value), name)
 
     words = f"a whole number of at least {low}" + ("" if high == 2**63 - 1 else f" and at most {high}")
-    integer = (int, np.integer)
-    return Check(words, lambda v: isinstance(v, integer) and not isinstance(v, bool) and low <= int(v) <= high, measure)
+    return Check(words, lambda v: INTEGER.fits(v) and type(v) is not bool and low <= int(v) <= high, measure)
 
 
 def size_of(axis: str, low: int = 1) -> Check:
@@ -176,7 +189,7 @@ def each(check: Check, size: int | None = None) -> Check:
     count = "" if size is None else f"{size} "
     return Check(
         f"a list or tuple of {count}values, each {check.words}",
-        lambda value: isinstance(value, (list, tuple)) and size in (None, len(value)) and all(map(check.fits, value)),
+        lambda value: SEQUENCE.fits(value) and size in (None, len(value)) and all(map(check.fits, value)),
     )
 
 
@@ -184,7 +197,7 @@ def mapping(key: Check, value: Check) -> Check:
     """A dictionary."""
     return Check(
         f"a dictionary, each key {key.words}, each value {value.words}",
-        lambda d: isinstance(d, dict) and all(map(key.fits, d)) and all(map(value.fits, d.values())),
+        lambda d: MAPPING.fits(d) and all(map(key.fits, d)) and all(map(value.fits, d.values())),
     )
 
 
@@ -194,7 +207,7 @@ def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None 
     sized = {place: int(name) for place, name in enumerate(names) if name.isdigit()}
 
     def fits(value: Any) -> bool:
-        right = isinstance(value, np.ndarray) and value.dtype.str[1:] in KINDS[kind].split()
+        right = ARRAY.fits(value) and value.dtype.str[1:] in KINDS[kind].split()
         right = right and value.ndim == len(names) and values.holds(value)
         return (
             right
@@ -217,7 +230,7 @@ def labels(*axes: str, only: type = object, repeat: bool = False) -> Check:
     """A one-dimensional array of texts, numbers or truth values, different unless they may repeat."""
 
     def fits(value: Any) -> bool:
-        if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biufUO"):
+        if not (ARRAY.fits(value) and value.ndim == 1 and value.dtype.kind in "biufUO"):
             return False
         if value.dtype != object:
             kind = value.dtype.kind == "U" or only is object
@@ -269,6 +282,11 @@ class Declaration:
     def check_fitted(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
         """Refuse fitted attributes that are unknown, missing or wrong."""
         check_all({**self.fitted, **self.more}, list(self.fitted), held, name, sizes)
+
+
+def by_name(*declarations: Declaration) -> dict[str, Declaration]:
+    """Declarations by the names of their classes."""
+    return {each.cls.__name__: each for each in declarations}
 
 
 def check_all(checks: Mapping[str, Check], needed: list[str], held: Mapping[str, Any], name: str, sizes: Sizes) -> None:

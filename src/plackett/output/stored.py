@@ -1,4 +1,6 @@
-"""The schema of model files: every class that one may hold, each field and fitted attribute with what it must be.
+"""The schema of model files, part one: the classes that models hold, each field with what it must be.
+
+The models themselves declare theirs by `output.stored_models`.
 
 Axes are named alike everywhere. *group*: classes, items, or whose weights those of a chooser are; *feature*: columns of
 W; *column*: covariates, or columns of a chooser's design; *component* and *axis*: learned directions and the columns
@@ -12,29 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from plackett.chooser import WEIGHTS, PlackettLuceChooser
-from plackett.classifier import PlackettLuceClassifier
 from plackett.data.ballots import TABLES, Ballots
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.columns import Category, Number
 from plackett.data.long_table import LongTable
 from plackett.data.table import MISSING, Table
 from plackett.directions import Gates, LearnedDirections
-from plackett.engines.factory import ENGINES
 from plackett.features import ExpFeatures
 from plackett.features.checks import FLOOR
 from plackett.features.choice_design import BENDS, ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
-from plackett.features.standardise import FARTHEST
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.gibbs import MOVES
-from plackett.logit import SparseLogitClassifier
-from plackett.logit import classifier as logit
-from plackett.logit.posterior import LogitDraws
 from plackett.model.diagnostics import Diagnostics, Measures
 from plackett.model.mixture import POOLED
 from plackett.output.schema import (
+    ARRAY,
     BOUNDED,
     LOG_SHARE,
     MEASURED,
@@ -52,6 +48,7 @@ from plackett.output.schema import (
     Range,
     Sizes,
     array,
+    by_name,
     each,
     fitted,
     insist,
@@ -67,12 +64,8 @@ from plackett.output.schema import (
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.situations import SituationDraws, SituationPoint
-from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
+from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
-from plackett.race_model import FEATURES, INFERENCES
-from plackett.ranker import TIES, PlackettLuceRanker
-
-LARGEST = 1e200  # of a coefficient times a covariate: sums of such do not overflow
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -174,113 +167,10 @@ def law_of_sets(made: ChoiceSets, name: str, sizes: Sizes) -> None:
     sizes.agree("trait", len(made.person), f"{name}.person_columns")
 
 
-def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
-    """The posterior belongs to the features, and what is said of it is there; `fixed` features do not know y."""
-    kind = WeightPosterior if fixed else learned
-    insist(
-        isinstance(posterior, kind),
-        f"posterior_ is of the kind {type(posterior).__name__}, which does not belong to features={model.features!r}.",
-    )
-    if fixed:
-        insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
-        sums_to_one(model.weights_, "weights_")
-    point = isinstance(posterior, (Point, DirectionPoint, SituationPoint))
-    by = EM if point else Variational if isinstance(posterior, Approximation) else Gibbs
-    used = model._used_inference()
-    insist(isinstance(used, by), f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
-    insist(getattr(used, "tune", 0) is not None, "inference_ must have its tune as a number, got None instead.")
-    insist((model.trace_.ndim == 2) == (by is Gibbs), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
-    insist(by is not Gibbs or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
-
-
-def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
-    """Classes in order, and what learned directions are read by."""
-    law_of_classes(model, name, sizes)
-    learned = model._learned()
-    law_of_race(model, model.posterior_, DirectionDraws, not learned)
-    if learned:
-        insist(isinstance(model.features_, Gates), "features_ must be of the kind Gates, with features='learned'.")
-        read = hasattr(model, "readable_draw_") and (
-            hasattr(model, "gate_shares_") or hasattr(model, "mean_relevance_")
-        )
-        insist(read, "the model has no 'readable_draw_', or no 'gate_shares_'.")
-    law_of_names(model)
-    if hasattr(model, "table_"):
-        names = [name for column in model.table_.columns for name in column.names()]
-        known = list(getattr(model, "feature_names_in_", ()))
-        insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
-
-
-def law_of_names(model: Any) -> None:
-    """The map of covariates knows them by the names by which the model does, if by any."""
-    known, held = (getattr(part, "feature_names_in_", np.empty(0)) for part in (model, model.features_))
-    insist(len(held) == 0 or np.array_equal(known, held), "features_.feature_names_in_ must be that of the model.")
-
-
-def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
-    """Two classes or more, in order."""
-    held = model.classes_.tolist()
-    try:
-        right = len(held) >= 2 and sorted(held) == held
-    except TypeError:
-        right = False
-    insist(right, f"classes_ must be two or more labels in order, got {held[:20]} instead.")
-
-
-def law_of_logit(model: Any, name: str, sizes: Sizes) -> None:
-    """No linear predictor overflows, however far a covariate is."""
-    law_of_classes(model, name, sizes)
-    coef = np.abs(model.posterior_.coef).max(axis=(0, 1, 2))
-    with np.errstate(over="ignore", invalid="ignore"):
-        reach = np.where(coef == 0, 0.0, coef * (np.abs(model.mean_) + FARTHEST * model.scale_))
-    right = (reach <= LARGEST).all()
-    insist(bool(right), "posterior_.coef must be 0 for a constant column, and such that no linear predictor overflows.")
-
-
-def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
-    """Items, and a map of covariates where there are some."""
-    insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
-    plain = model.n_features_in_ == 0
-    learned = not plain and model._learned()
-    law_of_race(model, model.posterior_, SituationDraws, not learned)
-    insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
-    if plain:
-        sizes.agree("feature", 1, "a model without covariates")
-        return
-    insist(
-        learned == isinstance(model.features_, Columns), f"features_ does not belong to features={model.features!r}."
-    )
-    law_of_names(model)
-
-
-def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
-    """Alternatives, columns and groups are those of the schema and of the weights."""
-    schema, learned = model.schema_, model._learned()
-    posterior = model.posterior_.of_directions if isinstance(model.posterior_, LearnedChoices) else None
-    law_of_race(model, posterior or model.posterior_.of_weights, SituationDraws, not learned)
-    insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
-    insist(learned or hasattr(model, "features_"), "the model has no 'features_'.")
-    for held, known in (
-        (model.alternatives_.tolist(), schema.alternatives.tolist()),
-        (model.classes_.tolist(), schema.alternatives.tolist()),
-        (list(model.attributes_), list(schema.attributes)),
-        (list(model.person_), list(schema.person)),
-    ):
-        insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
-    groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(model.weights, len(model.group_labels_))
-    sizes.agree("group", groups, f"weights={model.weights!r}")
-    if hasattr(model, "table_"):
-        names = [tuple(column.name for column in part) for part in (schema.attribute_columns, schema.person_columns)]
-        held = [tuple(model.table_.attributes), tuple(model.table_.person)]
-        insist(held == names, f"table_ must have the attributes and persons' columns {names}, got {held} instead.")
-        n = len(model.table_.constants)
-        insist(n in (0, len(schema.alternatives)), f"table_.constants must have one for each alternative, got {n}.")
-
-
 def is_dtype(value: Any) -> bool:
     """Whether `ExpFeatures` takes it as dtype."""
     try:
-        return isinstance(value, str) and (value == "auto" or np.dtype(value) in FLOOR)
+        return TEXT.fits(value) and (value == "auto" or np.dtype(value) in FLOOR)
     except TypeError:
         return False
 
@@ -317,11 +207,13 @@ STACKED = {
     "mode_weight": number(SHARE),
     "power": number(BOUNDED_POSITIVE),
 }
+RUN = {"random_state": whole(high=2**32 - 1) | NONE, "progress": TRUTH}
 NAMES = {"feature_names_in_": labels("column", only=str)}
 WIDTH = {"n_features_in_": size_of("column")}
 FITTED_MAP = fitted(ExpFeatures, Gates)
+FEATURE_MAP, GATES = is_a(ExpFeatures, LearnedDirections, Gates), is_a(Gates)
 
-RECORDS = (
+RECORDS = by_name(
     Declaration(
         Point,
         {
@@ -368,14 +260,6 @@ RECORDS = (
     ),
     Declaration(FixedChoices, {"of_weights": is_a(Point, Gammas, GIGs, Draws)}),
     Declaration(LearnedChoices, {"of_directions": is_a(SituationDraws, SituationPoint)}),
-    Declaration(
-        LogitDraws,
-        {
-            "coef": array("chain draw group column"),
-            "intercept": array("chain draw group", Range(-LARGEST, LARGEST, f"no larger than {LARGEST:g}")),
-            "penalty": array("chain draw", POSITIVE),
-        },
-    ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -439,7 +323,7 @@ RECORDS = (
         ChoiceSets,
         {
             "alternatives": labels("alternative"),
-            "situations": Check("an empty array", lambda v: isinstance(v, np.ndarray) and v.shape == (0,)),
+            "situations": Check("an empty array", lambda v: ARRAY.fits(v) and v.shape == (0,)),
             "start": array("1", kind="i"),
             "alternative": array("0", kind="i"),
             "values": array("0 attribute"),
@@ -451,7 +335,7 @@ RECORDS = (
     ),
 )
 
-SETTINGS = (
+SETTINGS = by_name(
     Declaration(
         EM,
         {"tol": number(NOT_NEGATIVE), "max_iter": COUNT, "accelerate": TRUTH, "shapes": NUMBERS, "cv": FOLDS},
@@ -535,110 +419,5 @@ SETTINGS = (
             "unit_": array("column", SCALE),
         },
         law=law_of_design,
-    ),
-)
-
-RUN = {"random_state": whole(high=2**32 - 1) | NONE, "progress": TRUTH}
-RACE = {
-    "inference": one_of(*INFERENCES) | is_a(EM, Variational, Gibbs),
-    "shape": number(POSITIVE) | one_of("learn"),
-    "rate": number(POSITIVE),
-    "features": one_of(*FEATURES) | is_a(ExpFeatures, LearnedDirections, Gates),
-    "prior": one_of("gamma") | is_a(GIG),
-    "engine": one_of("auto", *ENGINES),
-    **RUN,
-}
-FOUND = {"trace_": TRACE, "n_iter_": whole(), "shape_": number()}
-MORE = {
-    **NAMES,
-    "inference_": is_a(EM, Variational, Gibbs),
-    "diagnostics_": is_a(Diagnostics) | NONE,
-    "cv_log_loss_": LOSSES,
-}
-WEIGHTS_ = {"weights_": array("group feature", SHARE)}
-MODELS = (
-    Declaration(
-        PlackettLuceClassifier,
-        {**RACE, "class_weight": mapping(SCALAR, number(POSITIVE)) | one_of("balanced") | NONE},
-        {
-            **FOUND,
-            **WIDTH,
-            **WEIGHTS_,
-            "classes_": labels("group", "outcome"),
-            "posterior_": is_a(Point, Gammas, GIGs, Draws, DirectionDraws, DirectionPoint),
-            "features_": FITTED_MAP,
-        },
-        {
-            **MORE,
-            "gate_shares_": array("member component", SHARE),
-            "mean_relevance_": array("column", NOT_NEGATIVE),
-            "readable_draw_": is_a(ReadableDraw),
-            "table_": is_a(Table),
-        },
-        law_of_classifier,
-    ),
-    Declaration(
-        PlackettLuceRanker,
-        {**RACE, "ties": one_of(*TIES)},
-        {
-            **FOUND,
-            "n_features_in_": size_of("column", low=0),  # 0: no covariates
-            "items_": labels("group", "outcome"),
-            "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint),
-        },
-        {**MORE, **WEIGHTS_, "features_": FITTED_MAP | is_a(Columns), "table_": is_a(Ballots)},
-        law_of_ranker,
-    ),
-    Declaration(
-        PlackettLuceChooser,
-        {**RACE, "weights": one_of(*WEIGHTS)},
-        {
-            **FOUND,
-            "schema_": is_a(ChoiceSets),
-            "alternatives_": labels("alternative"),
-            "classes_": labels("alternative", "outcome"),
-            "attributes_": each(TEXT),
-            "person_": each(TEXT),
-            "group_labels_": labels("group"),
-            "design_": fitted(ChoiceDesign),
-            "posterior_": is_a(FixedChoices, LearnedChoices),
-        },
-        {**MORE, **WEIGHTS_, "features_": FITTED_MAP, "table_": is_a(LongTable)},
-        law_of_chooser,
-    ),
-    Declaration(
-        SparseLogitClassifier,
-        {
-            "sampler": one_of(*logit.SAMPLERS),
-            "penalty": number(POSITIVE) | one_of("learn"),
-            "penalty_prior": each(number(POSITIVE), 2),
-            "penalize_intercept": TRUTH,
-            "intercept_scale": number(POSITIVE),
-            "standardize": TRUTH,
-            "draws": COUNT | NONE,
-            "tune": whole(),
-            "chains": COUNT,
-            "moves": one_of(*logit.MOVES),
-            "target_ess": LIMIT,
-            "max_draws": COUNT | NONE,
-            "max_seconds": LIMIT,
-            "checkpoint": TEXT | NONE,
-            **RUN,
-        },
-        {
-            **WIDTH,
-            "classes_": labels("group", "outcome"),
-            "posterior_": is_a(LogitDraws),
-            "coef_": array("group column"),
-            "intercept_": array("group"),
-            "penalty_": number(POSITIVE),
-            "mean_": array("column"),
-            "scale_": array("column", SCALE),
-            "trace_": array("chain draw"),
-            "n_iter_": whole(),
-            "diagnostics_": is_a(Diagnostics) | NONE,
-        },
-        {**NAMES, "sampler_": one_of(*logit.SAMPLERS[1:])},
-        law_of_logit,
     ),
 )

@@ -73,30 +73,36 @@ def written(value: Value, spec: str = ".3f") -> str:
     >>> written(None), written(0.1234), written(-0.04, "+.1f"), written(1000)
     ('–', '0.123', '0.0', '1,000')
     """
-    if value is None:
-        return MISSING
-    if isinstance(value, Spread):
-        return f"{written(value.mean, spec)} ({written(value.sd, spec)})"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or not math.isfinite(value):
-        return MISSING
-    text = f"{value:,}" if isinstance(value, int) else format(value, spec)
+    match value:
+        case Spread(mean=mean, sd=sd):
+            return f"{written(mean, spec)} ({written(sd, spec)})"
+        case str():
+            return value
+        case None | bool():
+            return MISSING
+        case int():
+            text = f"{value:,}"
+        case _ if math.isfinite(value):
+            text = format(value, spec)
+        case _:
+            return MISSING
     negative = text.startswith("-") and text.strip("-0.,") != ""
     return f"−{text[1:]}" if negative else text.removeprefix("-")
 
 
 def plain(value: Any) -> Any:
     """A value as JSON can hold it: a Spread as an object, an infinite number as null."""
-    if isinstance(value, Spread):
-        return {"mean": plain(value.mean), "sd": plain(value.sd)}
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    match value:
+        case Spread(mean=mean, sd=sd):
+            return {"mean": plain(mean), "sd": plain(sd)}
+        case dict():
+            return {key: plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [plain(entry) for entry in value]
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value
 
 
 def listed(words: Sequence[str]) -> str:

@@ -53,15 +53,18 @@ def write(
     pictures: dict[str, bytes] = {}
     for section in sections:
         for block in section.blocks:
-            if isinstance(block, PaperTable):
-                content = {"caption": block.caption, "columns": {c.key: c.heading for c in block.columns}}
-                content["rows"] = [plain(row) for row in block.rows]
-                write_whole(out / "tables" / f"{block.name}.json", json.dumps(content, indent=1, ensure_ascii=False))
-            elif isinstance(block, Figure):
-                for kind, picture in drawn(block.drawn).items():
-                    write_whole(out / "figures" / f"{block.name}.{kind}", picture)
-                    if kind == "svg":
-                        pictures[block.name] = picture
+            match block:
+                case PaperTable():
+                    content = {"caption": block.caption, "columns": {c.key: c.heading for c in block.columns}}
+                    content["rows"] = [plain(row) for row in block.rows]
+                    write_whole(
+                        out / "tables" / f"{block.name}.json", json.dumps(content, indent=1, ensure_ascii=False)
+                    )
+                case Figure():
+                    for kind, picture in drawn(block.drawn).items():
+                        write_whole(out / "figures" / f"{block.name}.{kind}", picture)
+                        if kind == "svg":
+                            pictures[block.name] = picture
     write_whole(out / "index.md", markdown(title, intro, sections, facts))
     write_whole(out / "index.html", html(title, intro, sections, facts, pictures))
     return out / "index.html"
@@ -90,15 +93,17 @@ def html(
     """The page; it loads nothing from anywhere."""
 
     def block_html(block: str | PaperTable | Figure) -> str:
-        if isinstance(block, PaperTable):
-            return table_html(block)
-        if isinstance(block, Figure):
-            data = base64.b64encode(pictures[block.name]).decode("ascii")
-            return (
-                f'<figure><div class="scroll" tabindex="0"><img src="data:image/svg+xml;base64,{data}" '
-                f'alt="{text(block.alt)}"></div><figcaption>{text(block.caption)}</figcaption></figure>'
-            )
-        return f"<p>{text(block)}</p>"
+        match block:
+            case PaperTable():
+                return table_html(block)
+            case Figure():
+                data = base64.b64encode(pictures[block.name]).decode("ascii")
+                return (
+                    f'<figure><div class="scroll" tabindex="0"><img src="data:image/svg+xml;base64,{data}" '
+                    f'alt="{text(block.alt)}"></div><figcaption>{text(block.caption)}</figcaption></figure>'
+                )
+            case _:
+                return f"<p>{text(block)}</p>"
 
     contents = "".join(f'<li><a href="#{text(s.name)}">{text(s.title)}</a>: {text(s.outcome)}</li>' for s in sections)
     body = "".join(
@@ -151,12 +156,13 @@ def markdown(title: str, intro: Sequence[str], sections: Sequence[PaperSection],
     for section in sections:
         parts += [f"## {_safe(section.title)}", f"**{_safe(section.outcome)}**"]
         for block in section.blocks:
-            if isinstance(block, PaperTable):
-                parts.append(table_markdown(block))
-            elif isinstance(block, Figure):
-                parts.append(f"![{_safe(block.alt)}](figures/{block.name}.png)\n\n*{_safe(block.caption)}*")
-            else:
-                parts.append(_safe(block))
+            match block:
+                case PaperTable():
+                    parts.append(table_markdown(block))
+                case Figure():
+                    parts.append(f"![{_safe(block.alt)}](figures/{block.name}.png)\n\n*{_safe(block.caption)}*")
+                case _:
+                    parts.append(_safe(block))
     parts += ["## How this was made", *(f"- **{_safe(name)}**: {_safe(value)}" for name, value in facts.items())]
     return "\n\n".join(parts) + "\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ class FixedChoices(ChoicePosterior):
         """The first rows of that table."""
         return "largest weights", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
-    def explain(self, model: ChoiceModel, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """Who wins the race of one situation: features of alternatives."""
         table, person = model._one(row)
         return explain_race(model, self.members(), table, model._entries(table, person), prob)
@@ -199,7 +198,7 @@ class LearnedChoices(ChoicePosterior):
         """The first rows of that table."""
         return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
-    def explain(self, model: ChoiceModel, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """What attributes and persons' columns contribute to the log-odds of the predicted alternative."""
         table, person = model._one(row)
         return explain_choice(model, self.of_directions.members(), table, model._entries(table, person), prob)

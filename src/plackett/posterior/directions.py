@@ -126,7 +126,7 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
                 probability = self.mode_weight * its + (1 - self.mode_weight) * probability
             yield log_sharpened(probability, self.power)
 
-    def averages(self, model: ClassModel, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
+    def averages(self, model: ClassModel, X: object, settings: Sequence[Setting]) -> tuple[Array, Array]:
         """As for any posterior; of a row that is set otherwise only the scores of the columns that change are new."""
         gates, rows, has_mode = model.features_, np.asarray(X, dtype=np.float64), self._has_mode
         S, M, _ = gates.directions.shape
@@ -166,7 +166,7 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
         columns |= {name: part[order] for name, part in zip(("relevance", "lower", "upper"), found, strict=True)}
         return "most relevant covariates", columns
 
-    def explain(self, model: ClassModel, row: Any, prob: float) -> Explanation:
+    def explain(self, model: ClassModel, row: object, prob: float) -> Explanation:
         """What each column contributes, from a row in the middle of the data on the scale that the directions see."""
         rows = model._rows(row)
         gates, k = rows.features, int(np.argmax(self.predict(rows)[0]))

@@ -51,7 +51,7 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
         K, M = self.log_weights.shape[2:]
         return f"{M} learned directions of {self.directions.shape[-1]} columns, weights of {K}"
 
-    def explain(self, model: RankingModel, row: Any, prob: float) -> Explanation:
+    def explain(self, model: RankingModel, row: object, prob: float) -> Explanation:
         """What persons' columns contribute to the log-odds of the item that is most probably first.
 
         Pr(k first) = Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j; the reference is z = 0.

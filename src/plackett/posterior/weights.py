@@ -178,7 +178,7 @@ class WeightPosterior(RacePosterior[WeightModel]):
         active: Array = (draws > ACTIVE / mean.size).mean(axis=0, dtype=np.float64)
         return _estimates(model, "median", np.median(draws, axis=0), draws, active, measured)
 
-    def explain(self, model: WeightModel, row: Any, prob: float) -> Explanation:
+    def explain(self, model: WeightModel, row: object, prob: float) -> Explanation:
         """Competitors by their probability of winning the race, the most probable first."""
         competing, shares = self.wins(model._rows(row)[:])
         (K, p), (of, labels) = shares.shape[1:], model._labels()

@@ -41,7 +41,7 @@ class Laws(NamedTuple):
     parts: Memory
 
 
-def counted_sweeps(panels: Any, log_weights: Array, shapes: Array, seed: int) -> Sweeps:
+def counted_sweeps(panels: object, log_weights: Array, shapes: Array, seed: int) -> Sweeps:
     """One sampled pass from each of the states (chain, draw, K, p)."""
     C, R, K, p = log_weights.shape
     S, room = C * R, make_room(panels, K)

@@ -9,7 +9,7 @@ import numpy as np
 from plackett.compute.compiled import RNG, TRUTH, apart, inner, jit
 from plackett.inference.moves.chain import CHAIN, keep, metropolis, rescore, scale_peak
 from plackett.inference.moves.rows import COLUMNS, sum_of
-from plackett.inference.moves.weights import pick
+from plackett.inference.moves.weight_moves import pick
 
 MOST = 3  # variables mirrored at once
 SPREAD = 0.25

@@ -14,7 +14,7 @@ from plackett.inference.moves.memory import Laws
 from plackett.inference.moves.mirror import mirror
 from plackett.inference.moves.rows import COLUMNS, Columns, copy_table
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
-from plackett.inference.moves.weights import coordinate, exchange
+from plackett.inference.moves.weight_moves import coordinate, exchange
 from plackett.inference.sweeps import (
     LOG_MASS,
     ROOM,

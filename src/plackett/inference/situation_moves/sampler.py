@@ -7,7 +7,8 @@ import numpy as np
 from plackett.compute.pieces import cores
 from plackett.engines.numba import CompiledSituations
 from plackett.inference.base import Problem
-from plackett.inference.chains import Begin, ExchangeSampler, WeightChain
+from plackett.inference.chains import Begin, WeightChain
+from plackett.inference.moves.exchange import ExchangeSampler
 from plackett.inference.moves.memory import Laws, nothing
 from plackett.inference.situation_moves.cache import hold, make_point
 from plackett.inference.situation_moves.leap import learn

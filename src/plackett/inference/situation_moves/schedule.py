@@ -29,7 +29,7 @@ from plackett.inference.moves.schedule import (
 from plackett.inference.situation_moves.cache import HELD, POINT, RESPONSE, Held, refresh
 from plackett.inference.situation_moves.leap import leap
 from plackett.inference.situation_moves.shape import redraw_inactive
-from plackett.inference.situation_moves.weights import coordinate, exchange
+from plackett.inference.situation_moves.weight_moves import coordinate, exchange
 from plackett.inference.sweeps import TARGET, normalise
 from plackett.model.race import Array
 

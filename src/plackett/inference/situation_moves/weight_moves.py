@@ -8,7 +8,7 @@ import numpy as np
 
 from plackett.compute.compiled import REAL, RNG, WHOLE, apart, jit
 from plackett.compute.vectors import dot
-from plackett.inference.moves.weights import FLIP, NEAR, UNIFORM, pick, saturate
+from plackett.inference.moves.weight_moves import FLIP, NEAR, UNIFORM, pick, saturate
 from plackett.inference.situation_moves.cache import (
     HELD,
     POINT,

@@ -1,0 +1,235 @@
+"""The schema of model files, part two: the models, which register themselves when their modules are imported.
+
+This module knows no model: each hands over its class and the texts that its parameters may be. `MODELS` is complete
+once all models are imported, as `plackett.loading` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from plackett.data.ballots import Ballots
+from plackett.data.choice_sets import ChoiceSets
+from plackett.data.long_table import LongTable
+from plackett.data.table import Table
+from plackett.features.choice_design import ChoiceDesign
+from plackett.features.gate_summary import ReadableDraw
+from plackett.features.scaled_columns import Columns
+from plackett.inference import EM, Gibbs, Variational
+from plackett.model.diagnostics import Diagnostics
+from plackett.output.schema import (
+    NONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SCALAR,
+    SHARE,
+    TEXT,
+    Check,
+    Declaration,
+    Sizes,
+    array,
+    by_name,
+    each,
+    fitted,
+    insist,
+    is_a,
+    labels,
+    mapping,
+    number,
+    one_of,
+    size_of,
+    sums_to_one,
+    whole,
+)
+from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES, RECORDS, RUN, TRACE, WIDTH
+from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.situations import SituationDraws, SituationPoint
+from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
+from plackett.priors import GIG
+
+MODELS: dict[str, Declaration] = {}
+
+
+def register(model: Declaration, *records: Declaration) -> None:
+    """Let model files hold this model, and records that no other model has."""
+    MODELS.update(by_name(model))
+    RECORDS.update(by_name(*records))
+
+
+FOUND = {"trace_": TRACE, "n_iter_": whole(), "shape_": number()}
+MORE = {
+    **NAMES,
+    "inference_": is_a(EM, Variational, Gibbs),
+    "diagnostics_": is_a(Diagnostics) | NONE,
+    "cv_log_loss_": LOSSES,
+}
+WEIGHTS_ = {"weights_": array("group feature", SHARE)}
+
+
+def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
+    """The posterior belongs to the features, and what is said of it is there; `fixed` features do not know y."""
+    kind = WeightPosterior if fixed else learned
+    insist(
+        isinstance(posterior, kind),
+        f"posterior_ is of the kind {type(posterior).__name__}, which does not belong to features={model.features!r}.",
+    )
+    if fixed:
+        insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
+        sums_to_one(model.weights_, "weights_")
+    point = isinstance(posterior, (Point, DirectionPoint, SituationPoint))
+    by = EM if point else Variational if isinstance(posterior, Approximation) else Gibbs
+    used = model._used_inference()
+    insist(type(used) is by, f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
+    insist(getattr(used, "tune", 0) is not None, "inference_ must have its tune as a number, got None instead.")
+    insist((model.trace_.ndim == 2) == (by is Gibbs), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
+    insist(by is not Gibbs or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
+
+
+def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
+    """Two classes or more, in order."""
+    held = model.classes_.tolist()
+    try:
+        right = len(held) >= 2 and sorted(held) == held
+    except TypeError:
+        right = False
+    insist(right, f"classes_ must be two or more labels in order, got {held[:20]} instead.")
+
+
+def law_of_names(model: Any) -> None:
+    """The map of covariates knows them by the names by which the model does, if by any."""
+    known, held = (getattr(part, "feature_names_in_", np.empty(0)) for part in (model, model.features_))
+    insist(len(held) == 0 or np.array_equal(known, held), "features_.feature_names_in_ must be that of the model.")
+
+
+def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
+    """Classes in order, and what learned directions are read by."""
+    law_of_classes(model, name, sizes)
+    learned = model._learned()
+    law_of_race(model, model.posterior_, DirectionDraws, not learned)
+    if learned:
+        insist(GATES.fits(model.features_), "features_ must be of the kind Gates, with features='learned'.")
+        read = hasattr(model, "readable_draw_") and (
+            hasattr(model, "gate_shares_") or hasattr(model, "mean_relevance_")
+        )
+        insist(read, "the model has no 'readable_draw_', or no 'gate_shares_'.")
+    law_of_names(model)
+    if hasattr(model, "table_"):
+        names = [name for column in model.table_.columns for name in column.names()]
+        known = list(getattr(model, "feature_names_in_", ()))
+        insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
+
+
+def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
+    """Items, and a map of covariates where there are some."""
+    insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
+    plain = model.n_features_in_ == 0
+    learned = not plain and model._learned()
+    law_of_race(model, model.posterior_, SituationDraws, not learned)
+    insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
+    if plain:
+        sizes.agree("feature", 1, "a model without covariates")
+        return
+    insist(learned == (type(model.features_) is Columns), f"features_ does not belong to features={model.features!r}.")
+    law_of_names(model)
+
+
+def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
+    """Alternatives, columns and groups are those of the schema and of the weights."""
+    schema, learned = model.schema_, model._learned()
+    posterior = model.posterior_.of_directions if type(model.posterior_) is LearnedChoices else None
+    law_of_race(model, posterior or model.posterior_.of_weights, SituationDraws, not learned)
+    insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
+    insist(learned or hasattr(model, "features_"), "the model has no 'features_'.")
+    for held, known in (
+        (model.alternatives_.tolist(), schema.alternatives.tolist()),
+        (model.classes_.tolist(), schema.alternatives.tolist()),
+        (list(model.attributes_), list(schema.attributes)),
+        (list(model.person_), list(schema.person)),
+    ):
+        insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
+    groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(model.weights, len(model.group_labels_))
+    sizes.agree("group", groups, f"weights={model.weights!r}")
+    if hasattr(model, "table_"):
+        names = [tuple(column.name for column in part) for part in (schema.attribute_columns, schema.person_columns)]
+        held = [tuple(model.table_.attributes), tuple(model.table_.person)]
+        insist(held == names, f"table_ must have the attributes and persons' columns {names}, got {held} instead.")
+        n = len(model.table_.constants)
+        insist(n in (0, len(schema.alternatives)), f"table_.constants must have one for each alternative, got {n}.")
+
+
+def race_settings(inferences: Collection[str], features: Collection[str], engines: Collection[str]) -> dict[str, Check]:
+    """Parameters of every model of the race, where these texts name inferences, features and engines."""
+    return {
+        "inference": one_of(*inferences) | is_a(EM, Variational, Gibbs),
+        "shape": number(POSITIVE) | one_of("learn"),
+        "rate": number(POSITIVE),
+        "features": one_of(*features) | FEATURE_MAP,
+        "prior": one_of("gamma") | is_a(GIG),
+        "engine": one_of("auto", *engines),
+        **RUN,
+    }
+
+
+def classifier(cls: type, settings: Mapping[str, Check]) -> Declaration:
+    """Declare the classifier."""
+    return Declaration(
+        cls,
+        {**settings, "class_weight": mapping(SCALAR, number(POSITIVE)) | one_of("balanced") | NONE},
+        {
+            **FOUND,
+            **WIDTH,
+            **WEIGHTS_,
+            "classes_": labels("group", "outcome"),
+            "posterior_": is_a(Point, Gammas, GIGs, Draws, DirectionDraws, DirectionPoint),
+            "features_": FITTED_MAP,
+        },
+        {
+            **MORE,
+            "gate_shares_": array("member component", SHARE),
+            "mean_relevance_": array("column", NOT_NEGATIVE),
+            "readable_draw_": is_a(ReadableDraw),
+            "table_": is_a(Table),
+        },
+        law_of_classifier,
+    )
+
+
+def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> Declaration:
+    """Declare the model of rankings, with its ways to read ties."""
+    return Declaration(
+        cls,
+        {**settings, "ties": one_of(*ties)},
+        {
+            **FOUND,
+            "n_features_in_": size_of("column", low=0),  # 0: no covariates
+            "items_": labels("group", "outcome"),
+            "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint),
+        },
+        {**MORE, **WEIGHTS_, "features_": FITTED_MAP | is_a(Columns), "table_": is_a(Ballots)},
+        law_of_ranker,
+    )
+
+
+def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str]) -> Declaration:
+    """Declare the model of choices, with whose weights may differ."""
+    return Declaration(
+        cls,
+        {**settings, "weights": one_of(*weights)},
+        {
+            **FOUND,
+            "schema_": is_a(ChoiceSets),
+            "alternatives_": labels("alternative"),
+            "classes_": labels("alternative", "outcome"),
+            "attributes_": each(TEXT),
+            "person_": each(TEXT),
+            "group_labels_": labels("group"),
+            "design_": fitted(ChoiceDesign),
+            "posterior_": is_a(FixedChoices, LearnedChoices),
+        },
+        {**MORE, **WEIGHTS_, "features_": FITTED_MAP, "table_": is_a(LongTable)},
+        law_of_chooser,
+    )
