@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from clusters import Kills, two_workers
 from plackett import EM, ChoiceSets, PlackettLuceChooser, PlackettLuceRanker, Rankings
 from plackett.cluster.parts import numbers_within as within
-from plackett.inference import ranking_folds
+from plackett.inference import folds
 
 rng = np.random.default_rng(5)
 N = 150
@@ -198,13 +198,13 @@ def test_other_workers_and_workers_that_are_lost(client, monkeypatch):
 
 def test_blocks_of_a_fold_are_let_go(client, monkeypatch):
     """Workers never hold more than the situations of one fold beside all of them."""
-    of_fold, held = ranking_folds._of_fold, []
+    of_fold, held = folds.losses_of_fold, []
 
     def counting(*arguments):
         held.append(sum("plackett-fold" in str(key) for key in client.futures))
         return of_fold(*arguments)
 
-    monkeypatch.setattr(ranking_folds, "_of_fold", counting)
+    monkeypatch.setattr(folds, "losses_of_fold", counting)
     chose(CUTS[1], em=EM(cv=4, shapes=(1.5,), **PLAIN))
     assert held == [4] * 4  # of two partitions those to train on and those to test on
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
-FACES = ("chooser", "choosing", "classifier", "estimator", "race_model", "ranker", "ranking", "regularization")
+FACES = ("chooser", "choosing", "classifier", "estimator", "fit", "race_model", "ranker", "ranking", "regularization")
 OUTSIDE = (*FACES, "cli", "paper", "plots", "report", "explaining")  # what nothing below may know
 OPTIONAL = {
     *("arviz", "arviz_base", "cupy", "dask", "distributed", "IPython", "matplotlib", "pandas", "polars", "polyagamma"),

@@ -83,6 +83,9 @@ class Kind:
     in_memory: str  # what to give instead
     unread_groups: str  # why groups are refused where nothing is held out
     scale_free: str | None = None  # of what the scale of the weights has no effect; None: it shows in what is reported
+    repeated_up_to: int = 0  # total weight up to which a sampler sees rows repeated by their weights
+    shape_steps: int = 1  # Metropolis–Hastings steps of a between two passes
+    side_by_side_below: int = 0  # numbers of a pass below which the chains share the cores, and not the rows
 
 
 @dataclass(frozen=True)

@@ -4,43 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
-from plackett.capabilities import Combination, Ignored, Kind, moves_between_modes
+from plackett.capabilities import Combination, Ignored, Kind
 from plackett.choosing import ChoosingModel, choice_sets, in_partitions
 from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
-from plackett.cluster.directions import send_situations
 from plackett.cluster.gathering import gather_choices
-from plackett.cluster.held_out import choice_folds
 from plackett.compute.blas import one_blas_thread
-from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
+from plackett.data.choice_outcomes import Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
-from plackett.directions.learning import learn
-from plackett.directions.settings import SHAPE
-from plackett.directions.situation_task import make_situation_task
-from plackett.directions.task import Task
-from plackett.engines.base import Rows
-from plackett.engines.cupy_situations import engine_for
-from plackett.engines.factory import make_engine
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries
+from plackett.fit import (
+    Run,
+    direct_situations,
+    fit_directions,
+    fit_weights,
+    prepare_choice_parts,
+    prepare_situations,
+)
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Probe, Problem
-from plackett.inference.folds import path_of
-from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
+from plackett.inference.base import Fit
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output import stored_models
 from plackett.output.progress import progress_bar
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
-from plackett.posterior.learned import of_situations
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
 from plackett.race_model import STORED
@@ -50,16 +46,6 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
-
-
-class Given(NamedTuple):
-    """Situations in memory, checked, and what `fit` was told of them."""
-
-    X: ChoiceSets
-    table: EntryTable
-    seen: Chosen
-    person: Codes | None
-    weight: Array | None  # None where all are 1
 
 
 class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
@@ -180,69 +166,68 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self
         """
         parted = in_partitions(X)
-        _, inference, shape = self._checked_parts(groups, parted)
-        fit = self._fit_partitions if parted else self._fit_here
-        return fit(inference, shape, X=X, y=y, groups=groups, sample_weight=sample_weight)
-
-    def _fit_here(
-        self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
-    ) -> PlackettLuceChooser:
-        """Fit to situations in memory."""
-        X = choice_sets(X)
-        table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
-        if isinstance(inference, Gibbs) and not self._learned():
-            others = "inference='variational', inference='em' or features='learned'"
-            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
-        seen = chosen(X, y, weight)
-        labels, person = coded_persons(groups, len(X))
-        given = Given(X, table, seen, person, weight)
-        with whole_or_not_at_all(self):
-            self._forget()
-            self._know(X[:0], labels)
-            with one_blas_thread(), cluster_for(self.engine):
-                if self._learned():
-                    fit = self._learn_directions(inference, shape, given)
-                else:
-                    fit = self._learn_weights(inference, shape, given)
-            self._keep_run(inference, fit)
-        return self
-
-    def _fit_partitions(
-        self, inference: EM | Variational | Gibbs, shape: float | None, X: Any, y: Any, groups: Any, sample_weight: Any
-    ) -> PlackettLuceChooser:
-        """Fit to situations in partitions, which stay where they are, but for learned directions."""
+        run = self._run(groups, parted)
+        given = {"X": X, "y": y, "groups": groups, "sample_weight": sample_weight}
+        if not parted:
+            return self._fit_here(run, **given)
         with one_blas_thread(), cluster() as client:
-            table = read_choices(client, X, y, groups, sample_weight)
+            table = read_choices(client, **given)
             if self._learned():
-                return self._fit_here(inference, shape, **gather_choices(table, self.weights != "alternative"))
+                return self._fit_here(run, **gather_choices(table, self.weights != "alternative"))
             with whole_or_not_at_all(self):
                 self._forget()
                 self._know(table.schema, table.persons)
-                sampled = isinstance(inference, Gibbs)
-                recipe = table.recipe(self._make_features(), self.weights, sampled)
+                recipe = table.recipe(run.features, self.weights, run.samples)
                 self.design_, self.features_ = recipe.design, recipe.features
-                rows, found = table.hold(recipe, sampled), dict[str, Any]()
-                if isinstance(inference, EM) and shape is None:
-                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, *choice_folds(rows))
-                fit = self._weigh(inference, shape, rows, self._probe(*table.diagnosed()), beside=True)
-                self._keep_run(inference, replace(fit, extra=fit.extra | found))
+                probe = self._probe(*table.diagnosed())
+                return self._keep_weights(run, fit_weights(run, prepare_choice_parts(run, table, recipe, probe)))
+
+    def _fit_here(self, run: Run, X: Any, y: Any, groups: Any, sample_weight: Any) -> PlackettLuceChooser:
+        """Fit to situations in memory."""
+        X = choice_sets(X)
+        table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
+        if run.samples and not self._learned():
+            others = "inference='variational', inference='em' or features='learned'"
+            check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
+        given = chosen(X, y, weight)
+        labels, person = coded_persons(groups, len(X))
+        with whole_or_not_at_all(self):
+            self._forget()
+            self._know(X[:0], labels)
+            situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
+            units = None if self.weights == "person" or not self._learned() else person
+            response, n_groups = make_response(given.response), len(self.group_labels_)
+            seen = Observations.of_situations(situations, response, n_groups, units)
+            with one_blas_thread(), cluster_for(self.engine):
+                if not self._learned():
+                    self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
+                    self.features_ = run.features.fit(self.design_.columns(table))
+                    W, which = features_of_entries(self.design_, self.features_, table), probed(len(X))
+                    probe = self._probe(table.take(which), None if person is None else person[which])
+                    data = prepare_situations(run, W, seen, self.features_, probe=probe)
+                    return self._keep_weights(run, fit_weights(run, data))
+                with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
+                    designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
+                    designs = designs[:1] if not len(designs[-1].bent_) else designs
+                    Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
+                    directed = direct_situations(run, Zs, seen, owned)
+                fit = fit_directions(run, directed)
+            self.design_ = designs[fit.extra.pop("design_")]
+            self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
         return self
 
-    def _keep_run(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
-        """How a fit went."""
-        self.inference_ = inference
-        self.shape_, self.trace_, self.n_iter_ = fit.shape, fit.trace, fit.n_iter
-        for name, value in fit.extra.items():
-            setattr(self, name, value)
+    def _keep_weights(self, run: Run, fit: Fit) -> PlackettLuceChooser:
+        """Set what a fit of weights found."""
+        self._keep(run.inference, replace(fit, posterior=FixedChoices(fit.posterior)))  # type: ignore[arg-type]
+        self.weights_ = fit.posterior.weights
+        return self
 
-    def _checked_parts(
-        self, groups: Any, partitions: bool = False, without: bool = False
-    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
+    def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
         if self.weights == "person" and groups is None:
             raise ValueError("weights='person' needs fit(X, y, groups=...): the person of each situation.")
-        return super()._checked_parts(groups, partitions, without)
+        return super()._run(groups, partitions, without)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
@@ -265,59 +250,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def _learn_weights(self, inference: EM | Variational | Gibbs, shape: float | None, given: Given) -> Fit:
-        """Weights of a feature map that does not know the outcomes."""
-        X, table, seen, person, weight = given
-        self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
-        self.features_ = self._make_features().fit(self.design_.columns(table))
-        W, situations = self._situations(table, seen, person)
-        response, engine = make_response(seen.response), self.engine
-        observed = Observations.of_situations(situations, response, len(self.group_labels_))
-        if not moves_between_modes(inference):
-            engine = engine_for(engine, W.shape, observed)
-        made = make_engine(engine)
-        rows, found = made.rows(W, observed), dict[str, Any]()
-        if isinstance(inference, EM) and shape is None:
-
-            def parts(*folds: Codes) -> tuple[Any, Any]:
-                train, test = (made.rows(W, observed.part(some)) for some in folds)
-                return train, test
-
-            shape, found["cv_log_loss_"] = self._held_out_shape(inference, rows.order, parts)
-
-        which = probed(len(X))
-        probe = self._probe(table.take(which), None if person is None else person[which])
-        mirrors = getattr(self.features_, "mirrors_", None)
-        fit = self._weigh(inference, shape, rows, probe, self.engine == "dask", mirrors)
-        return replace(fit, extra=fit.extra | found)
-
-    def _weigh(
-        self,
-        inference: EM | Variational | Gibbs,
-        shape: float | None,
-        rows: Rows,
-        probe: Probe,
-        beside: bool,
-        mirrors: Codes | None = None,
-    ) -> Fit:
-        """Find the weights, given prepared situations; chains run side by side, or one after the other."""
-        shared = (float(self.rate), *self._run_settings(), self._tailed())
-        problem = Problem(rows, *shared, side_by_side=beside, mirrors=mirrors, probe=probe)
-        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
-        self.weights_ = fit.posterior.weights
-        self.posterior_ = FixedChoices(fit.posterior)  # type: ignore[arg-type]
-        return fit
-
-    def _held_out_shape(self, em: EM, order: Codes, make: Make) -> tuple[float, dict[float, float]]:
-        """The shape that predicts held-out situations best, and the loss of each."""
-        folds = folds_of(em.cv, order, None)
-        return held_out_shape(em, path_of(em), folds, make, float(self.rate), bool(self.progress))
-
-    def _situations(self, table: EntryTable, seen: Chosen, person: Codes | None) -> tuple[Array, Situations]:
-        """W (entries, p), the largest of a situation 1, and the situations, as engines take them."""
-        W = features_of_entries(self.design_, self.features_, table)
-        return W, Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
-
     def _probe(self, table: EntryTable, person: Codes | None) -> Callable[[Any], Array]:
         """Probabilities (chain, draw, situation, alternative) of some situations, given draws of weights."""
         entries = self._entries(table, person)
@@ -335,34 +267,6 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
         names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
         self.group_labels_ = names[self.weights]
-
-    def _learn_directions(self, inference: EM | Variational | Gibbs, shape: float | None, given: Given) -> Fit:
-        """Weights and directions together, on the design that held-out situations choose.
-
-        Where persons have weights of their own, these are learned from their other situations: situations are then held
-        out, and not persons.
-        """
-        with progress_bar(False, "preparing the situations", 1):  # alternatives may be thousands, each with a constant
-            designs, task = self._prepared_directions(given)
-        fit = of_situations(learn(inference, task, self._make_features(), SHAPE if shape is None else shape))
-        self.design_ = designs[fit.extra.pop("design_")]
-        self.posterior_ = LearnedChoices(fit.posterior)  # type: ignore[arg-type]
-        return fit
-
-    def _prepared_directions(self, given: Given) -> tuple[list[ChoiceDesign], Task]:
-        """Designs of the alternatives, with and without bends, and the situations as inferences take them."""
-        X, table, seen, person, weight = given
-        designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
-        designs = designs[:1] if not len(designs[-1].bent_) else designs
-        Zs, response = [design.transform(table) for design in designs], make_response(seen.response)
-        situations = Situations(seen.outcomes, self._group(table, person)[seen.entry], seen.entry)
-        units = None if self.weights == "person" else person
-        observed = Observations.of_situations(situations, response, len(self.group_labels_), units)
-        engine = engine_for(self.engine, Zs[-1].shape, observed)
-        task = make_situation_task(Zs, observed, self._run_settings(), self.weights == "alternative", engine)
-        if engine == "dask":
-            task = send_situations(task)
-        return designs, task
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The share of situations in which the most probable alternative was chosen, or ranked first."""

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from plackett.capabilities import SPARSE, Combination, Kind, check_moves, moves_between_modes
-from plackett.cluster.blocks import hold_classes, make_blocks
+from plackett.capabilities import Combination, Kind
 from plackett.cluster.class_parts import ClassTable, read_classes
 from plackett.cluster.client import cluster, cluster_for
-from plackett.cluster.directions import all_on_client, class_task_of, send_classes
-from plackett.cluster.held_out import class_folds
-from plackett.cluster.maps import fitted_map
-from plackett.cluster.observed import observe
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
 from plackett.data.model_input import check_dense, numbers, taken
@@ -27,7 +21,6 @@ from plackett.data.partitioned import is_dask
 from plackett.data.rows import take_rows
 from plackett.data.validation import (
     _weights_of_classes,
-    all_alike,
     check_prob,
     check_whole,
     class_labels,
@@ -37,24 +30,26 @@ from plackett.data.validation import (
     row_weights,
 )
 from plackett.directions import Gates, LearnedDirections
-from plackett.directions.class_task import make_class_task, training_rows
-from plackett.directions.learning import learn
-from plackett.directions.settings import SHAPE
-from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, chosen_engine, present
-from plackett.engines.factory import make_engine
+from plackett.engines.device import present
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
 from plackett.features.gate_summary import relevances
 from plackett.features.gates_on_gpu import GatesOnGpu
-from plackett.features.mapped import fit_features, transform
+from plackett.fit import (
+    Run,
+    direct_class_parts,
+    direct_classes,
+    fit_directions,
+    fit_weights,
+    prepare_class_parts,
+    prepare_map,
+)
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem
-from plackett.inference.folds import cross_validated_losses, held_out_losses, splits
+from plackett.inference.base import Fit
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output import stored_models
-from plackett.posterior.base import Codes, RacePosterior
-from plackett.posterior.learned import of_classes
+from plackett.posterior.base import RacePosterior
 from plackett.priors import GIG
 from plackett.race_model import STORED, RaceModel
 
@@ -62,7 +57,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MANY_GATES = 1 << 26  # of predictions, from which a GPU gains
-FEW = 20_000  # rows up to which those of a weight are repeated, which gives the draws of repeated rows to the last bit
 
 
 class PlackettLuceClassifier(RaceModel, Classifier):
@@ -155,6 +149,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         "Use engine='auto', or give it X.compute().",
         "groups say which rows to hold out together, which only features='learned' with inference='gibbs' does by "
         "itself; leave them out, or give EM(cv=...) the folds.",
+        repeated_up_to=20_000,  # which gives the draws of repeated rows to the last bit
     )
 
     def __init__(
@@ -205,82 +200,51 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         -------
         self
         """
-        features, inference, shape = self._checked_parts(groups, is_dask(X))
+        run = self._run(groups, is_dask(X))
         with whole_or_not_at_all(self):
             if is_dask(X):
-                return self._fit_partitions(features, inference, shape, X, y, sample_weight)
+                with one_blas_thread(), cluster() as client:
+                    table = read_classes(client, X, y, sample_weight)
+                    factors = self._factors(table)
+                    if self._learned():
+                        fit = fit_directions(run, direct_class_parts(run, table, factors))
+                    else:
+                        fit = fit_weights(run, prepare_class_parts(run, table, factors))
+                return self._keep_classes(run, table.classes, fit)
             X, y = self._validate(X, y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes, self.class_weight)
-            if isinstance(inference, Gibbs) and not self._learned():
+            if run.samples and not self._learned():
                 others = "inference='variational', inference='em' or features='learned'"
                 check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.")
             if weight is not None and not weight.all():
                 some = np.flatnonzero(weight)
                 X, codes, weight = take_rows(X, some), codes[some], weight[some]
                 groups = None if groups is None else take_rows(groups, some)
+            seen = Observations.of_classes(codes, len(classes), weight, coded_groups(groups, codes))
             with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
-                    fit = self._learn_directions(features, inference, X, codes, weight, shape, groups)
+                    fit = fit_directions(run, direct_classes(run, X, seen))
                 else:
-                    fit = self._learn_weights(features, inference, X, codes, weight, shape)
-            self.classes_ = classes
-            self._keep(inference, fit)
-            self.weights_ = fit.posterior.weights
-        return self
+                    fit = fit_weights(run, prepare_map(run, X, seen))
+            return self._keep_classes(run, classes, fit)
 
-    def _fit_partitions(
-        self, features: Any, inference: Any, shape: float | None, X: Any, y: Any, sample_weight: Any
-    ) -> PlackettLuceClassifier:
-        """Fit to a Dask collection, whose rows stay where they are."""
-        with one_blas_thread(), cluster() as client:
-            table = read_classes(client, X, y, sample_weight)
-            self._know_columns(table.n_columns, table.names)
-            check_classification_targets(table.classes)
-            if len(table.classes) < 2:
-                raise ValueError(
-                    f"a classifier needs at least two classes, and y holds one class only: {plain(table.classes[0])}."
-                )
-            factors = _weights_of_classes(self.class_weight, table.classes, table.weight)
-            learn = self._learn_directions_there if self._learned() else self._learn_weights_there
-            fit = learn(features, inference, shape, table, factors)
-        self.classes_ = table.classes
-        self._keep(inference, fit)
+    def _keep_classes(self, run: Run, classes: npt.NDArray[Any], fit: Fit) -> PlackettLuceClassifier:
+        """Set what a fit found."""
+        self.classes_ = classes
+        self._keep(run.inference, fit)
         self.weights_ = fit.posterior.weights
         return self
 
-    def _learn_weights_there(
-        self, features: Any, inference: Any, shape: float | None, table: ClassTable, factors: Array
-    ) -> Fit:
-        """Weights of a feature map, where the rows are in partitions."""
-        sampled = isinstance(inference, Gibbs)
-        recipe = table.recipe(factors, sampled and table.repeats(factors, FEW))
-        recipe = recipe._replace(features=fitted_map(table, features, recipe))
-        blocks, found = hold_classes(table.client, table.parts, recipe), {"features_": recipe.features}
-        if all_alike(np.array([blocks.low, blocks.high]), stacklevel=5) and shape is None and not sampled:
-            shape = 1.0  # as in `_learn_weights`
-        if isinstance(inference, EM) and shape is None:
-            codes, make = class_folds(table, blocks, features, recipe)
-            folds = splits(inference.cv, lambda: blocks.features, np.empty((len(codes), 0)), codes)
-            shapes, losses = held_out_losses(inference, folds, make, bool(self.progress))
-            shape = float(shapes[np.argmin(losses)])
-            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-        rows, mirrors = blocks.placed() if sampled else blocks.rows, getattr(recipe.features, "mirrors_", None)
-        run = (float(self.rate), *self._run_settings(), self._tailed())
-        fit = inference.fit(Problem(rows, *run, side_by_side=True, mirrors=mirrors), shape)
-        return replace(fit, extra=fit.extra | found)
-
-    def _learn_directions_there(
-        self, features: LearnedDirections, inference: Any, shape: float | None, table: ClassTable, factors: Array
-    ) -> Fit:
-        """Weights and directions, in memory with engine="auto" if all rows come to the client anyway."""
-        all_alike(np.array([table.low, table.high]), stacklevel=5)
-        held = make_blocks(table.client, observe, table.parts, table.recipe(factors))
-        task = class_task_of(held, self._run_settings())
-        rows, weight = training_rows(task)
-        if self.engine == "auto" and all_on_client(task):
-            task = make_class_task(rows, task.seen.class_codes, weight, self._run_settings())
-        return of_classes(learn(inference, task, features, SHAPE if shape is None else shape), rows, weight)
+    def _factors(self, table: ClassTable) -> Array:
+        """Know the columns of a table in partitions; the weights of its classes."""
+        self._know_columns(table.n_columns, table.names)
+        check_classification_targets(table.classes)
+        if len(table.classes) < 2:
+            raise ValueError(
+                f"a classifier needs at least two classes, and y holds one class only: {plain(table.classes[0])}."
+            )
+        return _weights_of_classes(self.class_weight, table.classes, table.weight)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
@@ -301,62 +265,6 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         else:
             refused = None
         return replace(given, refused=refused)
-
-    def _learn_weights(
-        self,
-        features: Any,
-        inference: EM | Variational | Gibbs,
-        X: Any,
-        codes: Codes,
-        weight: Array | None,
-        shape: float | None,
-    ) -> Fit:
-        """Weights of a feature map that does not know the labels."""
-        rate, n_classes = float(self.rate), codes.max() + 1
-        fitted = fit_features(features, X, codes, weight)
-        found: dict[str, Any] = {"features_": fitted}
-        W = transform(fitted, X)
-        entries = W.shape[0] * W.shape[1]
-        gains = entries >= MANY_ENTRIES and not moves_between_modes(inference) and not sparse.issparse(W)
-        name = chosen_engine(self.engine, gains, 8 * entries)
-        engine = make_engine(name, exact=not isinstance(inference, Gibbs))
-        if sparse.issparse(W):
-            check_moves(inference, SPARSE)
-        if all_alike(W) and shape is None and not isinstance(inference, Gibbs):
-            shape = 1.0  # such rows say little about a, and with this one EM gives the shares
-        if isinstance(inference, EM) and shape is None:
-            shapes, losses = cross_validated_losses(inference, features, X, codes, weight, engine, bool(self.progress))
-            shape = float(shapes[np.argmin(losses)])
-            found["cv_log_loss_"] = dict(zip(shapes.tolist(), losses.tolist(), strict=True))
-        places = np.arange(len(codes))
-        if isinstance(inference, Gibbs) and weight is not None and weight.sum() <= FEW:
-            places, weight = np.repeat(places, weight.astype(np.intp)), None
-            W, codes = transform(fitted, X, places), codes[places]
-        rows = engine.rows(W, Observations.of_classes(codes, n_classes, weight))
-        mirrors, far = getattr(fitted, "mirrors_", None), self.engine == "dask"
-        problem = Problem(rows, rate, *self._run_settings(), self._tailed(), side_by_side=far, mirrors=mirrors)
-        fit = inference.fit(problem, shape)  # type: ignore[arg-type]
-        return replace(fit, extra=fit.extra | found)
-
-    def _learn_directions(
-        self,
-        features: LearnedDirections,
-        inference: EM | Variational | Gibbs,
-        X: Array,
-        codes: Codes,
-        weight: Array | None,
-        shape: float | None,
-        groups: Any,
-    ) -> Fit:
-        """Weights and directions together; the gates of the draws become the feature map."""
-        all_alike(X)
-        shape = SHAPE if shape is None else shape
-        if self.engine == "dask":
-            task = send_classes(X, codes, weight, self._run_settings())
-        else:
-            engine = chosen_engine(self.engine, len(X) >= MANY_ROWS, 3 * X.nbytes)
-            task = make_class_task(X, codes, weight, self._run_settings(), coded_groups(groups, codes), engine)
-        return of_classes(learn(inference, task, features, shape), *training_rows(task))
 
     @property
     def relevance_(self) -> pd.Series:

@@ -16,6 +16,7 @@ from plackett.engines.factory import ENGINES, make_engine, offers_of
 from plackett.estimator import Model
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names
+from plackett.fit import Run
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.inference.gibbs import USUAL
@@ -45,14 +46,14 @@ class RaceModel(Model):
     weights_: Array
     shape_: float
 
-    def _checked_parts(
-        self, groups: Any, partitions: bool = False, without: bool = False
-    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
-        """Feature map, inference and shape, None to learn it; raises for settings that would be ignored."""
+    def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
+        """The parts of a fit, checked; raises for settings that would be ignored."""
         given = self._combination(groups is not None, partitions, without)
         make_engine(self.engine)
         check(given)
-        return given.features, given.inference, given.shape if given.tailed is None else float(given.tailed.shape)
+        shape = given.shape if given.tailed is None else float(given.tailed.shape)
+        parts = self.kind, given.features, given.inference, shape, float(self.rate), given.tailed, self.engine
+        return Run(*parts, bool(self.progress), self._run_settings)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         """The parts of a fit, made and checked one by one; `without` covariates."""

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
-from plackett.capabilities import Combination, Ignored, Kind, NoMoves, moves_between_modes
+from plackett.capabilities import Combination, Ignored, Kind, NoMoves
 from plackett.cluster.client import cluster, cluster_for
-from plackett.cluster.directions import send_situations
 from plackett.cluster.gathering import gather_rankings
-from plackett.cluster.held_out import ranking_folds
 from plackett.cluster.ranking_parts import read_rankings
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
@@ -21,35 +18,27 @@ from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import plain
-from plackett.directions import LearnedDirections
-from plackett.directions.learning import learn
-from plackett.directions.settings import SHAPE
-from plackett.directions.situation_task import make_situation_task
-from plackett.engines.base import Features, Rows, check_counts
-from plackett.engines.cupy_situations import engine_for
-from plackett.engines.factory import make_engine
-from plackett.engines.plain_rankings import ONE, without_covariates
-from plackett.engines.situations import merge_equal
+from plackett.engines.base import check_counts
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.mapped import dense, fit_features, transform
 from plackett.features.scaled_columns import designs
+from plackett.fit import (
+    Run,
+    direct_situations,
+    fit_directions,
+    fit_weights,
+    prepare_map,
+    prepare_ranking_parts,
+    prepare_situations,
+)
 from plackett.inference import EM, Gibbs, Variational
-from plackett.inference.base import Fit, Problem
-from plackett.inference.folds import path_of
-from plackett.inference.ranking_folds import Make, folds_of, held_out_shape
-from plackett.model.race import Array, Weights
+from plackett.inference.base import Fit
 from plackett.output import stored_models
-from plackett.posterior.learned import of_situations
 from plackett.priors import GIG
 from plackett.race_model import STORED
 from plackett.ranking import RankingModel, rankings_of
-from plackett.responses import Response
 
 TIES = ("unknown-order", "race", "photo-finish", "error")
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
-LARGE = 1 << 22  # numbers of a pass from which the cores share the rankings of one chain instead of the chains
-SHAPE_STEPS = 10  # of a, between two passes: few worths say little of it, and a step is cheap
-NAMED = 8  # items of a component that an error names
 NO_COVARIATES = Ignored(
     ("features",), "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
 )
@@ -121,6 +110,8 @@ class PlackettLuceRanker(RankingModel):
         "groups say which rankings to hold out together, and none are held out but for learned directions, and for EM "
         "with shape='learn'; leave them out.",
         scale_free="rankings, but with ties='race'",
+        shape_steps=10,  # few worths say little of a, and a step is cheap
+        side_by_side_below=1 << 22,
     )
 
     def __init__(
@@ -166,69 +157,54 @@ class PlackettLuceRanker(RankingModel):
         self
         """
         with whole_or_not_at_all(self):
-            if isinstance(R, PartitionedRankings):
-                return self._fit_partitions(X, R, sample_weight, groups)
-            return self._fit_here(X, R, sample_weight, groups)
+            if not isinstance(R, PartitionedRankings):
+                return self._fit_here(X, R, sample_weight, groups)
+            run = self._run(groups, partitions=True, without=X is None)
+            learned = X is not None and self._learned()
+            with one_blas_thread(), cluster() as client:
+                network = isinstance(run.inference, EM) and not learned
+                table = read_rankings(client, X, R, sample_weight, groups, self.ties, network)
+                if learned:
+                    return self._fit_here(**gather_rankings(table))
+                known = table.covariates
+                self._know_columns(*((0, None) if known is None else (known.n_columns, known.names)))
+                fit = fit_weights(run, prepare_ranking_parts(run, table))
+            return self._keep_items(run, table.items, fit)
 
     def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         R, X, groups = self._checked_data(X, R, groups)
-        features, inference, shape = self._checked_parts(groups, without=X is None)
-        response = self._response(R)
+        run = self._run(groups, without=X is None)
+        response, learned = self._response(R), X is not None and self._learned()
         R = _weighted(R, sample_weight)
-        if isinstance(inference, Gibbs) and not (X is not None and self._learned()):
+        if run.samples and not learned:
             check_counts(R.counts, "counts", "rankings")
-        seen = np.flatnonzero(R.counts)
-        if not len(seen):
+        some = np.flatnonzero(R.counts)
+        if not len(some):
             raise ValueError("all rankings have weight 0.")
-        if len(seen) < len(R):
-            R, X = R[seen], None if X is None else take_rows(X, seen)
-            groups = None if groups is None else groups[seen]
+        if len(some) < len(R):
+            R, X = R[some], None if X is None else take_rows(X, some)
+            groups = None if groups is None else groups[some]
+        seen = Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups)
         with one_blas_thread(), cluster_for(self.engine):
-            if X is not None and self._learned():
-                fit = self._learn_directions(features, inference, X, R, response, shape, groups)
+            if learned:
+                candidates = designs(X, R.counts)
+                fit = fit_directions(run, direct_situations(run, [each.of(X) for each in candidates], seen, owned=True))
+                fit.extra["features_"] = candidates[fit.extra.pop("design_")]
+            elif X is None:
+                fit = fit_weights(run, prepare_situations(run, None, seen, network=R))
             else:
-                fit = self._learn_weights(features, inference, X, R, response, shape, groups)
-        self._keep_items(inference, R.items, fit)
-        return self
+                fit = fit_weights(run, prepare_map(run, X, seen, R))
+        return self._keep_items(run, R.items, fit)
 
-    def _keep_items(self, inference: EM | Variational | Gibbs, items: npt.NDArray[Any], fit: Fit) -> None:
-        """What a fit found."""
+    def _keep_items(self, run: Run, items: npt.NDArray[Any], fit: Fit) -> PlackettLuceRanker:
+        """Set what a fit found."""
         self.items_ = items
-        self._keep(inference, fit)
+        self._keep(run.inference, fit)
         self.__dict__.pop("weights_", None)
         if hasattr(fit.posterior, "weights"):
             self.weights_ = fit.posterior.weights
-
-    def _fit_partitions(self, X: Any, R: PartitionedRankings, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
-        """Fit to rankings in partitions, which stay where they are, but for learned directions."""
-        learned = X is not None and self._learned()
-        features, inference, shape = self._checked_parts(groups, partitions=True, without=X is None)
-        climbs = isinstance(inference, EM)
-        with one_blas_thread(), cluster() as client:
-            table = read_rankings(client, X, R, sample_weight, groups, self.ties, climbs and not learned)
-            if learned:
-                return self._fit_here(**gather_rankings(table))
-            known = table.covariates
-            self._know_columns(*((0, None) if known is None else (known.n_columns, known.names)))
-            recipe = table.recipe(features)
-            rows = table.hold(recipe, isinstance(inference, Gibbs))
-            found: dict[str, Any] = {} if X is None else {"features_": recipe.features}
-            if isinstance(inference, EM):
-                above = table.network()
-                if shape is None:
-                    folds = ranking_folds(table, features, recipe)
-                    shape, found["cv_log_loss_"] = self._held_out_shape(inference, above, rows, *folds)
-                elif shape <= 1 and not isinstance(self.prior, GIG):
-                    _check_maximum(above, rows, shape)
-            fit = inference.fit(self._problem(rows, True), shape)  # type: ignore[arg-type]
-        self._keep_items(inference, table.items, replace(fit, extra=fit.extra | found))
         return self
-
-    def _problem(self, rows: Rows, beside: bool, mirrors: Any = None) -> Problem:
-        """For an inference; chains run side by side where a pass keeps to one thread."""
-        shared = (float(self.rate), *self._run_settings(), self._tailed(), SHAPE_STEPS, beside)
-        return Problem(rows, *shared, mirrors)
 
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
         """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
@@ -247,15 +223,13 @@ class PlackettLuceRanker(RankingModel):
             return R, None, groups
         return R, self._checked_rows(X, reset=True), groups
 
-    def _checked_parts(
-        self, groups: Any, partitions: bool = False, without: bool = False
-    ) -> tuple[Any, EM | Variational | Gibbs, float | None]:
+    def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.ties not in TIES:
             raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
-        features, inference, shape = super()._checked_parts(groups, partitions, without)
-        if isinstance(inference, Gibbs) and without:
-            inference = inference.completed(**LENGTH)
-        return features, inference, shape
+        run = super()._run(groups, partitions, without)
+        if isinstance(run.inference, Gibbs) and without:
+            return replace(run, inference=run.inference.completed(**LENGTH))
+        return run
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
@@ -281,108 +255,6 @@ class PlackettLuceRanker(RankingModel):
             return f"ties='photo-finish' cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
         return None
 
-    def _learn_weights(
-        self,
-        features: Any,
-        inference: EM | Variational | Gibbs,
-        X: Any,
-        R: Rankings,
-        response: Response,
-        shape: float | None,
-        groups: npt.NDArray[np.intp] | None,
-    ) -> Fit:
-        """Worths, or weights of a feature map that does not know the rankings."""
-        found: dict[str, Any] = {}
-        engine = self.engine
-        if X is None:
-            rows = _rows_of(ONE, R, response, engine)
-        else:
-            found["features_"] = fit_features(features, X, None, R.counts)
-            W = dense(transform(found["features_"], X))
-            if not moves_between_modes(inference):
-                engine = engine_for(engine, W.shape, _observed(R, response))
-            rows = _rows_of(W, R, response, engine)
-        if isinstance(inference, EM):
-            if shape is None:
-                make = self._maker(X, R, response, engine)
-                shape, found["cv_log_loss_"] = self._held_out_shape(inference, R, rows, rows.order, groups, make)
-            elif shape <= 1 and not isinstance(self.prior, GIG):
-                _check_maximum(R, rows, shape)
-        if rows.parameters:  # a value for each of many parameters: equal pairs are counted
-            rows = make_engine(engine).rows(None, merge_equal(without_covariates(_observed(R, response))))
-        small = engine in ("auto", "numba") and rows.work < LARGE
-        beside = isinstance(inference, Gibbs) and (small or engine == "dask")
-        if beside:
-            rows.set_threads(1)
-        mirrors = getattr(found.get("features_"), "mirrors_", None)
-        fit = inference.fit(self._problem(rows, beside, mirrors), shape)  # type: ignore[arg-type]
-        return replace(fit, extra=fit.extra | found)
-
-    def _held_out_shape(
-        self,
-        em: EM,
-        R: Rankings,
-        rows: Rows,
-        order: npt.NDArray[np.intp],
-        groups: npt.NDArray[np.intp] | None,
-        make: Make,
-    ) -> tuple[float, dict[float, float]]:
-        """The shape that predicts held-out rankings best, and the loss of each.
-
-        At 1 and below a maximum may not exist: such shapes are not tried, and refused where they were asked for.
-        """
-        shapes = path_of(em)
-        if shapes.min() <= 1 and _without_maximum(R, rows) is not None:
-            if not np.array_equal(em.shapes, EM().shapes):
-                _check_maximum(R, rows, float(shapes.min()))
-            shapes = shapes[shapes > 1]
-        return held_out_shape(em, shapes, folds_of(em.cv, order, groups), make, float(self.rate), bool(self.progress))
-
-    def _maker(self, X: Any, R: Rankings, response: Response, engine: str) -> Make:
-        """What makes rows to train on and rows to test on, with a map fitted to those to train on."""
-
-        def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> tuple[Rows, Rows]:
-            W_train: Features = ONE
-            W_test: Features = ONE
-            if X is not None:
-                some = take_rows(X, train)
-                fitted = fit_features(clone(self._make_features()), some, None, R.counts[train])
-                W_train, W_test = transform(fitted, some), transform(fitted, X, test, empty=True)
-            return _rows_of(W_train, R[train], response, engine), _rows_of(W_test, R[test], response, engine)
-
-        return make
-
-    def _learn_directions(
-        self,
-        features: LearnedDirections,
-        inference: EM | Variational | Gibbs,
-        X: Array,
-        R: Rankings,
-        response: Response,
-        shape: float | None,
-        groups: npt.NDArray[np.intp] | None,
-    ) -> Fit:
-        """Weights and directions together; held-out rankings say how covariates are best taken."""
-        candidates = designs(X, R.counts)
-        seen, Zs = _observed(R, response), [each.of(X) for each in candidates]
-        engine = engine_for(self.engine, Zs[-1].shape, seen)
-        task = make_situation_task(Zs, replace(seen, units=groups), self._run_settings(), True, engine)
-        if engine == "dask":
-            task = send_situations(task)
-        fit = of_situations(learn(inference, task, features, SHAPE if shape is None else shape))
-        found = {name: value for name, value in fit.extra.items() if name != "design_"}
-        return replace(fit, extra=found | {"features_": candidates[fit.extra["design_"]]})
-
-
-def _observed(R: Rankings, response: Response) -> Observations:
-    """Every ranking has a row, and an item is a group."""
-    return Observations.of_rankings(R.outcomes, R.item, response, len(R.items))
-
-
-def _rows_of(W: Features, R: Rankings, response: Response, engine: str) -> Rows:
-    """The rankings as the engine holds them, with W of each, or without anything."""
-    return make_engine(engine).rows(None if W is ONE else W, _observed(R, response))
-
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
     """The rankings with their counts multiplied."""
@@ -392,36 +264,6 @@ def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
     if weight.shape != (len(R),) or not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError(f"sample_weight must have a number that is not negative for each of the {len(R)} rankings.")
     return replace(R, outcomes=R.outcomes._replace(counts=R.counts * weight))
-
-
-def _without_maximum(R: Rankings, rows: Rows) -> str | None:
-    """Why no maximum of the likelihood exists, if none does."""
-    if rows.absolute:
-        arrived = rows.expect(Weights.point(np.zeros((rows.n_groups, rows.n_features)))).wins.sum(axis=1)
-        never = R.items[arrived == 0].tolist()
-        return f"nobody placed {_named(never)} above another item" if never else None
-    parts = R.components()
-    if len(parts) == 1:
-        return None
-    told = "; ".join(_named(part) for part in parts[:NAMED]) + ("; …" if len(parts) > NAMED else "")
-    return (
-        f"the items fall into {len(parts)} components, of which no later one was ever placed above an earlier: {told}"
-    )
-
-
-def _named(items: list[Any]) -> str:
-    more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
-    return ", ".join(map(plain, items[:NAMED])) + more
-
-
-def _check_maximum(R: Rankings, rows: Rows, shape: float) -> None:
-    """Refuse EM where worths would run away."""
-    why = _without_maximum(R, rows)
-    if why is not None:
-        raise ValueError(
-            f"with shape={shape:g} there is no maximum: {why}. Use inference='gibbs', whose posterior exists in any "
-            "case, or a shape above 1, or leave such items out."
-        )
 
 
 stored_models.register(stored_models.ranker(PlackettLuceRanker, STORED, TIES))

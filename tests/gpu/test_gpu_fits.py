@@ -12,6 +12,7 @@ from plackett.directions.centred import log_spread, uncentred
 from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
+from plackett.engines import factory
 from plackett.features import ExpFeatures
 from plackett.inference.hmc import Flight, begin, leap, push
 
@@ -148,7 +149,7 @@ def test_many_rows_are_walked_over_from_modes(monkeypatch):
 
 def test_auto_takes_the_gpu_and_predicts_there(monkeypatch):
     X, y = data(3000)
-    monkeypatch.setattr(classifier, "MANY_ROWS", 1000)
+    monkeypatch.setattr(factory, "MANY_ROWS", 1000)
     monkeypatch.setattr(classifier, "MANY_GATES", 1)
     settings = {"inference": Gibbs(draws=20, tune=20)}
     there, asked = fitted("auto", X, y, **settings), fitted("cupy", X, y, **settings)

@@ -6,6 +6,7 @@ rankings are fitted anew to the rows that a fold trains on; choices keep the map
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +18,12 @@ from plackett.cluster.held import made, threads_here
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.parts import Codes, ask, numbers_within, take_from
 from plackett.cluster.ranking_parts import RankingPart, RankingRecipe, RankingTable, hold_rankings, in_block
-from plackett.engines.base import Rows
 from plackett.engines.dask import ClusterSituations
 from plackett.engines.placed import PlacedSituations, place_situations
 from plackett.engines.plain_rankings import ONE
 from plackett.engines.situations import digests, order_of
 from plackett.features.mapped import transform
-from plackett.inference.folds import Fold, MakeFold, fold_losses
-from plackett.inference.ranking_folds import Make
+from plackett.inference.folds import Fold, MakeFold, fold_losses, situation_fold
 from plackett.model.race import Array
 
 Mask = npt.NDArray[np.bool_]
@@ -47,20 +46,26 @@ def class_folds(
         own = kept.recipe(recipe.factors[np.searchsorted(recipe.classes, kept.classes)])
         own = own._replace(features=fitted_map(kept, features, own))
         rows, rest = hold_classes(table.client, kept.parts, own).rows, some(test)
-        return rows, lambda weights: ask(table.client, "held-out", losses_of_part, rest, recipe, own, weights)
+
+        def losses(weights: Sequence[Array]) -> list[tuple[Array, float]]:
+            return ask(table.client, "held-out", losses_of_part, rest, recipe, own, np.array(weights))
+
+        return Fold(rows, losses)
 
     return codes, make
 
 
-def losses_of_part(part: ClassPart, whole: ClassRecipe, fold: ClassRecipe, weights: Array) -> tuple[Array, float]:
-    """Log-losses (S,) of the rows of a part under weights (S, K, p), summed, and the weight of these rows."""
+def losses_of_part(
+    part: ClassPart, whole: ClassRecipe, fold: ClassRecipe, log_weights: Sequence[Array]
+) -> tuple[Array, float]:
+    """Log-losses (S,) of the rows of a part under S arrays ln λ (K, p), summed, and the weight of these rows."""
     codes = np.searchsorted(whole.classes, np.asarray(part.y))
     counts = (np.ones(len(codes)) if part.weight is None else np.asarray(part.weight)) * whole.factors[codes]
     W, present = transform(fold.features, part.X, empty=True), np.searchsorted(whole.classes, fold.classes)
-    return fold_losses(W, codes, counts, present, len(whole.classes), weights), float(counts.sum())
+    return fold_losses(W, codes, counts, present, len(whole.classes), log_weights), float(counts.sum())
 
 
-def choice_folds(rows: ClusterSituations) -> tuple[Codes, Make]:
+def choice_folds(rows: ClusterSituations) -> tuple[Codes, MakeFold]:
     """The canonical order of all situations, and what makes blocks of some of them."""
     client, blocks = rows.blocks.client, rows.blocks.blocks
     found = rows.blocks.each(marks)
@@ -72,7 +77,7 @@ def choice_folds(rows: ClusterSituations) -> tuple[Codes, Make]:
         held = made(client, "fold", part_of_block, parts, len(parts))
         return hold_situations(held, rows.n_groups, rows.absolute, False, ONE)
 
-    return order_of(digest, counts), lambda train, test: (some(train), some(test))
+    return order_of(digest, counts), lambda train, test: situation_fold(some(train), some(test))
 
 
 def part_of_block(rows: PlacedSituations, numbers: Codes) -> PlacedSituations:
@@ -92,7 +97,7 @@ class RankingMarks(NamedTuple):
     group: Codes | None
 
 
-def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) -> tuple[Codes, Codes | None, Make]:
+def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) -> tuple[Codes, Codes | None, MakeFold]:
     """The canonical order of all rankings, their groups, and what makes rows of some of them."""
     client, n_items, labels = table.client, len(table.items), None
     if table.grouped:
@@ -108,14 +113,14 @@ def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) 
         has = [int(part.blocked[which].sum()) for part, which in zip(found, within, strict=True) if len(which)]
         return take_from(table.parts, within), has
 
-    def make(train: Codes, test: Codes) -> tuple[Rows, Rows]:
+    def make(train: Codes, test: Codes) -> Fold:
         inside, outside = some(train), some(test)
         own = recipe
         if table.covariates is not None:
             kept = look_at_rows(client, inside[0], table.covariates.names)
             own = recipe._replace(features=fitted_map(kept, features, kept.recipe()))
         rows, others = (hold_rankings(client, *each, own, n_items, False) for each in (inside, outside))
-        return rows, others
+        return situation_fold(rows, others)
 
     kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `Together`
     return np.concatenate([kind[order_of(digest[kind], counts[kind])] for kind in kinds]), groups, make

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plackett.data.observations import Observations
-from plackett.engines.device import MANY_ENTRIES, check_fits, chosen_engine, free_bytes, gpu, kernel
+from plackett.engines.device import check_fits, free_bytes, gpu, kernel
 from plackett.engines.situations import NumpySituations
 from plackett.engines.tiles import Blocks, blocks_of
 from plackett.model.features import Features
@@ -38,13 +38,6 @@ def by_place(places: Any, size: int) -> tuple[Any, Any]:
 def known(seen: Observations) -> bool:
     """Whether the GPU has kernels for such outcomes: those without ties."""
     return not seen.response.absolute and bool((seen.all_situations.outcomes.sizes <= 1).all())
-
-
-def engine_for(engine: str, shape: tuple[int, ...], seen: Observations) -> str:
-    """The engine for these situations, with features of this shape: "auto" takes the GPU if that is faster."""
-    (R, p), E = shape, len(seen.all_situations.group)
-    gains = E * p >= MANY_ENTRIES and known(seen)
-    return chosen_engine(engine, gains, R * (16 * p + ROOM) + 132 * E)
 
 
 class SituationRoom(NamedTuple):

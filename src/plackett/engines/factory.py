@@ -1,9 +1,12 @@
 """The engines by name."""
 
 from plackett.capabilities import Offers
+from plackett.data.observations import Observations
 from plackett.engines.base import Engine
 from plackett.engines.cupy import CupyEngine
+from plackett.engines.cupy_situations import ROOM, known
 from plackett.engines.dask import DaskEngine
+from plackett.engines.device import MANY_ENTRIES, MANY_ROWS, chosen_engine
 from plackett.engines.numba import NumbaEngine
 from plackett.engines.numpy import NumpyEngine
 
@@ -26,6 +29,29 @@ def engine_class(name: str, partitions: bool = False) -> type[Engine]:
 def offers_of(name: str, partitions: bool = False) -> Offers:
     """What the engine of that name offers."""
     return engine_class(name, partitions).offers
+
+
+def choose_engine(asked: str, shape: tuple[int, ...], seen: Observations, learned: bool = False) -> str:
+    """The engine of a fit in memory: "auto" becomes "cupy" where a GPU is present and gains, and else stays.
+
+    Parameters
+    ----------
+    asked : str
+        The setting.
+    shape : (int, int)
+        Shape of W, or of the covariates if directions are learned.
+    seen : Observations
+        Classes or situations.
+    learned : bool
+        Whether directions are learned.
+    """
+    n, p = shape
+    if seen.situations is not None:
+        entries = len(seen.situations.group)
+        return chosen_engine(asked, entries * p >= MANY_ENTRIES and known(seen), n * (16 * p + ROOM) + 132 * entries)
+    if learned:
+        return chosen_engine(asked, n >= MANY_ROWS, 24 * n * p)
+    return chosen_engine(asked, n * p >= MANY_ENTRIES, 8 * n * p)
 
 
 def make_engine(name: str, exact: bool = False) -> Engine:

@@ -1,28 +1,35 @@
-"""Folds of rows, and the shape a of EM chosen by held-out log-loss along a warm-started path (section 3.5)."""
+"""Folds of rows and situations, and the shape a of EM chosen by held-out log-loss along a path (section 3.5)."""
 
 from __future__ import annotations
 
+import gc
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
 
-from plackett.data.observations import Observations
-from plackett.data.rows import take_rows
-from plackett.engines.base import Engine, Features, Rows, canonical_order
-from plackett.features.mapped import fit_features, nonempty_rows, transform
+from plackett.engines.base import Features, Rows, canonical_order
 from plackett.inference.em import EM
-from plackett.model.race import Array
+from plackett.model.draws import mixed
+from plackett.model.race import Array, Weights
 from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
 from plackett.posterior.weights import mean_probabilities
 
 Folds = list[tuple[Any, npt.NDArray[np.intp]]]  # what to train on, most often rows by number, and rows to test on
-Fold = tuple[Rows, Callable[[Array], Iterable[tuple[Array, float]]]]  # training rows; losses and weights of others
+
+
+class Fold(NamedTuple):
+    """What to train on, and the log-losses of what is held out."""
+
+    rows: Rows
+    losses: Callable[[Sequence[Array]], Iterable[tuple[Array, float]]]  # ln λ of each shape in; sums and their weights
+    others: Rows | None = None  # held-out situations, whose response may have parameters
+
+
 MakeFold = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], Fold | None]  # None with fewer than two classes
 
 
@@ -73,6 +80,28 @@ def splits(cv: object, features: Callable[[], Features], X: object, codes: npt.N
     return list(splitter.split(X, codes))
 
 
+def situation_splits(cv: Any, order: npt.NDArray[np.intp], units: npt.NDArray[np.intp] | None) -> Folds:
+    """Situations to train on and to test on; `order` is canonical, so that the order of the data has no effect.
+
+    Those of one unit are held out together.
+    """
+    n = len(order)
+    if not isinstance(cv, (int, np.integer)):
+        return list(check_cv(cv).split(np.zeros(n), groups=units))
+    unit = np.empty(n, dtype=np.intp)
+    unit[order] = np.arange(n)
+    if units is not None:
+        turn = np.argsort(np.argsort(mixed(np.arange(units.max() + 1, dtype=np.uint64))))
+        unit = turn[units]
+    if min(int(cv), unit.max() + 1) < 2:
+        raise ValueError(
+            f"shape='learn' with EM cross-validates, and needs two folds or more: EM(cv={cv}), {unit.max() + 1} to "
+            "deal out. Give a number, for example shape=1."
+        )
+    fold = unit % int(cv)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
+
+
 def path_of(em: EM) -> Array:
     """The shapes that are tried, in decreasing order."""
     shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
@@ -81,71 +110,56 @@ def path_of(em: EM) -> Array:
     return shapes
 
 
-def cross_validated_losses(
-    em: EM,
-    features: object,
-    X: object,
-    codes: npt.NDArray[np.intp],
-    sample_weight: Array | None,
-    engine: Engine,
-    progress: bool = False,
-) -> tuple[Array, Array]:
-    """The shapes of the path, decreasing, and the log-loss of each over all held-out rows of a table in memory."""
-
-    def mapped() -> Features:
-        return transform(fit_features(clone(features), X, codes, sample_weight), X)
-
-    n_classes = codes.max() + 1
-
-    def make(train: npt.NDArray[np.intp], test: npt.NDArray[np.intp]) -> Fold | None:
-        w_test = np.ones(len(test)) if sample_weight is None else sample_weight[test]
-        X_train = take_rows(X, train)
-        w_train = None if sample_weight is None else sample_weight[train]
-        fold_features = fit_features(clone(features), X_train, codes[train], w_train)
-        W_train, some = nonempty_rows(fold_features, X_train)
-        w_train = None if w_train is None else w_train[some]
-        present, fold_codes = np.unique(codes[train][some], return_inverse=True)
-        if len(present) < 2:
-            return None
-        W_test = transform(fold_features, X, test, empty=True)
-
-        def score(weights: Array) -> list[tuple[Array, float]]:
-            return [(fold_losses(W_test, codes[test], w_test, present, n_classes, weights), w_test.sum())]
-
-        return engine.rows(W_train, Observations.of_classes(fold_codes, len(present), w_train)), score
-
-    return held_out_losses(em, splits(em.cv, mapped, X, codes), make, progress)
-
-
 def fold_losses(
     W: Features,
     codes: npt.NDArray[np.intp],
     counts: Array,
     present: npt.NDArray[np.intp],
     n_classes: int,
-    weights: Array,
+    log_weights: Sequence[Array],
 ) -> Array:
-    """Weighted log-losses (S,) of held-out rows under weights (S, K, p) of the classes that are present in training."""
-    loss = np.zeros(len(weights))
-    for s, each in enumerate(weights):
+    """Weighted log-losses (S,) of held-out rows under S arrays ln λ (K, p) of the classes that are present."""
+    loss = np.zeros(len(log_weights))
+    for s, each in enumerate(log_weights):
         probability = np.zeros((len(codes), n_classes))
-        probability[:, present] = mean_probabilities(W, each[None])
+        probability[:, present] = mean_probabilities(W, np.exp(each)[None])
         loss[s] = counts @ log_losses(probability, codes)
     return loss
 
 
-def held_out_losses(em: EM, folds: Folds, make: MakeFold, progress: bool) -> tuple[Array, Array]:
-    """The shapes of the path, decreasing, and the log-loss of each over all held-out rows, wherever these lie."""
-    shapes = path_of(em)
+def situation_fold(rows: Rows, others: Rows) -> Fold:
+    """Situations to train on, and −ln Pr of all outcomes that are held out."""
+
+    def losses(log_weights: Sequence[Array]) -> list[tuple[Array, float]]:
+        return [(-np.array([others.value(Weights.point(each)) for each in log_weights]), others.n_seen)]
+
+    return Fold(rows, losses, others)
+
+
+def held_out_shape(
+    em: EM, shapes: Array, folds: Folds, make: MakeFold, rate: float, progress: bool
+) -> tuple[float, dict[float, float]]:
+    """The shape with the lowest held-out log-loss, and the mean log-loss of each shape, wherever the data lie.
+
+    The rows of a fold are released before those of the next are made.
+    """
     loss, weight = np.zeros(len(shapes)), 0.0
     for train, test in tracked(folds, progress, "EM, cross-validation"):
-        fold = make(train, test)
-        if fold is None:
-            continue
-        rows, score = fold
-        climbs = em.path(rows, shapes.tolist())
-        for part_loss, part_weight in score(np.array([np.exp(climb.log_weights) for climb in climbs])):
+        for part_loss, part_weight in losses_of_fold(em, shapes, make(train, test), rate):
             loss, weight = loss + part_loss, weight + part_weight
+        gc.collect()  # a climb and its ascent refer to each other, and to the rows
     if weight == 0:
         raise ValueError("no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1.")
-    return shapes, loss / weight
+    loss /= weight
+    return float(shapes[np.argmin(loss)]), dict(zip(shapes.tolist(), loss.tolist(), strict=True))
+
+
+def losses_of_fold(em: EM, shapes: Array, fold: Fold | None, rate: float) -> list[tuple[Array, float]]:
+    """Log-losses of each shape, summed over held-out parts, and the weight of each part."""
+    if fold is None:
+        return []
+    climbs = em.path(fold.rows, shapes.tolist(), rate=rate if fold.rows.absolute else 1.0)
+    if fold.rows.parameters and fold.others is not None:
+        there = [(fold.others.at(climb.rows.values_of_parameters), climb.log_weights) for climb in climbs]
+        return [(-np.array([rows.value(Weights.point(each)) for rows, each in there]), fold.others.n_seen)]
+    return list(fold.losses([climb.log_weights for climb in climbs]))

@@ -1,0 +1,309 @@
+"""One fit for all faces: weights of a feature map, or weights and directions, of data in memory or in partitions.
+
+A face decodes its data into `Observations` and covariates, or into a table of partitions, and names what comes out.
+What kinds of data do differently is declared by their `Kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from plackett.capabilities import SPARSE, Kind, check_moves, moves_between_modes
+from plackett.cluster.blocks import hold_classes, make_blocks
+from plackett.cluster.choice_parts import ChoiceRecipe, ChoiceTable
+from plackett.cluster.class_parts import ClassTable
+from plackett.cluster.directions import all_on_client, class_task_of, send_classes, send_situations
+from plackett.cluster.held_out import choice_folds, class_folds, ranking_folds
+from plackett.cluster.maps import fitted_map
+from plackett.cluster.observed import observe
+from plackett.cluster.ranking_parts import RankingTable
+from plackett.data.observations import Codes, Observations
+from plackett.data.rankings import Rankings
+from plackett.data.rows import take_rows
+from plackett.data.validation import all_alike
+from plackett.directions.class_task import make_class_task, training_rows
+from plackett.directions.learning import learn
+from plackett.directions.settings import SHAPE
+from plackett.directions.situation_task import make_situation_task
+from plackett.directions.task import Task
+from plackett.engines.base import Engine, Features, Rows
+from plackett.engines.factory import choose_engine, make_engine
+from plackett.engines.plain_rankings import without_covariates
+from plackett.engines.situations import merge_equal
+from plackett.features.mapped import dense, fit_features, nonempty_rows, transform
+from plackett.inference import EM, Gibbs, Variational
+from plackett.inference.base import Fit, Probe, Problem
+from plackett.inference.driver import Source
+from plackett.inference.folds import (
+    Fold,
+    Folds,
+    MakeFold,
+    fold_losses,
+    held_out_shape,
+    path_of,
+    situation_fold,
+    situation_splits,
+    splits,
+)
+from plackett.inference.maximum import check_maximum, shapes_with_maximum
+from plackett.model.race import Array
+from plackett.posterior.learned import of_classes, of_situations
+from plackett.priors import GIG
+from plackett.responses.base import parameters_of
+
+
+@dataclass(frozen=True)
+class Run:
+    """Parts and settings of one fit, checked."""
+
+    kind: Kind
+    features: Any  # the map, not fitted yet
+    inference: EM | Variational | Gibbs
+    shape: float | None  # None: learned
+    rate: float
+    tailed: GIG | None  # the prior, where it is not the Gamma
+    engine: str
+    progress: bool
+    source: Callable[[], Source]
+
+    @property
+    def samples(self) -> bool:
+        """Whether the inference draws from the posterior."""
+        return self.inference.samples
+
+
+class Prepared(NamedTuple):
+    """Features and observations of one fit, in memory or on workers.
+
+    Attributes
+    ----------
+    rows : callable
+        Makes the rows for passes, once.
+    folds : callable
+        Makes folds, and rows to train on with losses of those held out, of EM(cv=...).
+    engine : str
+        Where the passes run.
+    features : transformer, optional
+        The fitted map; None without covariates.
+    mirrors : array, optional
+        Which feature is the inverse of which.
+    spread : Features, optional
+        Rows of W that vary if any do; None where rows that are all alike need no warning.
+    network : Rankings, optional
+        Who was placed above whom, which decides whether EM has a maximum; None: it has one.
+    probe : callable, optional
+        Probabilities that are diagnosed, given draws of weights.
+    """
+
+    rows: Callable[[], Rows]
+    folds: Callable[[Any], tuple[Folds, MakeFold]]
+    engine: str
+    features: Any = None
+    mirrors: Codes | None = None
+    spread: Features | None = None
+    network: Rankings | None = None
+    probe: Probe | None = None
+
+
+def fit_weights(run: Run, data: Prepared) -> Fit:
+    """The weights of a feature map that does not know the outcomes, or worths without one."""
+    shape, found = run.shape, dict[str, Any]()
+    if data.spread is not None and all_alike(data.spread) and shape is None and not run.samples:
+        shape = 1.0  # such rows say little about a, and with this one EM gives the shares
+    if isinstance(run.inference, EM):
+        if shape is None:
+            shape, found["cv_log_loss_"] = _cross_validated_shape(run.inference, run, data)
+        elif data.network is not None and run.tailed is None:
+            check_maximum(data.network, data.rows(), shape)
+    rows = data.rows()
+    small = data.engine in ("auto", "numba") and rows.work < run.kind.side_by_side_below
+    beside = data.engine == "dask" or (run.samples and small)
+    if beside:
+        rows.set_threads(1)
+    run_of = run.rate, *run.source(), run.tailed, run.kind.shape_steps, beside
+    fit = run.inference.fit(Problem(rows, *run_of, data.mirrors, data.probe), shape)  # type: ignore[arg-type]
+    if data.features is not None:
+        found["features_"] = data.features
+    return replace(fit, extra=fit.extra | found)
+
+
+def _cross_validated_shape(em: EM, run: Run, data: Prepared) -> tuple[float, dict[float, float]]:
+    """The shape with the lowest held-out log-loss, and the loss of each."""
+    shapes = path_of(em)
+    if data.network is not None:
+        shapes = shapes_with_maximum(em, shapes, data.network, data.rows())
+    return held_out_shape(em, shapes, *data.folds(em.cv), run.rate, run.progress)
+
+
+def prepare_map(run: Run, X: Any, seen: Observations, network: Rankings | None = None) -> Prepared:
+    """Rows of X with the feature map of the run, which every fold fits anew."""
+    fitted = fit_features(run.features, X, seen.codes, seen.counts)
+    W = transform(fitted, X)
+    classes, on_processor = seen.situations is None, moves_between_modes(run.inference) or sparse.issparse(W)
+    if not classes:
+        dense(W)
+    elif sparse.issparse(W):
+        check_moves(run.inference, SPARSE)
+    name = run.engine if on_processor else choose_engine(run.engine, W.shape, seen)
+    engine = make_engine(name, exact=not run.samples)
+
+    @cache
+    def rows() -> Rows:
+        counts = seen.counts
+        if not (classes and run.samples and counts is not None and counts.sum() <= run.kind.repeated_up_to):
+            return engine.rows(W, seen)
+        places = np.repeat(np.arange(len(seen)), counts.astype(np.intp))
+        return engine.rows(transform(fitted, X, places), replace(seen.part(places), counts=None))
+
+    def folds(cv: Any) -> tuple[Folds, MakeFold]:
+        dealt = splits(cv, lambda: W, X, seen.class_codes) if classes else _situation_folds(cv, rows(), seen)
+        return dealt, lambda train, test: _refitted(run.features, X, seen, engine, train, test)
+
+    mirrors = getattr(fitted, "mirrors_", None)
+    return Prepared(rows, folds, name, fitted, mirrors, W if classes else None, network)
+
+
+def prepare_situations(
+    run: Run,
+    W: Array | None,
+    seen: Observations,
+    features: Any = None,
+    network: Rankings | None = None,
+    probe: Probe | None = None,
+) -> Prepared:
+    """Situations whose features W are known, or that have none; folds keep them."""
+    chosen = W is not None and not moves_between_modes(run.inference)
+    name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
+    engine = make_engine(name)
+    whole = cache(lambda: engine.rows(W, seen))
+    # Parameters of a response take many passes: without covariates equal situations are counted.
+    merged = W is None and bool(parameters_of(seen.response))
+    rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
+
+    def make(train: Codes, test: Codes) -> Fold:
+        return situation_fold(*(engine.rows(W, seen.part(np.arange(len(seen))[some])) for some in (train, test)))
+
+    def folds(cv: Any) -> tuple[Folds, MakeFold]:
+        return _situation_folds(cv, whole(), seen), make
+
+    mirrors = getattr(features, "mirrors_", None)
+    return Prepared(rows, folds, name, features, mirrors, None, network, probe)
+
+
+def _situation_folds(cv: Any, rows: Rows, seen: Observations) -> Folds:
+    return situation_splits(cv, rows.order, seen.units)
+
+
+def _refitted(features: Any, X: Any, seen: Observations, engine: Engine, train: Any, test: Any) -> Fold | None:
+    """A fold with a map fitted to the rows that it trains on; None if these have fewer than two classes."""
+    train, test = (np.arange(len(seen))[some] for some in (train, test))
+    part, others, some = seen.part(train), seen.part(test), take_rows(X, train)
+    fitted = fit_features(clone(features), some, part.codes, part.counts)
+    W, kept = nonempty_rows(fitted, some)
+    if seen.situations is not None:
+        both = zip((W, transform(fitted, X, test, empty=True)), (part, others), strict=True)
+        return situation_fold(*(engine.rows(features, _with_own_rows(each)) for features, each in both))
+    part = part.part(np.arange(len(part))[kept])
+    present, codes = np.unique(part.class_codes, return_inverse=True)
+    if len(present) < 2:
+        return None
+    W_test = transform(fitted, X, test, empty=True)
+
+    def losses(log_weights: Sequence[Array]) -> list[tuple[Array, float]]:
+        known = W_test, others.class_codes, others.weights, present, seen.n_groups
+        return [(fold_losses(*known, log_weights), others.weights.sum())]
+
+    return Fold(engine.rows(W, replace(part, codes=codes, n_groups=len(present))), losses)
+
+
+def _with_own_rows(part: Observations) -> Observations:
+    """A part of the rankings, whose rows of W are that part's alone."""
+    outcomes, item, _ = part.all_situations
+    return Observations.of_rankings(outcomes, item, part.response, part.n_groups)
+
+
+def prepare_class_parts(run: Run, table: ClassTable, factors: Array) -> Prepared:
+    """Rows in partitions, with weights of classes; each fold fits the map anew."""
+    recipe = table.recipe(factors, run.samples and table.repeats(factors, run.kind.repeated_up_to))
+    recipe = recipe._replace(features=fitted_map(table, run.features, recipe))
+    blocks = hold_classes(table.client, table.parts, recipe)
+
+    def folds(cv: Any) -> tuple[Folds, MakeFold]:
+        codes, make = class_folds(table, blocks, run.features, recipe)
+        return splits(cv, lambda: blocks.features, np.empty((len(codes), 0)), codes), make
+
+    rows, spread = cache(lambda: blocks.placed() if run.samples else blocks.rows), np.array([blocks.low, blocks.high])
+    return Prepared(rows, folds, "dask", recipe.features, getattr(recipe.features, "mirrors_", None), spread)
+
+
+def prepare_ranking_parts(run: Run, table: RankingTable) -> Prepared:
+    """Rankings in partitions; each fold fits the map anew."""
+    recipe = table.recipe(run.features)
+    rows = table.hold(recipe, run.samples)
+
+    def folds(cv: Any) -> tuple[Folds, MakeFold]:
+        order, groups, make = ranking_folds(table, run.features, recipe)
+        return situation_splits(cv, order, groups), make
+
+    network = table.network() if isinstance(run.inference, EM) else None
+    return Prepared(lambda: rows, folds, "dask", recipe.features, network=network)
+
+
+def prepare_choice_parts(run: Run, table: ChoiceTable, recipe: ChoiceRecipe, probe: Probe) -> Prepared:
+    """Choices in partitions; folds keep the map."""
+    rows = table.hold(recipe, run.samples)
+
+    def folds(cv: Any) -> tuple[Folds, MakeFold]:
+        order, make = choice_folds(rows)
+        return situation_splits(cv, order, None), make
+
+    return Prepared(lambda: rows, folds, "dask", recipe.features, probe=probe)
+
+
+class Directed(NamedTuple):
+    """Covariates and observations for learned directions."""
+
+    task: Task
+    training: tuple[Array, Array] | None = None  # rows and weights that the gates of classes are described by
+
+
+def fit_directions(run: Run, data: Directed) -> Fit:
+    """Weights and directions together."""
+    fit = learn(run.inference, data.task, run.features, SHAPE if run.shape is None else run.shape)
+    return of_situations(fit) if data.training is None else of_classes(fit, *data.training)
+
+
+def direct_classes(run: Run, X: Array, seen: Observations) -> Directed:
+    """Classes in memory; the passes may run on workers."""
+    all_alike(X)
+    engine = choose_engine(run.engine, X.shape, seen, learned=True)
+    if engine == "dask":
+        task = send_classes(X, seen.class_codes, seen.counts, run.source())
+    else:
+        task = make_class_task(X, seen.class_codes, seen.counts, run.source(), seen.units, engine)
+    return Directed(task, training_rows(task))
+
+
+def direct_class_parts(run: Run, table: ClassTable, factors: Array) -> Directed:
+    """Classes in partitions; in memory with engine="auto" if all rows come to the client anyway."""
+    all_alike(np.array([table.low, table.high]))
+    held = make_blocks(table.client, observe, table.parts, table.recipe(factors))
+    task = class_task_of(held, run.source())
+    training = training_rows(task)
+    if run.engine == "auto" and all_on_client(task):
+        task = make_class_task(training[0], task.seen.class_codes, training[1], run.source())
+    return Directed(task, training)
+
+
+def direct_situations(run: Run, designs: Sequence[Array], seen: Observations, owned: bool) -> Directed:
+    """Situations in memory with candidate covariates; `owned`: whether each group owns components."""
+    engine = choose_engine(run.engine, designs[-1].shape, seen)
+    task = make_situation_task(designs, seen, run.source(), owned, engine)
+    return Directed(send_situations(task) if engine == "dask" else task)

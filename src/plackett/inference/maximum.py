@@ -1,0 +1,55 @@
+"""Whether the likelihood of rankings has a maximum, which EM with a shape of at most 1 needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.data.rankings import Rankings
+from plackett.data.validation import plain
+from plackett.engines.base import Rows
+from plackett.inference.em import EM
+from plackett.model.race import Array, Weights
+
+NAMED = 8  # items of a component that an error names
+
+
+def no_maximum(network: Rankings, rows: Rows) -> str | None:
+    """Why no maximum of the likelihood exists, if none does; `network` says who was placed above whom."""
+    if rows.absolute:
+        arrived = rows.expect(Weights.point(np.zeros((rows.n_groups, rows.n_features)))).wins.sum(axis=1)
+        never = network.items[arrived == 0]
+        return f"nobody placed {_named(never)} above another item" if len(never) else None
+    parts = network.components()
+    if len(parts) == 1:
+        return None
+    listed = "; ".join(_named(np.array(part, dtype=object)) for part in parts[:NAMED])
+    more = "; …" if len(parts) > NAMED else ""
+    return (
+        f"the items fall into {len(parts)} components, of which no later one was ever placed above an earlier: "
+        f"{listed}{more}"
+    )
+
+
+def _named(items: npt.NDArray[np.generic]) -> str:
+    more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
+    return ", ".join(map(plain, items[:NAMED].tolist())) + more
+
+
+def check_maximum(network: Rankings, rows: Rows, shape: float) -> None:
+    """Raise if worths would grow without limit at this shape."""
+    why = no_maximum(network, rows) if shape <= 1 else None
+    if why is not None:
+        raise ValueError(
+            f"with shape={shape:g} there is no maximum: {why}. Use inference='gibbs', whose posterior exists in any "
+            "case, or a shape above 1, or leave such items out."
+        )
+
+
+def shapes_with_maximum(em: EM, shapes: Array, network: Rankings, rows: Rows) -> Array:
+    """The shapes to try: those above 1 if there may be no maximum at others; raises if the user asked for others."""
+    if shapes.min() > 1 or no_maximum(network, rows) is None:
+        return shapes
+    if not np.array_equal(em.shapes, EM().shapes):
+        check_maximum(network, rows, float(shapes.min()))
+    return shapes[shapes > 1]
