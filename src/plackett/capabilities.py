@@ -69,6 +69,7 @@ class Inference(Protocol):
     """What an inference declares besides its settings."""
 
     samples: bool  # whether it draws, and so may move between modes
+    maximises: bool  # whether it climbs to a mode, which need not exist
     shape_settings: tuple[str, ...]  # settings of shape="learn"
     fixed_only: Ignored  # settings that learned directions do not read
     no_directions: str | None  # why it does not learn directions, if it does not

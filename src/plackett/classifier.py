@@ -29,7 +29,7 @@ from plackett.data.validation import (
     plain,
     row_weights,
 )
-from plackett.directions import Gates, LearnedDirections
+from plackett.directions import Gates
 from plackett.engines.device import present
 from plackett.estimator import Classifier, whole_or_not_at_all
 from plackett.features import ExpFeatures
@@ -340,7 +340,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
         y = class_labels(y)
-        if isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
+        if self._takes_numbers():
             check_dense(X)
             checked = numbers(self, X)
             X = checked if self._learned() else _named(X, checked)

@@ -252,7 +252,7 @@ def prepare_ranking_parts(run: Run, table: RankingTable) -> Prepared:
         order, groups, make = ranking_folds(table, run.features, recipe)
         return situation_splits(cv, order, groups), make
 
-    network = table.network() if isinstance(run.inference, EM) else None
+    network = table.network() if run.inference.maximises else None
     return Prepared(lambda: rows, folds, "dask", recipe.features, network=network)
 
 

@@ -99,7 +99,7 @@ class RaceModel(Model):
         return np.asarray(names, dtype=object)
 
     def _prior_in_words(self) -> str:
-        if isinstance(self.prior, GIG):
+        if self._tailed() is not None:
             return f"prior {self.prior!r}"
         return f"shape a = {self.shape_:.3g}{' (learned)' if self.shape == 'learn' else ''}"
 
@@ -142,6 +142,10 @@ class RaceModel(Model):
         return isinstance(self.features, LearnedDirections) or (
             isinstance(self.features, str) and self.features == "learned"
         )
+
+    def _takes_numbers(self) -> bool:
+        """Whether the feature map takes a table of numbers; any other transformer takes what it likes."""
+        return isinstance(self.features, (str, ExpFeatures, LearnedDirections))
 
     def _make_features(self) -> Any:
         if isinstance(self.features, str):

@@ -162,7 +162,7 @@ class PlackettLuceRanker(RankingModel):
             run = self._run(groups, partitions=True, without=X is None)
             learned = X is not None and self._learned()
             with one_blas_thread(), cluster() as client:
-                network = isinstance(run.inference, EM) and not learned
+                network = run.inference.maximises and not learned
                 table = read_rankings(client, X, R, sample_weight, groups, self.ties, network)
                 if learned:
                     return self._fit_here(**gather_rankings(table))

@@ -15,9 +15,7 @@ from plackett.data.model_input import check_dense, numbers, taken
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.validation import check_prob, plain
-from plackett.directions import LearnedDirections
 from plackett.engines.plain_rankings import ONE
-from plackett.features import ExpFeatures
 from plackett.inference.base import check_count
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
@@ -343,7 +341,7 @@ class RankingModel(RaceModel):
 
     def _checked_rows(self, X: Any, reset: bool) -> Any:
         """Covariates as the feature map takes them."""
-        if not isinstance(self.features, (str, ExpFeatures, LearnedDirections)):
+        if not self._takes_numbers():
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         check_dense(X)

@@ -63,7 +63,7 @@ def regularization_path(
     clf = PlackettLuceClassifier(inference=inference, **({"features": "exp"} | settings))
     if clf._learned():
         raise ValueError("a path follows the weights of fixed features; learned directions change with the shape.")
-    em = isinstance(clf._make_inference(), EM)
+    em = clf._make_inference().maximises
     statistic = statistic or ("mode" if em else "mean")
     if statistic not in STATISTICS or em != (statistic == "mode"):
         allowed = "'mode'" if em else "'mean' or 'median'"

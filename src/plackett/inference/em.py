@@ -294,7 +294,7 @@ class EM(BaseEstimator):
     PlackettLuceClassifier(inference=EM(tol=1e-06), shape=0.5)
     """
 
-    samples = False
+    samples, maximises = False, True
     shape_settings = ("shapes", "cv")
     fixed_only = Ignored(
         ("tol", "accelerate", "shapes"),

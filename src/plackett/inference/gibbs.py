@@ -85,7 +85,7 @@ class Gibbs(BaseEstimator):
     Gibbs(target_ess=400)
     """
 
-    samples = True
+    samples, maximises = True, False
     shape_settings = ("shape_prior",)
     fixed_only = Ignored(
         ("moves", "shape_prior", "move_budget"),

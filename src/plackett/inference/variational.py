@@ -130,7 +130,7 @@ class Variational(BaseEstimator):
     Variational(draws=500)
     """
 
-    samples = False
+    samples, maximises = False, False
     shape_settings = ("shape_prior",)
     fixed_only = Ignored((), "")
     no_directions = (
