@@ -48,7 +48,7 @@ from plackett.inference.paper_sampler import sweeps_of_any_engine, sweeps_togeth
 from plackett.inference.sweeps import State, Target
 from plackett.model.mixture import probabilities
 from plackett.posterior.directions import DirectionDraws
-from plackett.priors import LogUniform, tabulate
+from plackett.priors import GIG, LogUniform, tabulate
 from plackett.responses import Outcomes, make_response
 
 CHIPS = (99 << 10, 163 << 10, 227 << 10)  # bytes of shared memory of a block, on cards of 2020 to 2024
@@ -276,6 +276,7 @@ class Refused(Exception):
         ("auto", {"features": "exp", "inference": "em"}, [True]),
         ("auto", {"features": "exp", "inference": Gibbs(moves="none", draws=2, tune=2)}, [True]),
         ("auto", {"features": "exp", "inference": Gibbs(draws=2, tune=2)}, []),
+        ("auto", {"features": "exp", "inference": Gibbs(draws=2, tune=2), "prior": GIG(0.5, 0.1, 1.0)}, [True]),
     ],
 )
 @pytest.mark.parametrize("model", [PlackettLuceClassifier, PlackettLuceRanker, PlackettLuceChooser])

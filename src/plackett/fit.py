@@ -74,6 +74,11 @@ class Run:
     source: Callable[[], Source]
 
     @property
+    def moves(self) -> bool:
+        """Whether the sampler moves between modes, which only the processor can; under a GIG there are no moves."""
+        return moves_between_modes(self.inference) and self.tailed is None
+
+    @property
     def samples(self) -> bool:
         """Whether the inference draws from the posterior."""
         return self.inference.samples
@@ -146,7 +151,7 @@ def prepare_map(run: Run, X: Any, seen: Observations, network: Rankings | None =
     """Rows of X with the feature map of the run, which every fold fits anew."""
     fitted = fit_features(run.features, X, seen.codes, seen.counts)
     W = transform(fitted, X)
-    classes, on_processor = seen.situations is None, moves_between_modes(run.inference) or sparse.issparse(W)
+    classes, on_processor = seen.situations is None, run.moves or sparse.issparse(W)
     if not classes:
         dense(W)
     elif sparse.issparse(W):
@@ -179,7 +184,7 @@ def prepare_situations(
     probe: Probe | None = None,
 ) -> Prepared:
     """Situations whose features W are known, or that have none; folds keep them."""
-    chosen = W is not None and not moves_between_modes(run.inference)
+    chosen = W is not None and not run.moves
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
     whole = cache(lambda: engine.rows(W, seen))
