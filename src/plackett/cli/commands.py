@@ -66,6 +66,7 @@ class Engine(StrEnum):
     auto = "auto"
     numba = "numba"
     numpy = "numpy"
+    cupy = "cupy"
     dask = "dask"
 
 
