@@ -65,8 +65,8 @@ class ClassReader(Reader):
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
     def n_units(self, task: Task) -> int:
-        """Rows, although they may be held out by groups."""
-        return task.n_rows
+        """Groups, or rows if there are none."""
+        return task.n_rows if task.seen.units is None else len(np.unique(task.seen.units))
 
     def n_predicted(self, task: Task) -> int:
         """A probability for each class."""
