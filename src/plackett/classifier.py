@@ -221,7 +221,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
                 some = np.flatnonzero(weight)
                 X, codes, weight = take_rows(X, some), codes[some], weight[some]
                 groups = None if groups is None else take_rows(groups, some)
-            seen = Observations.of_classes(codes, len(classes), weight, coded_groups(groups, codes))
+            units = None if groups is None else coded_groups(groups, len(codes))[1]
+            seen = Observations.of_classes(codes, len(classes), weight, units)
             with one_blas_thread(), cluster_for(self.engine):
                 if self._learned():
                     fit = fit_directions(run, direct_classes(run, X, seen))

@@ -17,7 +17,7 @@ from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
-from plackett.data.validation import plain
+from plackett.data.validation import coded_groups, plain
 from plackett.engines.base import check_counts
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.scaled_columns import designs
@@ -214,9 +214,7 @@ class PlackettLuceRanker(RankingModel):
         if X is not None and count_rows(X) != len(R):
             raise ValueError(f"X has {count_rows(X)} rows and R has {len(R)} rankings; each needs its own.")
         if groups is not None:
-            groups = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
-            if len(groups) != len(R):
-                raise ValueError(f"groups must have one label for each of the {len(R)} rankings, got {len(groups)}.")
+            groups = coded_groups(groups, len(R), "rankings")[1]
         if X is None or np.shape(X)[1:] == (0,):
             self.n_features_in_ = 0
             self.__dict__.pop("feature_names_in_", None)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.rankings import Rankings
 from plackett.data.types import Labels, LabelsLike
-from plackett.data.validation import plain
+from plackett.data.validation import coded_groups, plain
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes
 
@@ -80,10 +80,4 @@ def coded_persons(groups: LabelsLike | None, n: int) -> tuple[Labels, Codes | No
     """Labels of persons and the person of each of n situations; None where nobody is named."""
     if groups is None:
         return np.array([]), None
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must have one label for each of the {n} situations, got shape {labels.shape}.")
-    found, place = np.unique(labels, return_inverse=True)
-    if len(found) < 2:
-        raise ValueError("groups must hold at least two persons.")
-    return found, place.ravel().astype(np.intp)
+    return coded_groups(groups, n, "situations")

@@ -265,17 +265,14 @@ def check_prob(prob: float) -> float:
     return float(prob)
 
 
-def coded_groups(groups: LabelsLike | None, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp] | None:
-    """Groups of rows as 0 … G−1."""
-    if groups is None:
-        return None
+def coded_groups(groups: LabelsLike, n: int, what: str = "rows") -> tuple[Labels, npt.NDArray[np.intp]]:
+    """The labels of groups, and the group 0 … G−1 of each of n rows, rankings or situations; at least two groups."""
     labels = np.asarray(groups)
-    if labels.shape != codes.shape:
-        raise ValueError(f"groups must have one label for each of the {len(codes)} rows, got shape {labels.shape}.")
+    if labels.shape != (n,):
+        raise ValueError(f"groups must have one label for each of the {n} {what}, got shape {labels.shape}.")
     found, place = np.unique(labels, return_inverse=True)
     if len(found) < 2:
         raise ValueError(
             "groups must hold at least two labels: each is held out in turn, and predicted from the others."
         )
-    coded: npt.NDArray[np.intp] = place.ravel().astype(np.intp)
-    return coded
+    return found, place.ravel().astype(np.intp)
