@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         "groups would be ignored: they are the persons of weights='person', or situations that features='learned' "
         "holds out together, and these weights are shared and features are fixed.",
         scale_free="choices",
+        side_by_side_below=1 << 22,
     )
 
     def __init__(
@@ -144,7 +146,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: ChoiceSets, y: Any, groups: Any = None, sample_weight: Any = None) -> PlackettLuceChooser:
+    def fit(
+        self, X: ChoiceSets, y: Any, *old: Any, sample_weight: Any = None, groups: Any = None
+    ) -> PlackettLuceChooser:
         """Fit the model.
 
         Parameters
@@ -154,17 +158,27 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             which they come here; y, groups and weights are then Dask arrays that are cut alike, or arrays.
         y : (n,) array or Rankings
             The label of the chosen alternative of each, or a ranking of alternatives that were available.
-        groups : (n,) array, optional
-            The person of each situation. With ``weights="person"`` needed. With learned directions situations of one
-            person are held out together, where situations are held out.
         sample_weight : (n,) array, optional
             Non-negative weights of the situations; a weight of 2 is two of them. Gibbs with fixed features takes whole
             numbers alone.
+        groups : (n,) array, optional
+            The person of each situation. With ``weights="person"`` needed. With learned directions situations of one
+            person are held out together, where situations are held out.
+        *old
+            Groups and weights by position, in the order of earlier versions; deprecated.
 
         Returns
         -------
         self
         """
+        if old:
+            warnings.warn(
+                "groups and sample_weight by position are deprecated, since their order differs from that of other "
+                "models. Give them by name: fit(X, y, sample_weight=..., groups=...).",
+                FutureWarning,
+                stacklevel=2,
+            )
+            groups, sample_weight = (*old, *(groups, sample_weight)[len(old) :])
         parted = in_partitions(X)
         run = self._run(groups, parted)
         given = {"X": X, "y": y, "groups": groups, "sample_weight": sample_weight}
