@@ -57,7 +57,8 @@ def test_weights_of_choices_agree_with_nuts(quiet):
     X = ChoiceSets.from_wide(frame, alternatives=list("abc"), attributes=["cost", "time"], available="there")
     y = choices(X, -0.5 * X.values[:, 0] - 1.0 * X.values[:, 1], rng=1)
     model = PlackettLuceChooser(Gibbs(draws=4000, tune=500), shape=0.7, features="exp", random_state=0).fit(X, y)
-    log_W = model._rows(X).features
+    entries = model._rows(X)
+    log_W = entries.Z[entries.row]
     W = np.exp(log_W - np.repeat(np.maximum.reduceat(log_W.max(axis=1), X.start[:-1]), np.diff(X.start))[:, None])
     chosen = np.flatnonzero(X.alternatives[X.alternative] == np.repeat(y, np.diff(X.start)))
     nuts = nuts_choice_weights(W, X.start, chosen, 0.7)
