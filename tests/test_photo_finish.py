@@ -1,11 +1,18 @@
 """Ties of pairs within a factor θ: the law by simulation, its parameter by EM, draws and an independent maximum."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats as laws
 from scipy.optimize import minimize
 
-from plackett import Gibbs, PlackettLuceRanker, Rankings, load
+from plackett import EM, Gibbs, PlackettLuceRanker, Rankings, load
+from plackett.cli.rank_command import Ties
+from plackett.data.observations import Observations
+from plackett.engines.factory import make_engine
+from plackett.inference.folds import situation_splits
+from plackett.ranker import TIES
 from plackett.responses import PhotoFinish
 
 ITEMS = np.array(["ash", "elm", "fir", "oak"])
@@ -73,8 +80,8 @@ def test_equal_pairs_are_counted(votes):
         assert same == pytest.approx(theta, rel=1e-6)
 
 
-def test_draws_agree_with_the_normal_limit(votes):
-    """Posterior mean and deviation of ln(θ − 1) within Monte-Carlo error of those by a random-walk sampler."""
+def test_draws_agree_with_a_random_walk(votes):
+    """Posterior mean and deviation of ln(θ − 1) within Monte-Carlo error of those by an independent sampler."""
     model = PlackettLuceRanker(Gibbs(draws=1500, tune=200, chains=2), shape=1, ties="photo-finish", random_state=0)
     model.fit(None, as_rankings(*votes))
     drawn = np.log(model.posterior_.parameters[..., 0] - 1).ravel()
@@ -97,9 +104,54 @@ def test_draws_agree_with_the_normal_limit(votes):
     assert table.loc["theta", "lower"] < table.loc["theta", "mean"] < table.loc["theta", "upper"]
 
 
+def test_the_shape_is_learned_by_held_out_votes(votes):
+    """The loss of a fold is that with the θ of its own climb: at the start, θ = 1.5, it would be another."""
+    em, R = EM(shapes=(3.0, 1.5), cv=2, tol=1e-9), as_rankings(*votes)
+    model = PlackettLuceRanker(em, ties="photo-finish").fit(None, R)
+    seen = Observations.of_rankings(R.outcomes, R.item, PhotoFinish(), len(R.items))
+    whole = make_engine("numba").rows(None, seen)
+    loss = 0.0
+    for train, test in situation_splits(2, whole.order, None):
+        part = PlackettLuceRanker(EM(tol=1e-9), shape=3.0, ties="photo-finish").fit(None, R[train])
+        loss -= part.log_likelihood(None, R[test]).sum()
+    assert model.cv_log_loss_[3.0] == pytest.approx(loss / len(R), abs=1e-6)
+    assert model.shape_ in (3.0, 1.5)
+
+
+def test_a_checkpoint_goes_on_with_the_same_draws(votes, tmp_path):
+    sampler = {"draws": 12, "tune": 8, "chains": 2}
+    shared = {"shape": 1, "ties": "photo-finish", "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = PlackettLuceRanker(Gibbs(**sampler), **shared).fit(None, as_rankings(*votes))
+        for draws in (6, 12):
+            inference = Gibbs(**sampler | {"draws": draws}, checkpoint=tmp_path / "votes.checkpoint")
+            part = PlackettLuceRanker(inference, **shared).fit(None, as_rankings(*votes))
+    np.testing.assert_array_equal(part.posterior_.parameters, whole.posterior_.parameters)
+    np.testing.assert_array_equal(part.posterior_.log_weights, whole.posterior_.log_weights)
+
+
+def test_what_is_predicted_knows_the_width_of_a_tie(votes):
+    """A pair is won either way or tied; rankings of all items are refused."""
+    model = PlackettLuceRanker("em", shape=1, ties="photo-finish").fit(None, as_rankings(*votes))
+    worth, theta = model.worth().loc[ITEMS, "worth"].to_numpy(), model.parameters().loc["theta", "mean"]
+    chance = model.prob_better(of="ranking").loc[ITEMS, ITEMS].to_numpy()
+    expected = worth[:, None] / (worth[:, None] + theta * worth)
+    np.testing.assert_allclose(chance[~np.eye(4, dtype=bool)], expected[~np.eye(4, dtype=bool)], rtol=1e-12)
+    assert np.isnan(np.diag(chance)).all()
+    assert f"theta {theta:.3g}" in repr(model)
+    for ask in (model.sample, lambda: model.rank_distribution(of="ranking")):
+        with pytest.raises(ValueError, match="law of pairs"):
+            ask()
+
+
+def test_the_command_line_knows_all_readings_of_ties():
+    assert {each.value for each in Ties} == set(TIES)
+
+
 @pytest.mark.long
-def test_geweke():
-    """Worths and θ that alternate with votes drawn from them stay in their prior."""
+def test_the_truth_has_any_rank():
+    """θ from the prior ranks uniformly among draws given votes drawn with it."""
     rng, kept = np.random.default_rng(5), []
     for seed in range(300):
         lam, theta = rng.gamma(1.0, size=4), 1 + rng.exponential()

@@ -37,7 +37,7 @@ from plackett.posterior.worths import (
     worth_table,
 )
 from plackett.race_model import RaceModel
-from plackett.responses import RESPONSES, Response, make_response
+from plackett.responses import RESPONSES, Outcomes, Response, make_response
 from plackett.responses.base import parameters_of
 
 if TYPE_CHECKING:
@@ -90,17 +90,42 @@ class RankingModel(RaceModel):
             Of a model with covariates, the rows that are meant.
         of : {"worth", "ranking"}
             "worth": that its worth is the larger one, given all that was seen; after EM 0 or 1. "ranking": that it
-            comes before the other in a new ranking; with ``ties="race"`` in an earlier slot, so that what is missing to
-            1 is the probability of a tie.
+            comes before the other in a new ranking; with ``ties="race"`` in an earlier slot, and with
+            ``ties="photo-finish"`` ahead by more than θ, so that what is missing to 1 is the probability of a tie.
 
         Returns
         -------
         DataFrame
             Items × items, NaN on the diagonal; with X, row × item as index.
         """
-        return self._square(
-            "prob_better", X, _known(of), lambda pool: better(pool, of, self._slots), self.items_, "than"
+
+        def chances(pool: Pool) -> Array:
+            if _known(of) == "ranking" and self._parameter_names():
+                return self._chances_of_pairs()[None]
+            return better(pool, of, self._slots)
+
+        return self._square("prob_better", X, chances, self.items_, "than")
+
+    def _chances_of_pairs(self) -> Array:
+        """(K, K): the probability that an item comes before another, by the response itself, without covariates."""
+        K = len(self.items_)
+        first, second = np.nonzero(~np.eye(K, dtype=bool))
+        items = np.column_stack([first, second]).ravel()
+        entries = Entries(self._rows(None), items, np.zeros_like(items), np.arange(0, len(items) + 1, 2))
+        outcomes = Outcomes.choices(np.full(len(first), 2))
+        found = np.full((K, K), np.nan)
+        found[first, second] = np.exp(
+            log_scores(self.posterior_.members(), entries, outcomes, make_response(self.ties))
         )
+        return found
+
+    def _refuse_longer_rankings(self) -> None:
+        """Raise where the response is a law of pairs."""
+        if self._parameter_names():
+            raise ValueError(
+                f"ties={self.ties!r} is a law of pairs and says nothing of rankings of all items. Use of='worth', or "
+                "prob_better(of='ranking') for pairs."
+            )
 
     def rank_distribution(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
         """The probability of every place of each item.
@@ -119,6 +144,8 @@ class RankingModel(RaceModel):
         DataFrame
             Items × places, from 1 on; with X, row × item as index.
         """
+        if _known(of) == "ranking":
+            self._refuse_longer_rankings()
         errors, rng = [], np.random.default_rng(self._run_settings()[0])
 
         def shares(pool: Pool) -> Array:
@@ -127,7 +154,7 @@ class RankingModel(RaceModel):
             return found
 
         places = np.arange(1, len(self.items_) + 1)
-        frame = self._square("rank_distribution", X, _known(of), shares, places, "place")
+        frame = self._square("rank_distribution", X, shares, places, "place")
         frame.attrs["error"] = max(errors, default=0.0)
         return frame
 
@@ -178,6 +205,7 @@ class RankingModel(RaceModel):
         `random_state` is that of the draws; None is the model's own.
         """
         check_count("n", n)
+        self._refuse_longer_rankings()
         seed = self._run_settings()[0] if random_state is None else check_random_state(random_state).randint(2**31)
         rng = np.random.default_rng(seed)
         places = [
@@ -329,7 +357,7 @@ class RankingModel(RaceModel):
         return centred
 
     def _square(
-        self, what: str, X: Any, of: str, answer: Callable[[Pool], Array], columns: npt.NDArray[Any], name: str
+        self, what: str, X: Any, answer: Callable[[Pool], Array], columns: npt.NDArray[Any], name: str
     ) -> pd.DataFrame:
         """Tables (n, K, K) of runs of rows, one below the other."""
         pandas = optional("pandas", what)

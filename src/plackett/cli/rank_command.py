@@ -50,6 +50,7 @@ class Ties(StrEnum):
 
     unknown_order = "unknown-order"
     race = "race"
+    photo_finish = "photo-finish"
     error = "error"
 
 

@@ -19,6 +19,7 @@ from plackett.inference.driver import Run
 from plackett.inference.limits import Clock
 from plackett.inference.moves.exchange import ExchangeSampler
 from plackett.inference.paper_sampler import paper_sampler
+from plackett.inference.parameters import dispersed
 from plackett.inference.situation_moves.sampler import SituationExchange
 from plackett.inference.store import Portion, room_for
 from plackett.inference.sweeps import Target
@@ -183,7 +184,7 @@ class WeightRun(Run):
         )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         parameters = problem.rows.parameters
-        values = [problem.rows.values_of_parameters.copy() if parameters else None for _ in generators]
+        values = [dispersed(parameters, rng) if parameters else None for rng in generators]
         chains = [WeightChain(begin_one(g), g, values=v) for g, v in zip(generators, values, strict=True)]
         shapes: dict[str, tuple[int, ...]] = {"log_weights": size, "shape": (), "value": ()}
         if problem.rows.absolute:

@@ -13,9 +13,15 @@ from scipy.optimize import minimize_scalar
 
 from plackett.engines.base import Rows
 from plackett.model.race import Array, Weights
+from plackett.responses.base import Parameter
 
 WIDTH, STEPS = 0.5, 20  # of the interval of a slice at first, and how often it may be widened on either side
 REACH = 12.0  # how far from where it is a coordinate is maximised
+
+
+def dispersed(parameters: tuple[Parameter, ...], rng: np.random.Generator) -> Array:
+    """Values for a chain to start from, drawn from the prior."""
+    return np.array([each.lower + rng.standard_exponential() for each in parameters])
 
 
 def draw_parameters(rng: np.random.Generator, rows: Rows, weights: Weights, values: Array) -> None:

@@ -168,7 +168,9 @@ class WeightPosterior(RacePosterior[WeightModel]):
 
     def size(self, model: WeightModel) -> str:
         """Classes or items, features and prior."""
-        return f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}"
+        values = [] if self.parameters is None else self.parameters.reshape(-1, self.parameters.shape[-1]).mean(axis=0)
+        learned = [f", {name} {value:.3g}" for name, value in zip(model._parameter_names(), values, strict=True)]
+        return f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}{''.join(learned)}"
 
     def estimates(self, model: WeightModel) -> Estimates:
         """Medians of the weights and how probably each matters."""
