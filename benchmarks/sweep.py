@@ -18,7 +18,8 @@ import numpy as np
 from benchmarks.timing import median_seconds
 from plackett.data.observations import Observations
 from plackett.engines.factory import make_engine
-from plackett.inference.sweeps import State, Target, sweeps_of_any_engine
+from plackett.inference.paper_sampler import sweeps_of_any_engine
+from plackett.inference.sweeps import State, Target
 from plackett.priors import LogUniform, tabulate
 n, p, K = {size}
 rng = np.random.default_rng(0)

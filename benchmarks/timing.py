@@ -20,5 +20,7 @@ def median_seconds(function, repeats=15, warm=3):
 
 def apart(code):
     """The number that a piece of code prints last, run in a fresh interpreter."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"a piece of the benchmark ended with {done.returncode}:\n{done.stderr}")
     return float(done.stdout.split()[-1])
