@@ -178,6 +178,20 @@ def test_what_is_held_out_is_not_trained_on(client):
     assert far.cv_log_loss_[1.5] == pytest.approx(-value / N, rel=1e-5)  # a path is climbed to 1e-6
 
 
+@pytest.mark.parametrize("cut", [None, 1])
+def test_what_is_held_out_of_choices_is_not_trained_on(client, cut):
+    """The same of choices, in memory and in partitions."""
+    n = LONG["trip"].nunique()
+    tests = [np.arange(0, n // 3), np.arange(n // 3, n)]
+    em, value = EM(cv=[(np.setdiff1d(np.arange(n), test), test) for test in tests], shapes=(1.5,)), 0.0
+    X, y = ChoiceSets.read_choices(LONG, **COLUMNS)
+    for train, test in em.cv:
+        model = PlackettLuceChooser("em", shape=1.5, features="exp").fit(X[train], y[train])
+        value += model.log_likelihood(X[test], y[test]).sum()
+    found = chose(None if cut is None else CUTS[cut], em=em)
+    assert found.cv_log_loss_[1.5] == pytest.approx(-value / n, rel=1e-5)
+
+
 @pytest.mark.long
 def test_other_workers_and_workers_that_are_lost(client, monkeypatch):
     """Nothing changes, to the last bit."""
@@ -201,12 +215,12 @@ def test_blocks_of_a_fold_are_let_go(client, monkeypatch):
     of_fold, held = folds.losses_of_fold, []
 
     def counting(*arguments):
-        held.append(sum("plackett-fold" in str(key) for key in client.futures))
+        held.append(sum("plackett-block" in str(key) for key in client.futures))
         return of_fold(*arguments)
 
     monkeypatch.setattr(folds, "losses_of_fold", counting)
     chose(CUTS[1], em=EM(cv=4, shapes=(1.5,), **PLAIN))
-    assert held == [4] * 4  # of two partitions those to train on and those to test on
+    assert held == [6] * 4  # of two partitions all situations, those to train on and those to test on
 
 
 def test_groups_that_cannot_be(client):

@@ -2,12 +2,14 @@
 
 import inspect
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import FunctionTransformer
 
-from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier, PlackettLuceRanker, Rankings
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier, PlackettLuceRanker, Rankings
 from plackett.cli.commands import Engine
 from plackett.directions import LearnedDirections
 from plackett.engines.factory import ENGINES
@@ -76,6 +78,25 @@ def test_chains_of_small_data_share_the_cores(model, monkeypatch):
         warnings.simplefilter("ignore")
         model(Gibbs(draws=5, tune=5, chains=2, moves="none"), features="exp").fit(*DATA[model])
     assert asked[-1] == 1
+
+
+class Seen(FunctionTransformer):
+    """A map that learns nothing but how many rows it is fitted to."""
+
+    fits: ClassVar[list[int]] = []
+
+    def fit(self, X, y=None):
+        Seen.fits.append(len(X))
+        return super().fit(X, y)
+
+
+@every_model
+def test_folds_fit_the_map_anew(model, monkeypatch):
+    """No fold of EM knows the rows that it holds out, not even by the scales of its features."""
+    monkeypatch.setattr(Seen, "fits", [])
+    model(EM(cv=3), features=Seen(np.exp)).fit(*DATA[model])
+    whole = N * (2 if model is PlackettLuceChooser else 1)  # a choice has an entry for each alternative
+    assert Seen.fits == [whole, *(3 * [whole * 2 // 3])]
 
 
 def test_the_command_line_knows_all_engines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
-from plackett.features.entry_features import features_of_entries
+from plackett.features.entry_features import features_of_entries, fit_entries
 from plackett.fit import (
     Run,
     direct_situations,
@@ -214,11 +215,18 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             seen = Observations.of_situations(situations, response, n_groups, units)
             with one_blas_thread(), cluster_for(self.engine):
                 if not self._learned():
-                    self.design_ = ChoiceDesign(constants=self.weights != "alternative").fit(X, weight)
-                    self.features_ = run.features.fit(self.design_.columns(table))
+                    fitted = partial(fit_entries, ChoiceDesign(self.weights != "alternative"), run.features, X, weight)
+                    self.design_, self.features_ = fitted(np.arange(len(X)))
                     W, which = features_of_entries(self.design_, self.features_, table), probed(len(X))
                     probe = self._probe(table.take(which), None if person is None else person[which])
-                    data = prepare_situations(run, W, seen, self.features_, probe=probe)
+                    data = prepare_situations(
+                        run,
+                        W,
+                        seen,
+                        self.features_,
+                        probe=probe,
+                        refitted=lambda train: features_of_entries(*fitted(train), table),
+                    )
                     return self._keep_weights(run, fit_weights(run, data))
                 with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
                     designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]

@@ -182,8 +182,12 @@ def prepare_situations(
     features: Any = None,
     network: Rankings | None = None,
     probe: Probe | None = None,
+    refitted: Callable[[Codes], Array] | None = None,
 ) -> Prepared:
-    """Situations whose features W are known, or that have none; folds keep them."""
+    """Situations with features W of their entries, or without covariates.
+
+    ``refitted(train)`` are the features of all entries by a map that was fitted to the situations of a fold.
+    """
     chosen = W is not None and not run.moves
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
@@ -193,7 +197,9 @@ def prepare_situations(
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:
-        return situation_fold(*(engine.rows(W, seen.part(np.arange(len(seen))[some])) for some in (train, test)))
+        train, test = (np.arange(len(seen))[some] for some in (train, test))
+        features = W if refitted is None else refitted(train)
+        return situation_fold(*(engine.rows(features, seen.part(some)) for some in (train, test)))
 
     def folds(cv: Any) -> tuple[Folds, MakeFold]:
         return _situation_folds(cv, whole(), seen), make
@@ -262,11 +268,11 @@ def prepare_ranking_parts(run: Run, table: RankingTable) -> Prepared:
 
 
 def prepare_choice_parts(run: Run, table: ChoiceTable, recipe: ChoiceRecipe, probe: Probe) -> Prepared:
-    """Choices in partitions; folds keep the map."""
+    """Choices in partitions; each fold fits the design and the map anew."""
     rows = table.hold(recipe, run.samples)
 
     def folds(cv: Any) -> tuple[Folds, MakeFold]:
-        order, make = choice_folds(rows)
+        order, make = choice_folds(table, rows, run.features, recipe)
         return situation_splits(cv, order, None), make
 
     return Prepared(lambda: rows, folds, "dask", recipe.features, probe=probe)

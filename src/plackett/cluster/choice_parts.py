@@ -8,7 +8,7 @@ to `maps.EXACT` numbers, and computed from sums beyond.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ from plackett.cluster.cutting import cut, near, split
 from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.held import later, made
 from plackett.cluster.moments import Moments, moments_of
-from plackett.cluster.parts import Codes, ask, optional_rows, raise_first
+from plackett.cluster.parts import Codes, ask, numbers_within, optional_rows, raise_first, take_from
 from plackett.data.choice_outcomes import chosen, situation_weights
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.choice_tables import Columns, Spec, long_parts, situations_of
@@ -92,9 +92,14 @@ class ChoicePart:
     weight: Any
     spec: Spec
     schema: ChoiceSets | None = None  # with the alternatives and columns of all partitions
+    some: Codes | None = None  # the situations that count, to which labels, persons and weights belong; None: all
 
     def sets(self) -> ChoiceSets:
         """The situations, with the schema if it is known."""
+        found = self._all_sets()
+        return found if self.some is None else found[self.some]
+
+    def _all_sets(self) -> ChoiceSets:
         found = ChoiceSets(*long_parts(self.table, self.spec))
         return found if self.schema is None else found.with_schema(self.schema)
 
@@ -171,7 +176,12 @@ class ChoicePart:
         situations = Situations(seen.outcomes, group[seen.entry], seen.entry)
         return W, Observations.of_situations(situations, make_response(seen.response), recipe.n_groups(X))
 
-    def some(self, persons: npt.NDArray[Any], which: Codes) -> tuple[ChoiceSets, Codes | None]:
+    def take(self, numbers: Codes) -> ChoicePart:
+        """The situations that have these numbers."""
+        y, groups, weight = (optional_rows(each, numbers) for each in (self.y, self.groups, self.weight))
+        return replace(self, y=y, groups=groups, weight=weight, some=numbers)
+
+    def probed(self, persons: npt.NDArray[Any], which: Codes) -> tuple[ChoiceSets, Codes | None]:
         """Some situations, and the numbers of their persons among all."""
         return self.sets()[which], optional_rows(coded(self.groups, persons), which)
 
@@ -248,13 +258,24 @@ class ChoiceTable:
         held = make_blocks(self.client, block_of, self.parts, recipe)
         return hold_situations(held, recipe.n_groups(self.schema), False, sampled, ONE)
 
+    def part(self, numbers: Codes) -> ChoiceTable:
+        """The situations that have these numbers among all, in parts that have not been looked at."""
+        within = numbers_within(numbers, self.sizes)
+        some = [(number, len(each)) for number, each in zip(self.numbers, within, strict=True) if len(each)]
+        which, sizes = map(list, zip(*some, strict=True))
+        return replace(self, parts=take_from(self.parts, within), numbers=which, sizes=sizes, looks=[])
+
+    def looked_at(self) -> ChoiceTable:
+        """The same with sums over its own situations."""
+        return replace(self, looks=ask(self.client, "choices", ChoicePart.look, self.parts))
+
     def diagnosed(self) -> tuple[EntryTable, Codes | None]:
         """Situations whose predictions are diagnosed, and the numbers of their persons."""
         starts = np.append(0, np.cumsum(self.sizes))
         which = probed(int(starts[-1]))
         owner = np.searchsorted(starts, which, side="right") - 1
         asked = [(self.parts[b], self.persons, which[owner == b] - starts[b]) for b in np.unique(owner)]
-        found = made(self.client, "probed", ChoicePart.some, asked, len(asked)).fetch()
+        found = made(self.client, "probed", ChoicePart.probed, asked, len(asked)).fetch()
         persons = [who for _, who in found if who is not None]
         return EntryTable.of(joined_sets([X for X, _ in found])), np.concatenate(persons) if persons else None
 

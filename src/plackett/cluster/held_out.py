@@ -1,7 +1,7 @@
 """Folds of what is in partitions, for the shape a of EM: training rows and held-out rows made where the data lie.
 
-Digests, codes and counts come to the client, and the numbers of the rows of a fold go back. Maps of classes and
-rankings are fitted anew to the rows that a fold trains on; choices keep the map of all.
+Digests, codes and counts come to the client, and the numbers of the rows of a fold go back. Maps are fitted anew to the
+rows that a fold trains on.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
-from plackett.cluster.blocks import ClassBlocks, coded, hold_classes, hold_situations, marks
+from plackett.cluster.blocks import ClassBlocks, coded, hold_classes, marks
+from plackett.cluster.choice_parts import ChoiceRecipe, ChoiceTable
 from plackett.cluster.class_parts import ClassPart, ClassRecipe, ClassTable, look_at_rows
-from plackett.cluster.held import made, threads_here
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.parts import Codes, ask, numbers_within, take_from
 from plackett.cluster.ranking_parts import RankingPart, RankingRecipe, RankingTable, hold_rankings, in_block
 from plackett.engines.dask import ClusterSituations
-from plackett.engines.placed import PlacedSituations, place_situations
-from plackett.engines.plain_rankings import ONE
 from plackett.engines.situations import digests, order_of
 from plackett.features.mapped import transform
 from plackett.inference.folds import Fold, MakeFold, fold_losses, situation_fold
@@ -65,27 +64,19 @@ def losses_of_part(
     return fold_losses(W, codes, counts, present, len(whole.classes), log_weights), float(counts.sum())
 
 
-def choice_folds(rows: ClusterSituations) -> tuple[Codes, MakeFold]:
-    """The canonical order of all situations, and what makes blocks of some of them."""
-    client, blocks = rows.blocks.client, rows.blocks.blocks
+def choice_folds(
+    table: ChoiceTable, rows: ClusterSituations, features: object, recipe: ChoiceRecipe
+) -> tuple[Codes, MakeFold]:
+    """The canonical order of all situations, and what makes blocks of some of them; `rows` were made by the recipe."""
     found = rows.blocks.each(marks)
     digest, counts = (np.concatenate([each[i] for each in found]) for i in range(2))
-    sizes = [len(each[0]) for each in found]
 
-    def some(numbers: Codes) -> ClusterSituations:
-        parts = [(block, each) for block, each in zip(blocks, numbers_within(numbers, sizes), strict=True) if len(each)]
-        held = made(client, "fold", part_of_block, parts, len(parts))
-        return hold_situations(held, rows.n_groups, rows.absolute, False, ONE)
+    def make(train: Codes, test: Codes) -> Fold:
+        inside, outside = (table.part(numbers) for numbers in (train, test))
+        own = inside.looked_at().recipe(clone(features), recipe.weights, sampled=False)
+        return situation_fold(*(each.hold(own, sampled=False) for each in (inside, outside)))
 
-    return order_of(digest, counts), lambda train, test: situation_fold(some(train), some(test))
-
-
-def part_of_block(rows: PlacedSituations, numbers: Codes) -> PlacedSituations:
-    """Some situations of a block, by the order in which they came."""
-    some = rows.seen.part(np.argsort(rows.order)[numbers])
-    block = place_situations(rows.features, some, threads_here()).settled()
-    rows.give_back()
-    return block
+    return order_of(digest, counts), make
 
 
 class RankingMarks(NamedTuple):

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 
 from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.exp import ExpFeatures
 from plackett.features.mapped import transform
 from plackett.model.race import Array
 
+if TYPE_CHECKING:
+    from plackett.data.choice_sets import ChoiceSets
+
 LOWEST = -600.0  # ln W of an entry, relative to the largest of its situation
 Codes = npt.NDArray[np.intp]
+
+
+def fit_entries(
+    design: ChoiceDesign, features: Any, X: ChoiceSets, weight: Array | None, some: Codes
+) -> tuple[ChoiceDesign, Any]:
+    """A design and a map of its columns, fitted to some of the situations."""
+    part = X[some]
+    design = clone(design).fit(part, None if weight is None else weight[some])
+    return design, clone(features).fit(design.columns(EntryTable.of(part)))
 
 
 def log_features(design: ChoiceDesign, features: object, table: EntryTable) -> Array:
