@@ -46,7 +46,7 @@ LENGTHS = [8_000, pytest.param(60_000, marks=pytest.mark.slow)]
 STRONG = {"n": 8_000, "repeats": 40, "plain_every": 20}  # settings under which an error of a move is not washed out
 
 
-@pytest.mark.brief(9)
+@pytest.mark.brief("8000-2-0.3-coordinate", "8000-2-shape1-leap", "8000-2-0.3-part", "8000-2-shape1-swap", "8000-2-0.3-flip", "8000-2-shape1-mirror")
 @pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize(("K", "shape"), MODELS)
 @pytest.mark.parametrize("n", LENGTHS)
