@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,9 +22,45 @@ from plackett.responses import Outcomes, Response, make_response
 
 
 class ChoicePosterior(SituationPosterior[ChoiceModel]):
-    """A posterior of alternatives, through that of the parameters."""
+    """A posterior of alternatives."""
 
     model_name = "Plackett–Luce choice model"
+    estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
+
+    @property
+    def counted(self) -> tuple[int | None, bool]:
+        """The number of parameters, None where a prior decides it, and whether the likelihood is at its maximum."""
+        return None, False
+
+    def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
+        """The columns of `coefficients`."""
+        raise ValueError(
+            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ from "
+            "situation to situation: summary() has them at average alternatives. Fit features='linear'."
+        )
+
+    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
+        """ln of the predicted probability of what was seen in each situation, (T,).
+
+        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
+        """
+        if seen.response == "choice":
+            first = seen.first
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
+        return log_scores(self.predicting().meeting(entries), *_outcomes(entries, seen))
+
+    def predicting(self) -> Members:
+        """Members with a share in predictions."""
+        return self.members()
+
+    def log_values(self, entries: Entries, seen: Chosen) -> Array:
+        """ln Pr(outcome) (S, T) under every draw of the chains."""
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+
+
+class ParametricChoices(ChoicePosterior):
+    """One that hands on what is asked of it to the posterior of the parameters."""
 
     @property
     @abstractmethod
@@ -49,21 +86,6 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
         """Those of the parameters."""
         return self.law.members(every)
 
-    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
-        """ln of the predicted probability of what was seen in each situation, (T,).
-
-        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
-        """
-        if seen.response == "choice":
-            first = seen.first
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
-        return log_scores(self.members().meeting(entries), *_outcomes(entries, seen))
-
-    def log_values(self, entries: Entries, seen: Chosen) -> Array:
-        """ln Pr(outcome) (S, T) under every draw of the chains."""
-        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
-
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
         """That of the parameters."""
         return self.law.verdict(model)
@@ -78,7 +100,7 @@ def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Respon
 
 
 @dataclass(frozen=True)
-class FixedChoices(ChoicePosterior):
+class FixedChoices(ParametricChoices):
     """Weights λ̄_gj of features that do not know the outcomes, ln r_e = ln Σ_j W_ej λ̄_gj.
 
     Attributes
@@ -107,7 +129,7 @@ class FixedChoices(ChoicePosterior):
     def size(self, model: ChoiceModel) -> str:
         """Alternatives, features and prior."""
         p = self.shape_of_estimate[1]
-        return f"{_alternatives(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
+        return f"{alternatives_in_words(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Weights, the largest first, of all or by alternative or person."""
@@ -133,7 +155,7 @@ class FixedChoices(ChoicePosterior):
 
 
 @dataclass(frozen=True)
-class LearnedChoices(ChoicePosterior):
+class LearnedChoices(ParametricChoices):
     """Directions β_j and weights λ_gj, ln r_e = ln Σ_j exp(z_e·β_j) λ_gj; κ and a mode beside the draws.
 
     Attributes
@@ -175,7 +197,7 @@ class LearnedChoices(ChoicePosterior):
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
-        return f"{_alternatives(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
+        return f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
@@ -227,7 +249,8 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
     return found
 
 
-def _alternatives(model: ChoiceModel) -> str:
+def alternatives_in_words(model: ChoiceModel) -> str:
+    """How many alternatives."""
     return f"{len(model.alternatives_)} alternatives"
 
 
