@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from plackett.inference.gibbs import Gibbs
 from plackett.linear.likelihood import evaluate, pack_linear
-from plackett.model.taste_law import TasteLaw, central, correlations, deviations, normal_points
+from plackett.model.taste_law import TasteLaw, correlations, deviations
 from plackett.responses.base import Outcomes
-from plackett.tastes.integrated import integrated_values
 from plackett.tastes.moves import Mover
-from plackett.tastes.panel import Panel, make_panel, pieces_of
+from plackett.tastes.panel import Panel
 from plackett.tastes.person_steps import FIRST_STEP, MEAN_STEP, STEP, Persons, add_up, place_persons
 from plackett.tastes.population import Population, PopulationPrior
 

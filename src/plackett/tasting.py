@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from plackett.data.choice_outcomes import chosen, coded_persons
 from plackett.data.validation import check_prob, plain
 from plackett.features.choice_design import EntryTable
 from plackett.inference.base import check_count
-from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.posterior.base import significant
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.tastes.integrated import integrated_values
 from plackett.tastes.panel import make_panel
@@ -85,6 +86,71 @@ class TastingModel(ChoosingModel):
         index = pandas.MultiIndex.from_product([labels[some], names], names=["person", "attribute"])
         return pandas.DataFrame({"mean": mean.ravel(), "lower": lower.ravel(), "upper": upper.ravel()}, index=index)
 
+    def willingness_to_pay(
+        self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
+    ) -> pd.DataFrame:
+        """What a unit less of an attribute is worth, in units of the cost; of random tastes, over the population.
+
+        Parameters
+        ----------
+        attribute, cost : str
+            Two attributes.
+        X : ChoiceSets, optional
+            Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
+            situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
+            a model that was read from one, alternatives with their average attributes, for an average person. Random
+            tastes have the same ratio in all situations.
+        prob : float
+            Probability that the interval holds, equal tails.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`; not of random tastes, where `tastes` has those of persons.
+
+        Returns
+        -------
+        DataFrame
+            For ``alternative`` "all" and each by itself: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
+            averaged marginal utilities, ``lower`` and ``upper``. Of conditional logit it is the ratio of coefficients.
+            It is positive where more of either is bad: a unit less of the attribute is worth so many units of the
+            cost. Where more of the attribute is good it is negative: −value is what one more is worth.
+
+            Of random tastes one row: ``value`` is the ratio of the median person, with an interval of what is known of
+            it; ``population_lower`` and ``population_upper`` hold the ratios of that share of the population.
+
+        Notes
+        -----
+        The marginal utilities are averaged first, and then their ratio is taken: an average of ratios need not exist,
+        where the marginal utility of the cost may be 0. The ratio is taken under every draw; ``value`` is the median,
+        or the ratio at the estimate after maximum likelihood. Warnings say if the cost has the other sign in more than
+        a twentieth of the draws, if the slope of one of the two is positive for some of what is chosen and negative for
+        more than a tenth of it, and if conditional logit of the same data has a ratio of the other sign. Of random
+        tastes ratios of single persons are taken, and a warning says if more than a twentieth of the population has
+        the other sign of the cost: a log-normal law has one.
+        """
+        check_is_fitted(self)
+        if not self._tasting():
+            return super().willingness_to_pay(attribute, cost, X, prob, groups)
+        if groups is not None:
+            raise ValueError("groups would be ignored: willingness to pay is that of the population; see tastes().")
+        prob, names = check_prob(prob), self.design_names()
+        places = [self._column_of(name) for name in (attribute, cost)]
+        tastes = self._law().tastes_of_population()[..., places]
+        against = (np.sign(tastes[..., 1]) != np.sign(np.median(tastes[..., 1]))).mean()
+        if against > DOUBTFUL:
+            warnings.warn(
+                f"{100 * against:.0f} % of the population have the other sign of {names[places[1]]!r}: their ratios mean "
+                "something else. The median and the quantiles hold, an average would not exist; a log-normal law, "
+                f"Tastes(law={{{cost!r}: '-lognormal'}}), has one sign.",
+                UserWarning,
+                stacklevel=2,
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = tastes[..., 0] / tastes[..., 1]
+        tail, middle = (1 - prob) / 2, np.median(ratio, axis=1)
+        numbers = (*np.quantile(middle, [0.5, tail, 1 - tail]), *np.quantile(ratio, [tail, 1 - tail]))
+        names_of = ("value", "lower", "upper", "population_lower", "population_upper")
+        columns = {name: significant(np.array([x])) for name, x in zip(names_of, numbers, strict=True)}
+        return optional("pandas", "willingness_to_pay").DataFrame({"alternative": ["all"], **columns})
+
     def integrated_log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None, points: int = 4096) -> float:
         """Log-likelihood of random tastes integrated over the population, at the average of the draws of the law.
 
@@ -126,6 +192,11 @@ class TastingModel(ChoosingModel):
             )
         return self.posterior_
 
+    def _column_of(self, attribute: str) -> int:
+        """The column of the design that is an attribute."""
+        self._attribute(attribute)
+        return int(np.flatnonzero(self.design_.source_ == attribute)[0])
+
     def _places(self, persons: Any) -> npt.NDArray[np.intp]:
         """Places of labels among the persons of the fit."""
         place = {label: k for k, label in enumerate(self.group_labels_.tolist())}
@@ -134,10 +205,3 @@ class TastingModel(ChoosingModel):
         if unknown:
             raise ValueError(f"{plain(unknown[0])} is not among the {len(place)} persons of the fit.")
         return np.array([place[label] for label in wanted], dtype=np.intp)
-
-
-def ratios(tastes: Array, f: int, cost: int) -> Array:
-    """Ratios (S, persons) of two coefficients of persons of the population (S, persons, p)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = tastes[..., f] / tastes[..., cost]
-    return found

@@ -48,7 +48,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
             first = seen.first
             with np.errstate(divide="ignore"):
                 return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
-        return log_scores(self.predicting().meeting(entries), *_outcomes(entries, seen))
+        return log_scores(self.predicting().meeting(entries), *as_outcomes(entries, seen))
 
     def predicting(self) -> Members:
         """Members with a share in predictions."""
@@ -56,7 +56,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
 
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
         """ln Pr(outcome) (S, T) under every draw of the chains."""
-        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *as_outcomes(entries, seen))
 
 
 class ParametricChoices(ChoicePosterior):
@@ -95,7 +95,8 @@ class ParametricChoices(ChoicePosterior):
         return self.law.quantities(model)
 
 
-def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+def as_outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+    """Entries in the order of their outcomes, these, and what they mean."""
     return entries.ordered(seen.entry, seen.outcomes.start), seen.outcomes, make_response(seen.response)
 
 

@@ -1,10 +1,10 @@
 """Moves of a chain of tastes: persons by themselves, the law given their tastes, and all persons together.
 
 *Persons*: each takes a Hamiltonian step given the law (`person_steps`). *Law*: μ and Σ given the tastes, conjugate
-(`population`). *Together*: standardised residuals u_i = L⁻¹(b_i − μ) stay, and μ, L and the fixed coefficients φ move by
-a few leapfrogs on Σ_i V_i(μ + L u_i, φ) + ln p(μ, L, φ), in the metric of the summed curvature, which is measured
-while tuning. It shifts all persons at once and stretches what keeps them apart; without it the law would wander in steps
-of the width that N persons leave it. (Ancillary and sufficient augmentation interwoven: Yu & Meng 2011.)
+(`population`). *Together*: standardised residuals u_i = L⁻¹(b_i − μ) stay, and μ, L and the fixed coefficients φ move
+by a few leapfrogs on Σ_i V_i(μ + L u_i, φ) + ln p(μ, L, φ), in the metric of the summed curvature, which is measured
+while tuning. It shifts all persons at once and stretches what keeps them apart; without it the law would wander in
+steps of the width that N persons leave it. (Ancillary and sufficient augmentation interwoven: Yu & Meng 2011.)
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
 
 from plackett.linear.likelihood import scratch_for
 from plackett.model.race import Array
 from plackett.model.taste_law import LARGEST, TasteLaw
 from plackett.tastes.panel import Panel
-from plackett.tastes.person_steps import Persons, Where, add_curvature, add_up, place_persons, step_persons
+from plackett.tastes.person_steps import Persons, Where, add_curvature, add_up, place_persons, standardise, step_persons
 from plackett.tastes.population import Population, PopulationPrior
 
 TOO_FAR = 100.0
@@ -110,8 +109,9 @@ class Mover:
 
     def standard(self, tastes: Array, at: Population) -> Array:
         """u (N, d) = L⁻¹(b − μ)."""
-        found: Array = solve_triangular(at.factor, (tastes - at.mean).T, lower=True).T
-        return np.ascontiguousarray(found)
+        found = np.empty_like(tastes)
+        standardise(self.where(at), tastes, found)
+        return found
 
     def sums(self, kernel: Callable[..., float], at: Population, u: Array, persons: Persons) -> tuple[float, Array]:
         """Σ V_i and its gradient along the coordinates."""
@@ -169,7 +169,7 @@ class Mover:
 
         `root` is the lower root of the metric. Persons are moved in place.
         """
-        packed = self.coordinates
+        packed, inverse = self.coordinates, np.linalg.inv(root)
         u = self.standard(persons.tastes, at)
         old = Persons(*(array.copy() for array in persons[:3]), persons.steps)
 
@@ -185,13 +185,13 @@ class Mover:
         momentum, energy = root @ z, value - 0.5 * float(z @ z)
         for _ in range(leaps):
             momentum = momentum + 0.5 * step * gradient
-            x = x + step * cho_solve((root, True), momentum)
+            x = x + step * (inverse.T @ (inverse @ momentum))
             law = packed.unpack(x)
             value, gradient = density(place_persons, law)
             if not value > began - TOO_FAR:
                 break
             momentum = momentum + 0.5 * step * gradient
-        z = solve_triangular(root, momentum, lower=True)
+        z = inverse @ momentum
         change = value - 0.5 * float(z @ z) - energy
         accepted = float(np.exp(min(change, 0.0))) if value > began - TOO_FAR else 0.0
         if rng.random() < accepted:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from plackett.data.observations import Situations
 from plackett.engines.situations import canonical
+from plackett.linear.identification import unidentified, words_for_unidentified
 from plackett.linear.likelihood import LinearSituations, pack_linear
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
@@ -63,10 +64,19 @@ def make_panel(Z: Array, outcomes: Outcomes, entry: Codes, person: Codes | None,
     by_person = np.argsort(owner, kind="stable")
     found, order, owner = found.part(by_person), order[by_person], owner[by_person]
     X, start = Z[used][found.row], found.outcomes.start
-    scale = spread_within(X, start) if scale is None else scale
+    if scale is None:
+        scale = spread_within(X, start)
+        scale = np.where(scale > 0, scale, 1.0)
     owned = np.searchsorted(owner, np.arange(owner[-1] + 2)).astype(np.int64)
     packed = pack_linear(X / scale, found.outcomes)
     return Panel(packed, owned, pieces_of(owned), scale, order)
+
+
+def check_panel(panel: Panel, names: npt.NDArray[np.object_]) -> None:
+    """Raise for outcomes that are no choices or orders, and for columns whose coefficients are not identified."""
+    flat = unidentified(panel.packed)
+    if flat:
+        raise ValueError(f"{words_for_unidentified(flat, names)}; constants go with Tastes(constants=False).")
 
 
 def spread_within(X: Array, start: Whole) -> Array:

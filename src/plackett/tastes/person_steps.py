@@ -167,6 +167,13 @@ def step_persons(packed, owned, first, last, where, persons, key, longest, tunin
             _adapt(persons.steps, i, accepted, seen)
 
 
+@apart(NOTHING(WHERE, TABLE, TABLE))
+def standardise(where, tastes, standard):
+    """Rows u_i = L⁻¹(b_i − μ) of `standard`."""
+    for i in range(len(tastes)):
+        _standardise(where, tastes[i], standard[i])
+
+
 @apart(REAL(SITUATIONS, WHOLES, WHOLE, WHOLE, WHERE, TABLE, PERSONS, TABLE, TABLE, REALS))
 def place_persons(packed, owned, first, last, where, standard, persons, gradient, room, scratch):
     """Put persons at μ + L u for rows u of `standard`; the sum of V_i.

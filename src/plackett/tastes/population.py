@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw
@@ -58,7 +57,7 @@ class PopulationPrior(NamedTuple):
         if not self.correlated:
             precision = np.exp(-2 * diagonal)
             return float(-NU * diagonal.sum() - 0.5 * (NU + 1) * np.log(NU * precision + small).sum())
-        inverse = solve_triangular(factor, np.eye(d), lower=True)
+        inverse = np.linalg.inv(factor)
         precision = (inverse**2).sum(axis=0)
         powers = np.arange(d, 0, -1) + 1.0 - (NU + 2 * d)
         return float(powers @ diagonal - 0.5 * (NU + d) * np.log(NU * precision + small).sum())
@@ -72,7 +71,7 @@ class PopulationPrior(NamedTuple):
             weight = NU * precision / (NU * precision + small)
             of_factor = np.diag(-NU + (NU + 1) * weight)
         else:
-            inverse = solve_triangular(factor, np.eye(d), lower=True)
+            inverse = np.linalg.inv(factor)
             Q = inverse.T @ inverse
             weight = (NU + d) * NU / (NU * np.diag(Q) + small)
             of_factor = np.tril(Q @ (weight[:, None] * inverse.T))  # Q diag(w) Q L
@@ -90,18 +89,17 @@ class PopulationPrior(NamedTuple):
     def renew(self, rng: np.random.Generator, at: Population, tastes: Array) -> Population:
         """Σ given μ and the tastes b (N, d), then μ given Σ: a Gibbs step."""
         N, d = tastes.shape
-        inverse = solve_triangular(at.factor, np.eye(d), lower=True)
+        inverse = np.linalg.inv(at.factor)
         precision, small = (inverse**2).sum(axis=0), 1 / self.sd_scale**2
         more = d if self.correlated else 1
         a = 1 / rng.gamma(0.5 * (NU + more), 1 / (NU * precision + small))
         residual = tastes - at.mean
         factor = self._factor(rng, a, np.einsum("ik,il->kl", residual, residual), N)
-        inverse = solve_triangular(factor, np.eye(d), lower=True)
+        inverse = np.linalg.inv(factor)
         Q = inverse.T @ inverse
         whole = N * Q + np.diag(1 / self.mean_spread**2)
-        root = np.linalg.cholesky(whole)
-        centre = solve_triangular(root, Q @ tastes.sum(axis=0), lower=True)
-        mean = solve_triangular(root, centre + rng.standard_normal(d), lower=True, trans="T")
+        root = np.linalg.inv(np.linalg.cholesky(whole))
+        mean = root.T @ (root @ (Q @ tastes.sum(axis=0)) + rng.standard_normal(d))
         return Population(mean, factor, at.fixed)
 
     def _factor(self, rng: np.random.Generator, a: Array, scatter: Array, n: int) -> Array:
@@ -113,6 +111,6 @@ class PopulationPrior(NamedTuple):
         root = np.linalg.cholesky(2 * NU * np.diag(1 / a) + scatter)
         bartlett = np.tril(rng.standard_normal((d, d)), -1)
         bartlett[np.diag_indices(d)] = np.sqrt(2 * rng.standard_gamma(0.5 * (NU + d - 1 + n - np.arange(d))))
-        half = solve_triangular(bartlett, root.T, lower=True)  # Σ = halfᵀ half
+        half = np.linalg.inv(bartlett) @ root.T  # Σ = halfᵀ half
         upper = np.linalg.qr(half, mode="r")
         return np.ascontiguousarray((upper * np.sign(np.diag(upper))[:, None]).T)

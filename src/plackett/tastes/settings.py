@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ from sklearn.base import BaseEstimator
 from plackett.capabilities import Ignored
 from plackett.data.columns import listed
 from plackett.data.validation import plain
+from plackett.inference.base import open_ended
+from plackett.inference.gibbs import Gibbs
+from plackett.model.diagnostics import READ_ESS
 from plackett.model.taste_law import SIGNS, TasteLaw
 
 LAWS = (*SIGNS, "fixed")
-LENGTH = {"draws": 500, "tune": 500, "max_draws": 10_000, "target_ess": 400}  # of a chain, where Gibbs leaves them open
+LENGTH = {"draws": 500, "tune": 500, "max_draws": 20_000}  # of a chain, where Gibbs leaves them open
 
 
 class Tastes(BaseEstimator):
@@ -50,7 +53,12 @@ class Tastes(BaseEstimator):
                                         random=['price', 'time']))
     """
 
-    sampler_only = Ignored((), "")
+    unread_by: ClassVar[dict[str, Ignored]] = {  # settings that nothing reads, by the inference
+        "Gibbs": Ignored(
+            ("moves", "shape_prior", "move_budget"), "it is a setting of the sampler for fixed features. Leave it out."
+        ),
+    }
+    unread = Ignored(("shape", "rate", "prior"), "coefficients of random tastes have no Gamma prior. Leave it out.")
 
     def __init__(
         self,
@@ -64,8 +72,8 @@ class Tastes(BaseEstimator):
         self.correlated = correlated
         self.constants = constants
 
-    def check(self) -> None:
-        """Raise for values that make no sense."""
+    def check(self, n_traits: int) -> None:
+        """Raise for values that make no sense, or no use of the person's columns."""
         if self.random is not None and (
             isinstance(self.random, str) or not all(isinstance(name, str) for name in self.random)
         ):
@@ -104,3 +112,12 @@ class Tastes(BaseEstimator):
                 "same coefficients for all."
             )
         return TasteLaw.of(places, sign, len(names), self.correlated)
+
+
+def complete(gibbs: Gibbs) -> Gibbs:
+    """The settings of the chains, with what was left open: they go on until the law can be read."""
+    if open_ended(gibbs):
+        found = gibbs.completed(**LENGTH)
+        found.target_ess = READ_ESS
+        return found
+    return gibbs.completed(**LENGTH)
