@@ -22,7 +22,7 @@ from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, 
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries, fit_entries
 from plackett.fit import (
     Run,
@@ -33,6 +33,7 @@ from plackett.fit import (
     fit_weights,
     prepare_choice_parts,
     prepare_situations,
+    straight,
 )
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
+MANY = 300  # columns up to which conditional logit is fitted for comparison
 MAPS = FEATURES | {"linear": LinearUtility}
 
 
@@ -108,6 +110,10 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         Whose weights they are: "all", the alternatives, or the persons.
     posterior_ : FixedChoices, LearnedChoices, LinearEstimate, LinearDraws or TasteChoices
         What the inference left.
+    linear_slopes_ : (p,) array
+        Learned directions only: slopes of the attributes in conditional logit of the same data; 0 where unknown.
+    design_log_loss_ : dict
+        Learned directions, Gibbs: held-out log-loss of each bend that was tried, by its number.
     shape_, trace_, n_iter_, inference_, diagnostics_, cv_log_loss_
         As those of `PlackettLuceClassifier`.
 
@@ -228,7 +234,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
             response, n_groups = make_response(given.response), len(self.group_labels_)
-            if self._linear():
+            if not self._linear():
+                _note_one_choice(X, given, weight)
+            else:
                 return self._fit_linear(run, X, weight, Observations.of_situations(situations, response, 1, person))
             seen = Observations.of_situations(situations, response, n_groups, units)
             with one_blas_thread(), cluster_for(self.engine):
@@ -247,14 +255,26 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
                     )
                     return self._keep_weights(run, fit_weights(run, data))
                 with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
-                    designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
+                    bends, constants = run.features.bends(), self.weights != "alternative"
+                    designs = [ChoiceDesign(constants, bend).fit(X, weight) for bend in bends]
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
                     directed = direct_situations(run, Zs, seen, owned)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
+            self.linear_slopes_ = self._straight(X, weight, seen)
             self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
         return self
+
+    def _straight(self, X: ChoiceSets, weight: Array | None, seen: Observations) -> Array:
+        """Slopes of the attributes in conditional logit of the same data, with which learned ones are compared."""
+        design, p = ChoiceDesign(person=False), len(X.attributes)
+        if not isinstance(seen.response, (Choice, Ranking)) or len(X.alternatives) * (1 + len(X.person)) > MANY:
+            return np.zeros(p)
+        Z = design.fit(X, weight).transform(EntryTable.of(X))
+        slopes = design.to_units() @ straight(Z, seen)
+        first = len(design.with_constant_)
+        return slopes[first : first + p]
 
     def _fit_linear(self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations) -> PlackettLuceChooser:
         """Fit conditional logit."""
@@ -358,8 +378,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         elif given.partitions or self.engine not in ("auto", "numba"):
             where = "situations in partitions" if given.partitions else f"engine={self.engine!r}"
             refused = (
-                f"a linear utility is compiled for situations in memory, not for {where}. Use engine='auto', and choice "
-                "sets made from frame.compute()."
+                f"a linear utility is compiled for situations in memory, not for {where}. Use engine='auto', and "
+                "choice sets made from frame.compute()."
             )
         unread = (self, settings.unread), (inference, settings.unread_by.get(type(inference).__name__, Ignored((), "")))
         return replace(given, refused=refused, ignored=unread)
@@ -394,6 +414,17 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         seen = chosen(X, y, situation_weights(sample_weight, len(X)))
         right = self.alternatives_[X.alternative[seen.first]] == self.predict(X, groups)
         return float(np.average(right, weights=seen.outcomes.counts))
+
+
+def _note_one_choice(X: ChoiceSets, given: Chosen, weight: Array | None) -> None:
+    """Warn if all situations that count chose the same alternative."""
+    first = X.alternative[given.first] if weight is None else X.alternative[given.first][weight > 0]
+    if (first == first[0]).all():
+        warnings.warn(
+            f"every situation chose {plain(X.alternatives[first[0]])}: the data do not say what speaks for the others.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS, MAPS))

@@ -145,9 +145,7 @@ class ChoosingModel(RaceModel):
         check_is_fitted(self)
         return coefficients_frame(self.posterior_.coefficients_table(self, check_prob(prob), errors))
 
-    def fit_statistics(
-        self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None
-    ) -> FitStatistics:
+    def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
         """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
 
         Parameters
@@ -178,9 +176,7 @@ class ChoosingModel(RaceModel):
         seen = chosen(sets, y, situation_weights(sample_weight, len(sets)))
         return fit_statistics(self, sets, y, seen, groups)
 
-    def shares(
-        self, X: ChoiceSets, prob: float = 0.9, sample_weight: Any = None, groups: Any = None
-    ) -> pd.DataFrame:
+    def shares(self, X: ChoiceSets, prob: float = 0.9, sample_weight: Any = None, groups: Any = None) -> pd.DataFrame:
         """Simulated market shares: averages of the probabilities over situations.
 
         Parameters
@@ -324,7 +320,9 @@ class ChoosingModel(RaceModel):
         survey, labels = self._survey(X, groups), self.alternatives_.tolist()
         if drop not in labels:
             raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
-        return optional("pandas", "diversion").DataFrame(choice_effects.diversion(survey, labels.index(drop), check_prob(prob)))
+        return optional("pandas", "diversion").DataFrame(
+            choice_effects.diversion(survey, labels.index(drop), check_prob(prob))
+        )
 
     def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""

@@ -277,9 +277,7 @@ RECORDS = by_name(
             "converged": TRUTH,
         },
     ),
-    Declaration(
-        LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}
-    ),
+    Declaration(LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -403,6 +401,7 @@ SETTINGS = by_name(
             "own_shape": number(POSITIVE),
             "covariate_spread": number(POSITIVE),
             "leapfrogs": COUNT | NONE,
+            "bend": one_of("auto", *BENDS),
         },
     ),
     Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),

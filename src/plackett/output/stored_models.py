@@ -68,6 +68,7 @@ MORE = {
     "inference_": is_a(EM, Variational, Gibbs),
     "diagnostics_": is_a(Diagnostics) | NONE,
     "cv_log_loss_": LOSSES,
+    "design_log_loss_": LOSSES,
 }
 WEIGHTS_ = {"weights_": array("group feature", SHARE)}
 
@@ -225,9 +226,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     )
 
 
-def chooser(
-    cls: type, settings: Mapping[str, Check], weights: Collection[str], maps: Collection[str]
-) -> Declaration:
+def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], maps: Collection[str]) -> Declaration:
     """Declare the model of choices, with whose weights may differ and what texts stand for as features."""
     features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility)
     return Declaration(
@@ -244,6 +243,12 @@ def chooser(
             "design_": fitted(ChoiceDesign),
             "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws),
         },
-        {**MORE, **WEIGHTS_, "features_": FITTED_MAP, "table_": is_a(LongTable)},
+        {
+            **MORE,
+            **WEIGHTS_,
+            "features_": FITTED_MAP,
+            "table_": is_a(LongTable),
+            "linear_slopes_": array("attribute"),
+        },
         law_of_chooser,
     )

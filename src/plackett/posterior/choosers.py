@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.data.choice_outcomes import Chosen
+from plackett.features.choice_design import BENDS
 from plackett.model.mixture import POOLED, Entries, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, Table, Variables, around, positive, significant
@@ -19,6 +20,12 @@ from plackett.posterior.situations import SituationDraws
 from plackett.posterior.stacked import DirectionMembers
 from plackett.posterior.weights import WeightMembers, WeightPosterior
 from plackett.responses import Outcomes, Response, make_response
+
+NAMES_OF_BENDS = {
+    "none": "attributes as they are",
+    "hinges": "attributes with hinges",
+    "scores": "attributes as scores",
+}
 
 
 class ChoicePosterior(SituationPosterior[ChoiceModel]):
@@ -35,8 +42,8 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
         """The columns of `coefficients`."""
         raise ValueError(
-            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ from "
-            "situation to situation: summary() has them at average alternatives. Fit features='linear'."
+            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ "
+            "between situations: summary() has them at average alternatives. Fit features='linear'."
         )
 
     def log_probability(self, entries: Entries, seen: Chosen) -> Array:
@@ -198,7 +205,8 @@ class LearnedChoices(ParametricChoices):
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
-        return f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
+        words = f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
+        return f"{words}, {bend_in_words(model)}" if model.attributes_ else words
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
@@ -253,6 +261,22 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
 def alternatives_in_words(model: ChoiceModel) -> str:
     """How many alternatives."""
     return f"{len(model.alternatives_)} alternatives"
+
+
+def bend_in_words(model: ChoiceModel) -> str:
+    """How attributes are bent, and by how much held-out situations are predicted better so."""
+    chosen, tried = model.design_.bend, dict[str, float]()
+    if hasattr(model, "design_log_loss_"):
+        tried = {BENDS[int(k)]: loss for k, loss in model.design_log_loss_.items() if int(k) < len(BENDS)}
+    for key, loss in getattr(model, "cv_log_loss_", {}).items():
+        if isinstance(key, tuple) and len(key) == 3 and key[0] in range(len(BENDS)):
+            name = BENDS[int(key[0])]
+            tried[name] = min(loss, tried.get(name, np.inf))
+    words = NAMES_OF_BENDS[chosen]
+    if len(tried) < 2 or chosen not in tried:
+        return words
+    others = ", ".join(f"{NAMES_OF_BENDS[name]} {loss:.4f}" for name, loss in tried.items() if name != chosen)
+    return f"{words} (held-out log-loss {tried[chosen]:.4f}; {others})"
 
 
 def _whose(model: ChoiceModel) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from plackett.data.observations import Situations
 from plackett.engines.situations import canonical
 from plackett.linear.identification import unidentified, words_for_unidentified
-from plackett.linear.likelihood import LinearSituations, pack_linear
+from plackett.linear.likelihood import LinearSituations, evaluate, pack_linear
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
 
@@ -74,7 +74,8 @@ def make_panel(Z: Array, outcomes: Outcomes, entry: Codes, person: Codes | None,
 
 def check_panel(panel: Panel, names: npt.NDArray[np.object_]) -> None:
     """Raise for outcomes that are no choices or orders, and for columns whose coefficients are not identified."""
-    flat = unidentified(panel.packed)
+    packed = panel.packed
+    flat = unidentified(evaluate(packed, np.zeros(panel.n_columns)).information, float(len(packed.stages)))
     if flat:
         raise ValueError(f"{words_for_unidentified(flat, names)}; constants go with Tastes(constants=False).")
 
