@@ -138,8 +138,9 @@ class TasteChoices(ChoicePosterior):
 
     def flat(self, some: npt.NDArray[np.intp] | None = None) -> tuple[Array, Array, Array]:
         """μ (S, d), L (S, d, d) and fixed coefficients (S, q) of all draws, or of some."""
-        d = self.mean.shape[2]
-        found = self.mean.reshape(-1, d), self.factor.reshape(-1, d, d), self.fixed.reshape(-1, self.fixed.shape[2])
+        C, D, d = self.mean.shape
+        parts = (self.mean, (d,)), (self.factor, (d, d)), (self.fixed, self.fixed.shape[2:])
+        found = tuple(part.reshape(C * D, *shape) for part, shape in parts)
         return found if some is None else tuple(part[some] for part in found)  # type: ignore[return-value]
 
     def central(self) -> tuple[Array, Array, Array]:
