@@ -310,7 +310,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             self._seen = EntryTable.of(X).take(spread_out(len(X)))
             self.design_ = ChoiceDesign(settings.constants, person=False).fit(X)
             law = settings.of_columns(self.design_.names_, self.design_.source_, self.attributes_)
-            to_standard = np.linalg.inv(self.design_.to_units())
+            to_standard = np.asarray(np.linalg.inv(self.design_.to_units()), dtype=np.float64)
             Z = self.design_.transform(EntryTable.of(X)) @ to_standard
             fit, order = fit_tastes(run, Z, seen, person, law, to_standard, self.design_.names_)
             self.group_labels_ = labels if person is not None else X.situations[order]
@@ -328,8 +328,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
         if self._tasting() and self.weights != "shared":
             raise ValueError(
-                f"weights={self.weights!r} would be ignored: with features=Tastes(...) persons have tastes of their own. "
-                "Leave it out, and give fit(X, y, groups=...)."
+                f"weights={self.weights!r} would be ignored: with features=Tastes(...) persons have tastes of their "
+                "own. Leave it out, and give fit(X, y, groups=...)."
             )
         if self.weights == "person" and self._linear():
             raise ValueError(

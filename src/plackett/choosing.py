@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,19 +96,25 @@ class ChoosingModel(RaceModel):
             What was seen, for the log-likelihood: ``az.loo`` is over situations. Of rankings it has no κ in it, and no
             mode beside the draws, and there is no group of observed data.
         raw : bool
-            Export also draws that are not identified one by one.
+            Export also draws that are not identified one by one; of random tastes those of persons.
         groups : (n,) array, optional
             Who chooses, as in `predict_proba`.
 
         Returns
         -------
         InferenceData or DataTree
-            ``probability`` and ``y`` have alternatives where those of a classifier have classes.
+            ``probability`` and ``y`` have alternatives where those of a classifier have classes. Random tastes have
+            ``mu``, ``sigma``, ``correlation`` and ``coefficient``, and if raw ``beta`` by person. Of tastes of persons
+            fewer draws are kept: with these, or with ``groups``, the others are thinned to the same.
         """
         from plackett.output.arviz import to_arviz
 
         check_is_fitted(self)
-        return to_arviz(self, X, y, raw, groups=groups)
+        model, step = self, self.posterior_.person_step if raw or groups is not None else 1
+        if step > 1:
+            model = copy(self)
+            model.posterior_, model.trace_ = self.posterior_.thinned(step), self.trace_[:, ::step]
+        return to_arviz(model, X, y, raw, groups=groups)
 
     def coefficients(self, prob: float = 0.9, errors: str = "classical") -> pd.DataFrame:
         """The table of a paper: coefficients of ``features="linear"`` in the units of the data, not rounded.
@@ -367,8 +374,8 @@ class ChoosingModel(RaceModel):
             return np.full(n, -1)
         if self.weights != "person" and not self._tasting():
             raise ValueError(
-                "groups would be ignored: only with weights='person' or features=Tastes(...) do persons have weights or "
-                "tastes of their own."
+                "groups would be ignored: only with weights='person' or features=Tastes(...) do persons have weights "
+                "or tastes of their own."
             )
         labels = np.asarray(groups)
         if labels.shape != (n,):

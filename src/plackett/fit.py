@@ -358,7 +358,8 @@ def fit_tastes(
     """Random tastes: the law of the coefficients of columns Z of entries; and the place of each panel's situation."""
     panel = make_panel(Z, seen.outcomes, seen.entry, person)
     check_panel(panel, names)
-    settings = complete(run.inference)  # type: ignore[arg-type]
+    assert isinstance(run.inference, Gibbs)
+    settings = complete(run.inference)
     chains = TasteRun(settings, run.source(), panel, law, Clock(settings.max_seconds))
     draws = chains.run(stacklevel=5)
     persons, every = chains.kept_tastes()

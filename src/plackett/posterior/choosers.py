@@ -35,6 +35,11 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
 
     @property
+    def person_step(self) -> int:
+        """How many draws lie between two draws of what belongs to persons."""
+        return 1
+
+    @property
     def counted(self) -> tuple[int | None, bool]:
         """The number of parameters, None where a prior decides it, and whether the likelihood is at its maximum."""
         return None, False

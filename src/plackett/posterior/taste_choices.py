@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,11 @@ from plackett.model.taste_law import TasteLaw, central, correlations, deviations
 from plackett.posterior.base import Explanation, Quantities, Table, Variables, significant
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
 from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes
-from plackett.posterior.pool import Pool, outcome_log_values, pools
+from plackett.posterior.pool import Pool, log_scores, outcome_log_values, pools
 from plackett.posterior.stacked import DirectionMembers
 
 SPREAD_DRAWS, SPREAD_POINTS = 200, 128  # draws, and persons of the population under each, that show uncertainty
-POINTS, EVERY_POINTS = 8, 32  # persons under each draw that predict, and under every draw of the chains
+POINTS, EVERY_POINTS = 8, 16  # persons under each draw that predict, and under every draw of the chains
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TasteMembers(DirectionMembers):
         From coefficients to those of standardised columns.
     """
 
-    parameters = ("directions", "log_weights", "draw")
+    parameters: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "draw")
     draw: npt.NDArray[np.intp] = field(kw_only=True)
     known: Array | None = field(default=None, kw_only=True)
     fixed: Array | None = field(default=None, kw_only=True)
@@ -122,6 +122,12 @@ class TasteChoices(ChoicePosterior):
         return TasteLaw.of(self.random, self.sign, len(self.to_standard), self.correlated)
 
     @property
+    def counted(self) -> tuple[int | None, bool]:
+        """Means, deviations and correlations of the law; draws are not at the maximum."""
+        p, d = len(self.to_standard), len(self.random)
+        return p + d + (d * (d - 1) // 2 if self.law.correlated else 0), False
+
+    @property
     def person_step(self) -> int:
         """How many draws lie between two draws of persons."""
         return self.every
@@ -170,7 +176,7 @@ class TasteChoices(ChoicePosterior):
         members = self._members(self.flat(some), _own_points(len(some), 1, d))
         return replace(members, points=1)
 
-    def predicting(self, entries: Entries, draws: int, points: int, own: bool) -> TasteMembers:
+    def for_entries(self, entries: Entries, draws: int, points: int, own: bool) -> TasteMembers:
         """Members for these entries, which may belong to persons of the fit.
 
         `own`: whether every draw has points of the population of its own, or all draws have the same.
@@ -192,23 +198,29 @@ class TasteChoices(ChoicePosterior):
     def pools(self, entries: Entries, every: bool = False) -> Iterator[Pool]:
         """Pools of runs of situations, whose members show uncertainty about averages over the population."""
         if not every:
-            return pools(self.predicting(entries, SPREAD_DRAWS, SPREAD_POINTS, own=False), entries)
+            return pools(self.for_entries(entries, SPREAD_DRAWS, SPREAD_POINTS, own=False), entries)
         if (entries.group >= 0).any():
             size = self.mean.shape[0] * self.persons.shape[1]
-            return pools(self.predicting(entries, size, EVERY_POINTS, own=False), entries)
+            return pools(self.for_entries(entries, size, EVERY_POINTS, own=False), entries)
         return pools(self.members(every=True), entries)
 
     def predict(self, rows: Entries) -> Array:
         """Probabilities (T, A), averaged over the population and over draws."""
-        members = self.predicting(rows, POOLED, POINTS, own=True)
+        members = self.for_entries(rows, POOLED, POINTS, own=True)
         return np.concatenate([pool.prediction() for pool in pools(members, rows)])
+
+    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
+        """ln of the predicted probability of what was seen in each situation, (T,)."""
+        if seen.response == "choice":
+            return super().log_probability(entries, seen)
+        return log_scores(self.for_entries(entries, POOLED, POINTS, own=True), *as_outcomes(entries, seen))
 
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
         """ln Pr(outcome) (S, T) under every draw of the chains, each averaged over the population."""
         members = self.members(every=True)
         if (entries.group >= 0).any():
             size = self.mean.shape[0] * self.persons.shape[1]
-            members = self.predicting(entries, size, EVERY_POINTS, own=False)
+            members = self.for_entries(entries, size, EVERY_POINTS, own=False)
         values = outcome_log_values(members, *as_outcomes(entries, seen))
         R = members.points
         found: Array = logsumexp(values.reshape(-1, R, values.shape[1]), axis=1) - math.log(R)
@@ -316,5 +328,5 @@ def spread(n: int, most: int) -> npt.NDArray[np.intp]:
 def _own_points(draws: int, points: int, d: int) -> Array:
     """Points (draws, points, d) of one quasi-random sequence."""
     n = 1 << (draws * points - 1).bit_length()
-    found: Any = normal_points(n, d)[: draws * points].reshape(draws, points, d)
-    return found  # type: ignore[no-any-return]
+    found: Array = normal_points(n, d)[: draws * points].reshape(draws, points, d)
+    return found

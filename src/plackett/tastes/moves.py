@@ -171,7 +171,7 @@ class Mover:
         """
         packed, inverse = self.coordinates, np.linalg.inv(root)
         u = self.standard(persons.tastes, at)
-        old = Persons(*(array.copy() for array in persons[:3]), persons.steps)
+        old = [array.copy() for array in persons[:3]]
 
         def density(kernel: Callable[..., float], law: Population) -> tuple[float, Array]:
             value, gradient = self.sums(kernel, law, u, persons)
@@ -196,6 +196,6 @@ class Mover:
         accepted = float(np.exp(min(change, 0.0))) if value > began - TOO_FAR else 0.0
         if rng.random() < accepted:
             return law, accepted
-        for array, before in zip(persons[:3], old[:3], strict=True):
+        for array, before in zip(persons[:3], old, strict=True):
             array[...] = before
         return at, accepted

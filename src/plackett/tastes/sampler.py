@@ -11,7 +11,7 @@ from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
-from plackett.linear.likelihood import evaluate
+from plackett.linear.newton import maximise
 from plackett.model.diagnostics import PROBED, Diagnostics, Report, diagnose
 from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw, correlations, deviations, normal_points
@@ -27,7 +27,6 @@ NUMBERS, FEWEST, MOST = 1 << 22, 10, 250  # numbers of persons' draws that are k
 LARGE = 1 << 21  # numbers of a pass from which threads share the pieces of one chain
 POINTS = 16  # of the population, where convergence of predictions is judged
 SPREAD = 0.5  # of starting points
-NEWTON = 15  # steps towards the logit that chains start around
 
 
 class TasteState(NamedTuple):
@@ -132,38 +131,21 @@ def begin(mover: Mover, rng: np.random.Generator, centre: tuple[Array, Array], k
         log, 1.0, np.maximum(np.abs(middle), 2 * error[law.random])
     )
     factor = np.diag(np.exp(np.log(SPREAD) + SPREAD * rng.standard_normal(d)))
-    fixed = beta[law.fixed] + 2 * error[law.fixed] * rng.standard_normal(len(law.fixed))
+    fixed: Array = beta[law.fixed] + 2 * error[law.fixed] * rng.standard_normal(len(law.fixed))
     steps = np.zeros((4, N))
     steps[[STEP, MEAN_STEP, ANCHOR]] = np.log(FIRST_STEP)
     walk = np.zeros(5)
     walk[[STEP, MEAN_STEP, ANCHOR]] = np.log(FIRST_STEP)
     persons, at = Persons(np.empty((N, d)), np.empty((N, p)), np.empty(N), steps), Population(mean, factor, fixed)
     mover.place(at, rng.standard_normal((N, d)), persons)
-    root = np.linalg.cholesky(mover.curvature(at, persons))
+    root = np.asarray(np.linalg.cholesky(mover.curvature(at, persons)), dtype=np.float64)
     return TasteState(*persons, *at, root, walk, np.empty((kept, N, d)), np.array([0.0, 1.0, 0.0]))
 
 
 def pooled_logit(panel: Panel, precision: float) -> tuple[Array, Array]:
-    """Mode and errors of the coefficients if they were the same for all, by Newton's method with halved steps."""
-    beta = np.zeros(panel.n_columns)
-
-    def at(beta: Array) -> tuple[float, Array, Array]:
-        value, gradient, information = evaluate(panel.packed, beta)
-        return (
-            value - 0.5 * precision * float(beta @ beta),
-            gradient - precision * beta,
-            information + precision * np.eye(len(beta)),
-        )
-
-    value, gradient, information = at(beta)
-    for _ in range(NEWTON):
-        step = np.linalg.solve(information, gradient)
-        if gradient @ step < 1e-6:
-            break
-        while (found := at(beta + step))[0] < value and np.abs(step).max() > 1e-9:
-            step = step / 2
-        beta, (value, gradient, information) = beta + step, found
-    return beta, np.sqrt(np.diag(np.linalg.inv(information)))
+    """Mode and errors of the coefficients if they were the same for all."""
+    best = maximise(panel.packed, precision)
+    return best.beta, np.sqrt(np.diag(np.linalg.inv(best.curvature)))
 
 
 class TasteRun(Run):
@@ -213,10 +195,10 @@ class TasteRun(Run):
         return diagnose(report, **quantities, probability=self.probe(draws))
 
     def kept_tastes(self) -> tuple[Array, int]:
-        """Draws (chain, draw, N, d) of persons' tastes, and how many iterations lie between two of them."""
-        counts = [chain.state.counts for chain in self.chains]
-        thin = int(max(n[1] for n in counts))
-        shown = min(-(-int(n[0]) * int(n[1]) // thin) for n in counts)
-        return np.array(
-            [chain.state.kept[:: thin // int(n[1])][:shown] for chain, n in zip(self.chains, counts, strict=True)]
-        ), thin
+        """Draws (chain, draw, N, d) of persons' tastes, and how many draws of the law lie between two of them."""
+        counts = [chain.state.counts.astype(int).tolist() for chain in self.chains]
+        thin = max(self.store.thin, *(thin for _, thin, _ in counts))
+        every = thin // self.store.thin
+        shown = min(-(-self.store.count // every), *(-(-count * own // thin) for count, own, _ in counts))
+        of_chains = zip(self.chains, counts, strict=True)
+        return np.array([chain.state.kept[:: thin // own][:shown] for chain, (_, own, _) in of_chains]), every
