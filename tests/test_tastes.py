@@ -104,20 +104,15 @@ def test_curvature_is_that_of_the_likelihood(name):
 
 
 def test_prior_draws_and_density_agree():
-    """Deviations are half-t with 2 degrees of freedom, of which half are below A·√2·½^… = A·√(2/3), and correlations
-    uniform."""
+    """Deviations are half-t with 2 degrees of freedom, of which half are below A √(2/3); correlations are uniform."""
     prior, rng = PopulationPrior.of(TasteLaw.of([0, 1, 2], [0, 0, -1], 4, True)), np.random.default_rng(0)
-    draws = [prior.draw(rng, 1) for _ in range(4000)]
+    draws = [prior.draw(rng, 1) for _ in range(2000)]
     sd = np.array([deviations(each.factor) for each in draws])
     correlation = np.array([correlations(each.factor)[1, 0] for each in draws])
-    error = 0.5 / np.sqrt(len(draws))
-    median = np.sqrt(2 / 3) * prior.sd_scale  # of |t| with 2 degrees of freedom: 0.8165
-    assert (np.abs((sd < median).mean(axis=0) - 0.5) < 4.5 * error).all()
+    below = (sd < np.sqrt(2 / 3) * prior.sd_scale).mean(axis=0)
+    assert (np.abs(below - 0.5) < 4.5 * 0.5 / np.sqrt(len(draws))).all()
     for q in (0.1, 0.5, 0.8):
         assert abs((correlation < 2 * q - 1).mean() - q) < 4.5 * np.sqrt(q * (1 - q) / len(draws))
-
-
-SMALL = {"mean_spread": 1.0, "sd_scale": 0.7, "fixed_spread": 1.0}
 
 
 def small_prior(law):
@@ -197,4 +192,34 @@ MOVES = {"persons": by_persons, "law": by_law, "together": by_all}
 @pytest.mark.parametrize("move", MOVES)
 def test_a_move_leaves_the_posterior_as_it_is(move, name):
     """Prior draw, data, moves: the law and the tastes are distributed as before (Geweke 2004; Gandy & Scott 2020)."""
-    assert invariance(LAWS[name], MOVES[move], 1500, seed=7).max() < 4.5
+    assert invariance(LAWS[name], MOVES[move], 600, seed=7).max() < 4.5
+
+
+class WithoutJacobian(PopulationPrior):
+    """A prior whose density forgets that deviations move by their logarithms."""
+
+    def log_density(self, at):
+        return super().log_density(at) - 2 * np.log(np.diag(at.factor)).sum()
+
+
+class TooSure(PopulationPrior):
+    """Scatter counted twice."""
+
+    def renew(self, rng, at, tastes):
+        return super().renew(rng, at, np.vstack([tastes, tastes]))
+
+
+def stale(mover, rng, persons, at, root):
+    """Persons who step from the values of others."""
+    persons.values[:] = np.roll(persons.values, 1)
+    return by_persons(mover, rng, persons, at, root)
+
+
+@pytest.mark.parametrize(("move", "prior"), [("together", WithoutJacobian), ("law", TooSure)])
+def test_a_wrong_move_of_the_law_is_found(move, prior, monkeypatch):
+    monkeypatch.setattr("test_tastes.PopulationPrior", prior)
+    assert invariance(LAWS["correlated"], MOVES[move], 400, seed=7).max() > 6
+
+
+def test_a_wrong_move_of_persons_is_found():
+    assert invariance(LAWS["correlated"], stale, 400, seed=7).max() > 6
