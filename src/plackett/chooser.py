@@ -310,7 +310,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             self._seen = EntryTable.of(X).take(spread_out(len(X)))
             self.design_ = ChoiceDesign(settings.constants, person=False).fit(X)
             law = settings.of_columns(self.design_.names_, self.design_.source_, self.attributes_)
-            to_standard = np.asarray(np.linalg.inv(self.design_.to_units()), dtype=np.float64)
+            units = self.design_.to_units()
+            units[np.diag_indices(len(units))] += np.diag(units) == 0  # of columns that never vary, refused below
+            to_standard = np.asarray(np.linalg.inv(units), dtype=np.float64)
             Z = self.design_.transform(EntryTable.of(X)) @ to_standard
             fit, order = fit_tastes(run, Z, seen, person, law, to_standard, self.design_.names_)
             self.group_labels_ = labels if person is not None else X.situations[order]
