@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from plackett.data.validation import check_prob, plain
 from plackett.features.choice_design import EntryTable
 from plackett.inference.base import check_count
 from plackett.optional import optional
+from plackett.output.fit_statistics import FitStatistics
 from plackett.posterior.base import significant
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.tastes.integrated import integrated_values
@@ -150,6 +152,40 @@ class TastingModel(ChoosingModel):
         names_of = ("value", "lower", "upper", "population_lower", "population_upper")
         columns = {name: significant(np.array([x])) for name, x in zip(names_of, numbers, strict=True)}
         return optional("pandas", "willingness_to_pay").DataFrame({"alternative": ["all"], **columns})
+
+    def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
+        """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
+
+        Parameters
+        ----------
+        X : ChoiceSets
+            Situations, those of the fit say.
+        y : (n,) array or Rankings
+            What was chosen.
+        sample_weight : (n,) array, optional
+            How often each situation counts; not with random tastes.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`.
+
+        Returns
+        -------
+        FitStatistics
+            ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
+            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
+            ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
+            has `frame` and `to_latex`. Of random tastes the log-likelihood is `integrated_log_likelihood`.
+
+        Notes
+        -----
+        AIC and BIC are for the situations of the fit. A learned model has no number of parameters, since its prior
+        decides how many are in use.
+        """
+        found = super().fit_statistics(X, y, sample_weight, groups)
+        if not self._tasting():
+            return found
+        if sample_weight is not None:
+            raise ValueError("sample_weight would be ignored: with random tastes every situation counts once.")
+        return replace(found, log_likelihood=self.integrated_log_likelihood(X, y, groups))
 
     def integrated_log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None, points: int = 4096) -> float:
         """Log-likelihood of random tastes integrated over the population, at the average of the draws of the law.
