@@ -23,11 +23,11 @@ from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw, central, correlations, deviations, normal_points
 from plackett.posterior.base import Explanation, Quantities, Table, Variables, significant
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
-from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes
-from plackett.posterior.pool import Pool, log_scores, outcome_log_values, pools
+from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes, log_probability_under
+from plackett.posterior.pool import Pool, outcome_log_values, pools
 from plackett.posterior.stacked import DirectionMembers
 
-SPREAD_DRAWS, SPREAD_POINTS = 200, 128  # draws, and persons of the population under each, that show uncertainty
+SPREAD_DRAWS, SPREAD_POINTS = 160, 64  # draws, and persons of the population under each, that show uncertainty
 POINTS, EVERY_POINTS = 8, 16  # persons under each draw that predict, and under every draw of the chains
 
 
@@ -211,9 +211,7 @@ class TasteChoices(ChoicePosterior):
 
     def log_probability(self, entries: Entries, seen: Chosen) -> Array:
         """ln of the predicted probability of what was seen in each situation, (T,)."""
-        if seen.response == "choice":
-            return super().log_probability(entries, seen)
-        return log_scores(self.for_entries(entries, POOLED, POINTS, own=True), *as_outcomes(entries, seen))
+        return log_probability_under(self.for_entries(entries, POOLED, POINTS, own=True), entries, seen)
 
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
         """ln Pr(outcome) (S, T) under every draw of the chains, each averaged over the population."""
