@@ -49,8 +49,7 @@ class Tastes(BaseEstimator):
     --------
     >>> from plackett import PlackettLuceChooser, Tastes
     >>> PlackettLuceChooser(features=Tastes(random=["price", "time"], law={"price": "-lognormal"}))
-    PlackettLuceChooser(features=Tastes(law={'price': '-lognormal'},
-                                        random=['price', 'time']))
+    PlackettLuceChooser(features=Tastes(law={'price': '-lognormal'}, random=['price', 'time']))
     """
 
     unread_by: ClassVar[dict[str, Ignored]] = {  # settings that nothing reads, by the inference
