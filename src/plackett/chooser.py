@@ -22,7 +22,7 @@ from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, 
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.features.choice_design import FEW, ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries, fit_entries
 from plackett.fit import (
     Run,
@@ -257,13 +257,18 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
                 with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
                     bends, constants = run.features.bends(), self.weights != "alternative"
                     designs = [ChoiceDesign(constants, bend).fit(X, weight) for bend in bends]
+                    if bends[0] != "none" and not len(designs[0].bent_):
+                        raise ValueError(
+                            f"LearnedDirections(bend={bends[0]!r}) would be ignored: no attribute has {FEW} different "
+                            "values. Leave it out."
+                        )
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
                     directed = direct_situations(run, Zs, seen, owned)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
-            self.linear_slopes_ = self._straight(X, weight, seen)
             self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
+            self.linear_slopes_ = self._straight(X, weight, seen)
         return self
 
     def _straight(self, X: ChoiceSets, weight: Array | None, seen: Observations) -> Array:
