@@ -66,8 +66,11 @@ from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
+from plackett.tastes import Tastes
+from plackett.tastes.settings import LAWS
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -86,6 +89,17 @@ def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
     alike = has_mode == (made.mode_log_weights is not None) and (has_mode or made.mode_weight == 0)
     insist(alike, f"{name} must have mode_directions, mode_log_weights and a mode_weight, or none of them.")
     sizes.agree("member", min(POOLED, math.prod(made.directions.shape[:2])) + has_mode, name)
+
+
+def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
+    """L is a lower factor, every column is random or fixed, and draws of persons are some of the draws."""
+    diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
+    right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
+    insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
+    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
+    sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
+    last = (made.persons.shape[1] - 1) * made.every
+    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
@@ -196,6 +210,8 @@ DIAGNOSED = {
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
     **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
     "parameters": array("parameter", MEASURED),
+    **dict.fromkeys(("mean", "sd"), array("taste", MEASURED)),
+    **{"fixed": array("common", MEASURED), "correlation": array("*", MEASURED)},
 }
 EARLY_DIAGNOSTICS = {  # fields of version 1
     **{f"{of}{name}": MEASURE for of in ("", "shape_", "probability_") for name in ("rhat", "ess_bulk", "ess_tail")},
@@ -278,6 +294,21 @@ RECORDS = by_name(
         },
     ),
     Declaration(LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}),
+    Declaration(
+        TasteChoices,
+        {
+            "mean": array("chain draw taste", BOUNDED),
+            "factor": array("chain draw taste taste", BOUNDED),
+            "fixed": array("chain draw common", BOUNDED),
+            "persons": array("chain kept group taste", BOUNDED),
+            "every": whole(1),
+            "random": array("taste", NOT_NEGATIVE, "i", below="column"),
+            "sign": array("taste", Range(-1.0, 1.0, "-1, 0 or 1"), "i"),
+            "correlated": TRUTH,
+            "to_standard": array("column column", BOUNDED),
+        },
+        law=law_of_tastes,
+    ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -405,6 +436,14 @@ SETTINGS = by_name(
         },
     ),
     Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),
+    Declaration(
+        Tastes,
+        {
+            "random": each(TEXT) | NONE,
+            "law": mapping(TEXT, one_of(*LAWS)) | NONE,
+            **dict.fromkeys(("correlated", "constants"), TRUTH),
+        },
+    ),
     Declaration(
         Gates,
         {

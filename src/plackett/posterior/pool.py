@@ -48,6 +48,8 @@ class Members(ABC):
         κ, to which the mixture is raised.
     strangers : (S,) array, optional
         The group that stands for an unknown person under each.
+    points : int
+        How many consecutive members make one draw: persons of a population, over which the draw is averaged.
     """
 
     parameters: ClassVar[tuple[str, ...]]  # arrays with one part for each member
@@ -56,6 +58,7 @@ class Members(ABC):
     power: float = field(default=1.0, kw_only=True)
     strangers: Codes | None = field(default=None, kw_only=True)
     of_response: Array | None = field(default=None, kw_only=True)  # (S, P): parameters of the response
+    points: int = field(default=1, kw_only=True)
 
     @property
     @abstractmethod
@@ -107,6 +110,8 @@ class Pool(NamedTuple):
         How many of the last members are modes.
     power : float
         κ.
+    points : int
+        How many consecutive members make one draw.
     """
 
     log_rates: Array
@@ -114,18 +119,19 @@ class Pool(NamedTuple):
     share: Array
     modes: int = 0
     power: float = 1.0
+    points: int = 1
 
     @classmethod
     def of(cls, members: Members, entries: Entries) -> Pool:
         """The pool of a few situations."""
         available = entries.wide(np.ones(len(entries.row))) > 0
         log_rates = entries.wide(members.log_rates(entries))
-        return cls(log_rates, available, members.share, members.modes, members.power)
+        return cls(log_rates, available, members.share, members.modes, members.power, members.points)
 
     @property
     def n_draws(self) -> int:
-        """How many members are draws."""
-        return len(self.share) - self.modes
+        """How many draws there are."""
+        return (len(self.share) - self.modes) // self.points
 
     def shares(self) -> Array:
         """p_s (S, T, A); where nothing available has a rate, all are equal."""
@@ -140,8 +146,10 @@ class Pool(NamedTuple):
     def both(self) -> tuple[Array, Array]:
         """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
         shares = self.shares()
-        mixed = np.tensordot(self.share, shares, 1)
-        return sharpened(mixed, self.power), sharpened(shares[: self.n_draws], self.power)
+        mixed, draws = np.tensordot(self.share, shares, 1), shares[: self.n_draws * self.points]
+        if self.points > 1:
+            draws = draws.reshape(-1, self.points, *draws.shape[1:]).mean(axis=1)
+        return sharpened(mixed, self.power), sharpened(draws, self.power)
 
     def prediction(self) -> Array:
         """(T, A)."""
