@@ -103,23 +103,38 @@ def in_order(of: npt.NDArray[np.integer], start: Whole) -> Whole:
 
 
 class Parameter(NamedTuple):
-    """A parameter of a response: its name, its lower bound and where to start; what is above the bound is Exp(1)."""
+    """A parameter of a response: its name, its bounds and where to start.
+
+    What is above a lower bound alone is Exp(1) a priori; between two bounds a parameter is uniform.
+    """
 
     name: str
     lower: float
     start: float
+    upper: float = np.inf
 
     def free(self, value: float) -> float:
-        """The unconstrained coordinate u = ln(value − lower)."""
-        return float(np.log(value - self.lower))
+        """The unconstrained coordinate: u = ln(value − lower), or ln(value − lower) − ln(upper − value)."""
+        above = float(np.log(value - self.lower))
+        return above if self.upper == np.inf else above - float(np.log(self.upper - value))
 
     def bound(self, free: float) -> float:
         """The value with this coordinate."""
-        return float(self.lower + np.exp(free))
+        if self.upper == np.inf:
+            return float(self.lower + np.exp(free))
+        return float(self.lower + (self.upper - self.lower) * np.exp(-np.logaddexp(0.0, -free)))
 
     def log_prior(self, free: float) -> float:
         """Log-density of the coordinate."""
-        return float(free - np.exp(free))
+        if self.upper == np.inf:
+            return float(free - np.exp(free))
+        return -float(np.logaddexp(0.0, free) + np.logaddexp(0.0, -free))
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """A value from the prior."""
+        if self.upper == np.inf:
+            return self.lower + rng.standard_exponential()
+        return self.lower + (self.upper - self.lower) * rng.random()
 
 
 class Response(Protocol):

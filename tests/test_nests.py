@@ -1,0 +1,119 @@
+"""Nested logit: the law by simulation and by hand, its slopes, its maximum, its posterior and what it predicts."""
+
+import numpy as np
+import pytest
+
+from plackett.data.choice_nests import nests_of
+from plackett.responses import Choice
+from plackett.responses.nests import Nests, nested_slopes
+
+LABELS = np.array(["bus", "car", "metro", "train", "walk"])
+
+
+def some_nests(*dissimilarity):
+    nests = nests_of({"rails": ["train", "metro"], "road": ["bus", "car"]}, LABELS)
+    return nests.at(*dissimilarity) if dissimilarity else nests
+
+
+def situations(rng, n, spread=2.0):
+    """Starts, alternatives and log-rates of situations with one to five alternatives."""
+    sets = [rng.permutation(5)[: rng.integers(1, 6)] for _ in range(n)]
+    start = np.append(0, np.cumsum([len(each) for each in sets]))
+    return start, np.concatenate(sets), spread * rng.standard_normal(start[-1])
+
+
+def compiled(nests, start, alternative, log_rates):
+    """V, slopes in ln r and in α of the kernel."""
+    T, G = len(start) - 1, len(nests.names)
+    values, to_rates, to_alpha = np.empty(T), np.empty(start[-1]), np.empty((T, G))
+    nested_slopes(start, nests.of_alternative[alternative], log_rates, nests.dissimilarity, values, to_rates, to_alpha)
+    return values, to_rates, to_alpha
+
+
+def stable(rng, alpha, n):
+    """Positive stable variables with E e^{−sS} = e^{−s^α} (Chambers, Mallows & Stuck 1976)."""
+    u, e = np.pi * rng.random(n), rng.standard_exponential(n)
+    return np.sin(alpha * u) / np.sin(u) ** (1 / alpha) * (np.sin((1 - alpha) * u) / e) ** ((1 - alpha) / alpha)
+
+
+def test_probabilities_are_those_of_races_with_a_frailty_of_each_nest():
+    rng, n, nests = np.random.default_rng(0), 200_000, some_nests(0.4, 0.7)
+    log_rates = np.array([0.3, -0.2, 0.5, 0.1, 0.0])
+    times = np.empty((n, 5))
+    for a, g in enumerate(nests.of_alternative):
+        times[:, a] = rng.standard_exponential(n) / np.exp(log_rates[a] / (1.0 if g < 0 else nests.dissimilarity[g]))
+    for g, alpha in enumerate(nests.dissimilarity):
+        inside = nests.of_alternative == g
+        times[:, inside] = (times[:, inside] / stable(rng, alpha, n)[:, None]) ** alpha
+    won = np.bincount(times.argmin(axis=1), minlength=5) / n
+    orders = [np.roll(np.arange(5), -a) for a in range(5)]
+    p = np.exp([nests.answer(log_rates[order], order).value for order in orders])
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (np.abs(won - p) < 4.5 * np.sqrt(p * (1 - p) / n)).all()
+
+
+def test_the_kernel_is_the_reference_and_its_slopes_are_differences():
+    start, alternative, log_rates = situations(np.random.default_rng(1), 60)
+    nests, h = some_nests(0.3, 0.85), 1e-5
+    values, to_rates, to_alpha = compiled(nests, start, alternative, log_rates)
+    for t, (low, high) in enumerate(zip(start, start[1:], strict=False)):
+        found = nests.answer(log_rates[low:high], alternative[low:high])
+        assert found.value == pytest.approx(values[t], abs=1e-12)
+        np.testing.assert_allclose(found.to_rates, to_rates[low:high], atol=1e-12)
+        np.testing.assert_allclose(found.to_dissimilarity, to_alpha[t], atol=1e-11)
+    for e, change in enumerate(h * np.eye(len(log_rates))):
+        up, down = (compiled(nests, start, alternative, log_rates + s * change)[0].sum() for s in (1, -1))
+        assert (up - down) / (2 * h) == pytest.approx(to_rates[e], abs=1e-8)
+    for g, change in enumerate(h * np.eye(2)):
+        up, down = (
+            compiled(nests.at(*(nests.dissimilarity + s * change)), start, alternative, log_rates)[0] for s in (1, -1)
+        )
+        np.testing.assert_allclose((up - down) / (2 * h), to_alpha[:, g], atol=1e-7)
+
+
+def test_far_log_rates_and_small_dissimilarities_stay_finite():
+    start, alternative, log_rates = situations(np.random.default_rng(2), 200, spread=300.0)
+    for nests in (some_nests(0.01, 0.02), some_nests(1.0, 0.5)):
+        for found in compiled(nests, start, alternative, log_rates):
+            assert np.isfinite(found).all()
+
+
+def test_a_dissimilarity_of_1_is_the_plain_choice():
+    start, alternative, log_rates = situations(np.random.default_rng(3), 40)
+    values, to_rates, _ = compiled(some_nests(1.0, 1.0), start, alternative, log_rates)
+    for t, (low, high) in enumerate(zip(start, start[1:], strict=False)):
+        rates = np.exp(log_rates[low:high])
+        value, arrivals, at_risk = Choice().expect(rates, [1])
+        assert values[t] == pytest.approx(value, abs=1e-12)
+        np.testing.assert_allclose(to_rates[low:high], arrivals - rates * at_risk, atol=1e-12)
+
+
+def test_utilities_are_those_of_the_reference():
+    rng, nests = np.random.default_rng(4), some_nests(0.3, 0.8)
+    log_rates, available = rng.normal(size=(3, 7, 5)), rng.random((7, 5)) < 0.7
+    available[:, 4] = True
+    alpha = rng.uniform(0.2, 1, (3, 2))
+    utilities = nests.utilities(np.where(available, log_rates, -np.inf), alpha)
+    p = np.exp(utilities) / np.exp(utilities).sum(axis=2, keepdims=True)
+    for s, t, a in np.argwhere(np.broadcast_to(available, p.shape)):
+        there = np.flatnonzero(available[t])
+        order = np.append(a, there[there != a])
+        assert np.log(p[s, t, a]) == pytest.approx(nests.at(*alpha[s]).answer(log_rates[s, t, order], order).value)
+
+
+@pytest.mark.parametrize(
+    ("nests", "words"),
+    [
+        ({}, "must be a dictionary"),
+        ([["bus", "car"]], "must be a dictionary"),
+        ({"road": "bus"}, "lists of alternatives"),
+        ({1: ["bus", "car"]}, "lists of alternatives"),
+        ({"road": ["car"]}, "'road' needs two alternatives or more"),
+        ({"road": ["car", "car"]}, "needs two alternatives or more"),
+        ({"road": ["bus", "car"], "four": ["car", "walk"]}, "'car' is in 'road' and in 'four'"),
+        ({"road": ["bus", "plane"]}, "'plane' of 'road' is none of the alternatives"),
+    ],
+)
+def test_nests_that_make_no_sense_are_refused(nests, words):
+    with pytest.raises(ValueError, match=words):
+        nests_of(nests, LABELS)
