@@ -1,0 +1,1 @@
+"""Conditional logit: rates r = e^{x·β} with one β for all, its maximum likelihood and its posterior."""
