@@ -1,11 +1,13 @@
 """Nested logit: the law by simulation and by hand, its slopes, its maximum, its posterior and what it predicts."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from plackett.data.choice_nests import nests_of
 from plackett.responses import Choice
-from plackett.responses.nests import Nests, nested_slopes
+from plackett.responses.nests import nested_slopes, nested_utilities
 
 LABELS = np.array(["bus", "car", "metro", "train", "walk"])
 
@@ -56,7 +58,7 @@ def test_the_kernel_is_the_reference_and_its_slopes_are_differences():
     start, alternative, log_rates = situations(np.random.default_rng(1), 60)
     nests, h = some_nests(0.3, 0.85), 1e-5
     values, to_rates, to_alpha = compiled(nests, start, alternative, log_rates)
-    for t, (low, high) in enumerate(zip(start, start[1:], strict=False)):
+    for t, (low, high) in enumerate(pairwise(start)):
         found = nests.answer(log_rates[low:high], alternative[low:high])
         assert found.value == pytest.approx(values[t], abs=1e-12)
         np.testing.assert_allclose(found.to_rates, to_rates[low:high], atol=1e-12)
@@ -81,7 +83,7 @@ def test_far_log_rates_and_small_dissimilarities_stay_finite():
 def test_a_dissimilarity_of_1_is_the_plain_choice():
     start, alternative, log_rates = situations(np.random.default_rng(3), 40)
     values, to_rates, _ = compiled(some_nests(1.0, 1.0), start, alternative, log_rates)
-    for t, (low, high) in enumerate(zip(start, start[1:], strict=False)):
+    for t, (low, high) in enumerate(pairwise(start)):
         rates = np.exp(log_rates[low:high])
         value, arrivals, at_risk = Choice().expect(rates, [1])
         assert values[t] == pytest.approx(value, abs=1e-12)
@@ -93,7 +95,7 @@ def test_utilities_are_those_of_the_reference():
     log_rates, available = rng.normal(size=(3, 7, 5)), rng.random((7, 5)) < 0.7
     available[:, 4] = True
     alpha = rng.uniform(0.2, 1, (3, 2))
-    utilities = nests.utilities(np.where(available, log_rates, -np.inf), alpha)
+    utilities = nested_utilities(np.where(available, log_rates, -np.inf), nests.of_alternative, alpha)
     p = np.exp(utilities) / np.exp(utilities).sum(axis=2, keepdims=True)
     for s, t, a in np.argwhere(np.broadcast_to(available, p.shape)):
         there = np.flatnonzero(available[t])

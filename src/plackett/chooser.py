@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_choices
 from plackett.compute.blas import one_blas_thread
+from plackett.data.choice_nests import check_nests, nests_of
 from plackett.data.choice_outcomes import Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
@@ -38,7 +39,8 @@ from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output import stored_models
 from plackett.output.progress import progress_bar
-from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.base import refuse
+from plackett.posterior.choosers import NO_RANKINGS, FixedChoices, LearnedChoices
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
 from plackett.race_model import STORED
@@ -79,6 +81,10 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Seed of everything random; results depend neither on threads nor on the order of the situations.
     progress : bool
         Show a progress bar; in a terminal one comes by itself after five seconds.
+    nests : dict, optional
+        Alternatives that substitute for each other more than for others, by the name of their nest, such as
+        ``{"existing": ["train", "car"]}`` (nested logit); those not named stand alone. The dissimilarity of each nest,
+        between 0 and 1, is learned: see `parameters`. For features="learned" with shared weights.
 
     Attributes
     ----------
@@ -136,6 +142,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
+        nests: Mapping[str, Sequence[Any]] | None = None,
     ):
         self.inference = inference
         self.shape = shape
@@ -146,6 +153,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
+        self.nests = nests
 
     def fit(
         self, X: ChoiceSets, y: Any, *old: Any, sample_weight: Any = None, groups: Any = None
@@ -209,6 +217,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
+            nests = None if self.nests is None else nests_of(self.nests, self.alternatives_)
+            refuse(NO_RANKINGS if nests is not None and given.response != "choice" else None)
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
             response, n_groups = make_response(given.response), len(self.group_labels_)
@@ -232,10 +242,12 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                     designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
-                    directed = direct_situations(run, Zs, seen, owned)
+                    nest = None if nests is None else nests.of_alternative[table.alternative]
+                directed = direct_situations(run, Zs, seen, owned, nests, nest)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
-            self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
+            posterior = LearnedChoices(fit.posterior, nests)  # type: ignore[arg-type]
+            self._keep(run.inference, replace(fit, posterior=posterior))  # type: ignore[arg-type]
         return self
 
     def _keep_weights(self, run: Run, fit: Fit) -> PlackettLuceChooser:
@@ -254,6 +266,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
         given = replace(given, holds_out=given.learned or self.weights == "person")
+        if self.nests is not None:
+            check_nests(self.nests)
+            given = replace(given, refused=self._no_nests(given.learned))
         if not given.learned:
             ignored = getattr(given.features, "logs_ignore", None)
             return given if ignored is None else replace(given, ignored=((given.features, ignored),))
@@ -266,6 +281,19 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             more = f"{why} Leave it out, or give LearnedDirections more components."
             unowned += [(given.features, Ignored(("own_shape",), more)), (self, Ignored(("weights",), more))]
         return replace(given, ignored=tuple(unowned))
+
+    def _no_nests(self, learned: bool) -> str | None:
+        """Why there can be no nests, if there cannot."""
+        if not learned:
+            return (
+                "nests would need draws of weights that are not conjugate, so there are none with fixed features. Use "
+                "features='learned', or leave nests out."
+            )
+        if self.weights != "shared":
+            return f"nests are for weights='shared', and these are weights={self.weights!r}. Leave one of the two out."
+        if self.engine not in ("auto", "numba"):
+            return f"engine={self.engine!r} has no pass over nests. Use engine='auto', or leave nests out."
+        return None
 
     def _forget(self) -> None:
         """Nothing of a fit before is left."""

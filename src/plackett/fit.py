@@ -57,6 +57,7 @@ from plackett.model.race import Array
 from plackett.posterior.learned import of_classes, of_situations
 from plackett.priors import GIG
 from plackett.responses.base import parameters_of
+from plackett.responses.nests import Nests
 
 
 @dataclass(frozen=True)
@@ -313,8 +314,18 @@ def direct_class_parts(run: Run, table: ClassTable, factors: Array) -> Directed:
     return Directed(task, training)
 
 
-def direct_situations(run: Run, designs: Sequence[Array], seen: Observations, owned: bool) -> Directed:
-    """Situations in memory with candidate covariates; `owned`: whether each group owns components."""
-    engine = choose_engine(run.engine, designs[-1].shape, seen)
-    task = make_situation_task(designs, seen, run.source(), owned, engine)
+def direct_situations(
+    run: Run,
+    designs: Sequence[Array],
+    seen: Observations,
+    owned: bool,
+    nests: Nests | None = None,
+    nest: Codes | None = None,
+) -> Directed:
+    """Situations in memory with candidate covariates; `owned`: whether each group owns components.
+
+    `nest` is that of each row, −1 for an alternative that stands alone.
+    """
+    engine = choose_engine(run.engine, designs[-1].shape, seen) if nests is None else "numba"
+    task = make_situation_task(designs, seen, run.source(), owned, engine, nests, nest)
     return Directed(send_situations(task) if engine == "dask" else task)

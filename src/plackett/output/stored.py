@@ -66,6 +66,7 @@ from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
+from plackett.responses.nests import Nests
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -84,6 +85,23 @@ def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
     alike = has_mode == (made.mode_log_weights is not None) and (has_mode or made.mode_weight == 0)
     insist(alike, f"{name} must have mode_directions, mode_log_weights and a mode_weight, or none of them.")
     sizes.agree("member", min(POOLED, math.prod(made.directions.shape[:2])) + has_mode, name)
+
+
+def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
+    """A name for each nest, and two alternatives or more in each."""
+    sizes.agree("parameter", len(made.names), f"{name}.names")
+    nest = made.of_alternative
+    many = np.bincount(nest[nest >= 0], minlength=len(made.names))
+    insist(bool((many >= 2).all()), f"{name} must have two alternatives or more in each nest, got {many.tolist()}.")
+
+
+def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
+    """Dissimilarities belong to nests, those of a mode to a mode."""
+    of = made.of_directions
+    alike = (made.nests is None) == (of.parameters is None)
+    insist(alike, f"{name} must have nests and parameters of them, or neither.")
+    alike = (of.mode_parameters is not None) == (of.parameters is not None and of.mode_directions is not None)
+    insist(alike, f"{name} must have mode_parameters if it has nests and a mode, only then.")
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
@@ -206,6 +224,8 @@ STACKED = {
     "mode_log_weights": array("group component", BOUNDED) | NONE,
     "mode_weight": number(SHARE),
     "power": number(BOUNDED_POSITIVE),
+    "parameters": array("chain draw parameter", SHARE) | NONE,
+    "mode_parameters": array("parameter", SHARE) | NONE,
 }
 RUN = {"random_state": whole(high=2**32 - 1) | NONE, "progress": TRUTH}
 NAMES = {"feature_names_in_": labels("column", only=str)}
@@ -259,7 +279,20 @@ RECORDS = by_name(
         for cls in (DirectionDraws, DirectionPoint, SituationDraws, SituationPoint)
     ),
     Declaration(FixedChoices, {"of_weights": is_a(Point, Gammas, GIGs, Draws)}),
-    Declaration(LearnedChoices, {"of_directions": is_a(SituationDraws, SituationPoint)}),
+    Declaration(
+        LearnedChoices,
+        {"of_directions": is_a(SituationDraws, SituationPoint), "nests": is_a(Nests) | NONE},
+        law=law_of_nested,
+    ),
+    Declaration(
+        Nests,
+        {
+            "names": each(TEXT),
+            "of_alternative": array("alternative", Range(-1, np.inf, "not below -1"), "i", below="parameter"),
+            "dissimilarity": array("parameter", SHARE),
+        },
+        law=law_of_nests,
+    ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,

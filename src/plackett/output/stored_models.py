@@ -151,6 +151,7 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         (list(model.person_), list(schema.person)),
     ):
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
+    insist((model.nests is None) == (model.posterior_.nests is None), "posterior_ must have nests if the model has.")
     groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(model.weights, len(model.group_labels_))
     sizes.agree("group", groups, f"weights={model.weights!r}")
     if hasattr(model, "table_"):
@@ -218,7 +219,7 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str]) 
     """Declare the model of choices, with whose weights may differ."""
     return Declaration(
         cls,
-        {**settings, "weights": one_of(*weights)},
+        {**settings, "weights": one_of(*weights), "nests": mapping(TEXT, each(SCALAR)) | NONE},
         {
             **FOUND,
             "schema_": is_a(ChoiceSets),

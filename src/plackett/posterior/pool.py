@@ -25,7 +25,7 @@ from plackett.model.race import Array
 from plackett.posterior.base import Codes, M, Posterior, refuse
 from plackett.responses.base import Outcomes, Response, Whole
 from plackett.responses.left_sets import sets_of
-from plackett.responses.nests import Nests
+from plackett.responses.nests import Nests, nested_utilities
 from plackett.responses.ranking import Ranking
 
 STRANGERS = 5  # known persons that stand for a new one under each member
@@ -133,9 +133,7 @@ class Pool(NamedTuple):
         available = entries.wide(np.ones(len(entries.row))) > 0
         log_rates = entries.wide(members.log_rates(entries))
         dissimilarity = None if members.nests is None else members.of_response
-        return cls(
-            log_rates, available, members.share, members.modes, members.power, members.nests, dissimilarity
-        )
+        return cls(log_rates, available, members.share, members.modes, members.power, members.nests, dissimilarity)
 
     @property
     def n_draws(self) -> int:
@@ -146,7 +144,7 @@ class Pool(NamedTuple):
         """p_s (S, T, A); where nothing available has a rate, all are equal."""
         log_rates = np.where(self.available, self.log_rates, -np.inf)
         if self.nests is not None and self.dissimilarity is not None:
-            log_rates = self.nests.utilities(log_rates, self.dissimilarity)
+            log_rates = nested_utilities(log_rates, self.nests.of_alternative, self.dissimilarity)
         top = log_rates.max(axis=2, keepdims=True)
         silent = np.isneginf(top)
         rates = np.exp(log_rates - np.where(silent, 0.0, top))

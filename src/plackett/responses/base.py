@@ -7,12 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from plackett.model.race import Array
 
 Whole = npt.NDArray[np.int64]
 Sizes = Sequence[int] | Whole
 Answer = tuple[float, Array, Array]  # V, arrivals n_e, time at risk s_e
+NEAR_BOUNDS = 1e-9  # how far a value between 0 and 1 stays off these
 
 
 class Outcomes(NamedTuple):
@@ -172,6 +174,12 @@ class Response(Protocol):
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
         """Draws given the outcome, summed over `count` copies; V is that of one."""
         ...
+
+
+def between_bounds(free: Array) -> Array:
+    """Values between 0 and 1 with these unconstrained coordinates ln v − ln(1 − v), a little off the bounds."""
+    values: Array = np.clip(expit(free), NEAR_BOUNDS, 1 - NEAR_BOUNDS)
+    return values
 
 
 def parameters_of(response: Response) -> tuple[Parameter, ...]:

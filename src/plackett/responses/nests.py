@@ -1,17 +1,17 @@
-"""Choice among alternatives in nests, which substitute for each other more than for others (nested logit; McFadden 1978).
+"""Choice among alternatives in nests, which substitute for each other more than for others (McFadden 1978).
 
 Nest g has the dissimilarity 0 < α_g ≤ 1, and with I_g = Σ_{b ∈ g} r_b^{1/α_g} alternative a of nest g is chosen with
 
     V = ln r_a/α_g + (α_g − 1) ln I_g − ln Σ_h I_h^{α_h}.
 
-An alternative that stands alone is a nest with α = 1, and α = 1 everywhere is the plain choice. As a race, the entries of
-a nest share a positive stable frailty S_g, E e^{−sS} = e^{−s^α}: they arrive at times of rate S_g r^{1/α}, and times of
-nest g are raised to α_g. With the share q_b of b in its nest and its probability P_b the slopes are
+An alternative that stands alone is a nest with α = 1, and α = 1 everywhere is the plain choice. As a race, the entries
+of a nest share a positive stable frailty S_g, E e^{−sS} = e^{−s^α}: they arrive at times of rate S_g r^{1/α}, and times
+of nest g are raised to α_g. With the share q_b of b in its nest and its probability P_b the slopes are
 
     ∂V/∂ln r_b = [b = a]/α_g + [b ∈ g] (α_g − 1)/α_g q_b − P_b,
     ∂V/∂α_h = [h = g] (L_g − ln r_a/α_g² − (α_g − 1) m_g/α_g²) − P_h (L_h − m_h/α_h),
 
-L = ln I, m_h = Σ_{b ∈ h} q_b ln r_b and P_h the probability of the nest. Weights of fixed features are not conjugate here.
+L = ln I, m_h = Σ_{b ∈ h} q_b ln r_b and P_h the probability of the nest. No weights are conjugate here.
 """
 
 from __future__ import annotations
@@ -98,26 +98,29 @@ class Nests:
                 to_alpha[h] = own - P_of_nest[h] * (L[h] - m / alpha[h])
         return NestedAnswer(float(value), to_rates, to_alpha)
 
-    def utilities(self, log_rates: Array, dissimilarity: Array) -> Array:
-        """ln r/α + (α − 1) ln I (S, T, A), of which probabilities are the softmax.
 
-        Log-rates (S, T, A), −∞ where an alternative is not available, and dissimilarities (S, G) are those of S draws.
-        """
-        found = log_rates.copy()
-        for g in range(len(self.names)):
-            inside, alpha = self.of_alternative == g, dissimilarity[:, None, [g]]
-            scaled = log_rates[:, :, inside] / alpha
-            L = logsumexp(scaled, axis=2, keepdims=True)
-            found[:, :, inside] = scaled + (alpha - 1) * np.where(np.isfinite(L), L, 0.0)  # none of them is available
-        return found
+def nested_utilities(log_rates: Array, nest: npt.NDArray[np.integer], dissimilarity: Array) -> Array:
+    """ln r/α + (α − 1) ln I (S, T, A), of which probabilities are the softmax.
+
+    Log-rates (S, T, A), −∞ where an alternative is not available, and dissimilarities (S, G) are those of S draws;
+    nests are those of the alternatives (A,), or of those of each situation (T, A).
+    """
+    found = log_rates
+    for g in range(dissimilarity.shape[1]):
+        inside, alpha = nest == g, dissimilarity[:, None, [g]]
+        scaled = np.where(inside, log_rates / alpha, -np.inf)
+        L = logsumexp(scaled, axis=2, keepdims=True)
+        L = np.where(np.isfinite(L), L, 0.0)  # where none of them is available
+        found = np.where(inside, scaled + (alpha - 1) * L, found)
+    return found
 
 
 @apart(NOTHING(WHOLES, WHOLES, REALS, REALS, REALS, REALS, TABLE))
 def nested_slopes(start, nest, log_rates, alpha, values, to_rates, to_alpha):
     """V of all situations whose first entries are chosen, slopes (entries,) in ln r and (situations, nests) in α.
 
-    An entry that stands alone has the nest −1. Until they are complete, `to_rates` holds the shares q and `to_alpha` the
-    utilities α L of the nests.
+    An entry that stands alone has the nest −1. Until they are complete, `to_rates` holds the shares q and `to_alpha`
+    the utilities α L of the nests.
     """
     for t in range(len(start) - 1):
         low, high, g = start[t], start[t + 1], nest[start[t]]
