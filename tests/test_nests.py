@@ -3,17 +3,28 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from plackett import EM, ChoiceSets, PlackettLuceChooser
 from plackett.data.choice_nests import nests_of
-from plackett.responses import Choice
+from plackett.data.choice_outcomes import chosen
+from plackett.data.observations import Observations, Situations
+from plackett.directions import LearnedDirections
+from plackett.directions.density import density_of
+from plackett.directions.prior import size
+from plackett.directions.situation_task import make_situation_task
+from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.inference.driver import Source
+from plackett.responses import Choice, make_response
 from plackett.responses.nests import nested_slopes, nested_utilities
 
 LABELS = np.array(["bus", "car", "metro", "train", "walk"])
+NESTS = {"rails": ["train", "metro"], "road": ["bus", "car"]}
 
 
 def some_nests(*dissimilarity):
-    nests = nests_of({"rails": ["train", "metro"], "road": ["bus", "car"]}, LABELS)
+    nests = nests_of(NESTS, LABELS)
     return nests.at(*dissimilarity) if dissimilarity else nests
 
 
@@ -119,3 +130,87 @@ def test_utilities_are_those_of_the_reference():
 def test_nests_that_make_no_sense_are_refused(nests, words):
     with pytest.raises(ValueError, match=words):
         nests_of(nests, LABELS)
+
+
+def survey(rng, n, nests, beta=(-0.8, -1.0), bent=False):
+    """Trips with costs and times of all five alternatives, of which some are not there, and what was chosen."""
+    table = {f"{x}_{a}": rng.integers(1, 9, n) / 2 for a in LABELS for x in ("cost", "time")}
+    frame = pd.DataFrame(table | {f"there_{a}": 1 * (rng.random(n) < 0.8) for a in LABELS[:4]} | {"there_walk": 1})
+    X = ChoiceSets.from_wide(frame, alternatives=list(LABELS), attributes=["cost", "time"], available="there")
+    log_rates = X.values @ np.array(beta) + (np.log(X.values[:, 0]) if bent else 0.0)
+    wide = np.full((1, n, 5), -np.inf)
+    wide[0, X.situation, X.alternative] = log_rates
+    utilities = nested_utilities(wide, nests.of_alternative, nests.dissimilarity[None])[0]
+    return X, LABELS[np.argmax(utilities + rng.gumbel(size=utilities.shape), axis=1)]
+
+
+def learned_task(rng, n=60):
+    """Choices in nests as learned directions take them, and the task without nests."""
+    nests = some_nests(0.4, 0.7)
+    X, y = survey(rng, n, nests)
+    design, given = ChoiceDesign().fit(X), chosen(X, y)
+    Z = design.transform(EntryTable.of(X))
+    seen = Observations.of_situations(
+        Situations(given.outcomes, np.zeros_like(given.entry), given.entry), make_response("choice"), 1
+    )
+    source, nest = Source(np.random.SeedSequence(0)), nests.of_alternative[X.alternative]
+    nested = make_situation_task([Z], seen, source, False, "numba", nests, nest)
+    return nested, make_situation_task([Z], seen, source, False, "numba")
+
+
+@pytest.mark.parametrize("of_coordinates", [True, False])
+def test_slopes_of_learned_directions_are_differences(of_coordinates):
+    rng = np.random.default_rng(5)
+    task, _ = learned_task(rng)
+    prior = task.reader.prior(task, LearnedDirections(components=2, own_shape=0.5), 1.0)
+    density = density_of(task.prepared(np.float64), prior, task.n_columns, of_coordinates)
+    q, gradient = 0.5 * rng.standard_normal(size(prior, task.n_columns)), np.empty(size(prior, task.n_columns))
+    density(q, gradient)
+    for i, change in enumerate(1e-5 * np.eye(len(q))):
+        up, down = (density(q + s * change, np.empty_like(q)) for s in (1, -1))
+        assert (up - down) / 2e-5 == pytest.approx(gradient[i], rel=1e-5, abs=1e-5)
+
+
+def test_learned_directions_with_dissimilarities_of_1_are_those_without_nests():
+    rng = np.random.default_rng(6)
+    nested, plain = learned_task(rng)
+    settings = LearnedDirections(components=2, own_shape=0.5)
+    priors = [task.reader.prior(task, settings, 1.0) for task in (nested, plain)]
+    assert [prior.parameters for prior in priors] == [2, 0]
+    q = 0.5 * rng.standard_normal(size(priors[0], nested.n_columns))
+    q[-2:] = 40.0  # a dissimilarity of 1 but for 1e-9
+    with_nests, without = np.empty_like(q), np.empty(len(q) - 2)
+    found = density_of(nested.prepared(np.float64), priors[0], nested.n_columns, False)(q, with_nests)
+    assert found == pytest.approx(
+        density_of(plain.prepared(np.float64), priors[1], plain.n_columns)(q[:-2], without), abs=1e-5
+    )
+    np.testing.assert_allclose(with_nests[:-2], without, atol=1e-5)
+    positions = [(nested, q[None], priors[0]), (plain, q[None, :-2], priors[1])]
+    p = [task.predicted(position, prior, np.arange(len(task.seen))) for task, position, prior in positions]
+    assert sorted(p[0][:, 0].round(6)) == sorted(p[1][:, 0].round(6))
+
+
+@pytest.fixture(scope="module")
+def trips():
+    """Choices with strong nests, and as many that are held out."""
+    rng, nests = np.random.default_rng(7), some_nests(0.35, 0.9)
+    return survey(rng, 500, nests), survey(rng, 500, nests)
+
+
+@pytest.fixture(scope="module")
+def learned(trips):
+    """The mode of learned directions with nests."""
+    settings = LearnedDirections(components=1)
+    return PlackettLuceChooser(EM(cv=2), features=settings, nests=NESTS).fit(*trips[0])
+
+
+def test_em_learns_nests_with_directions(trips, learned):
+    """The dissimilarity of the strong nest, and better predictions than without nests."""
+    found = learned.parameters()
+    assert found.index.tolist() == ["rails", "road"] and found["lower"].isna().all()
+    assert 0.2 < found.loc["rails", "mean"] < 0.55 < found.loc["road", "mean"] <= 1.0
+    plain = PlackettLuceChooser(EM(cv=2), features=LearnedDirections(components=1)).fit(*trips[0])
+    assert len(plain.parameters()) == 0
+    gain = learned.log_likelihood(*trips[1]) - plain.log_likelihood(*trips[1])
+    assert gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
+    assert "nests with dissimilarities rails 0." in repr(learned)

@@ -10,18 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
-from plackett.linear.likelihood import LinearSituations, evaluate
+from plackett.linear.covariance import classical
+from plackett.linear.likelihood import LinearSituations
+from plackett.linear.newton import Maximum, solved
 from plackett.model.race import Array
 from plackett.responses.base import Whole
 from plackett.responses.nests import nested_slopes
 
 LEAST = 0.01  # dissimilarity at the least
 STARTS = (0.8, 0.4)  # dissimilarities from which the likelihood is climbed
-STEP = 1e-4  # of central differences, in standard errors of β and units of ln α
-NEWTON, ENOUGH = 20, 1e-12  # steps at the end, and the gain in log-likelihood that is too small for another
+STEP = 1e-4  # of central differences, in standard errors of β and units of α
+NEWTON, ENOUGH, SHORTEST = 20, 1e-15, 1e-4  # steps at the end; the gain, relative, and the part of a step too small
 Curve = Callable[[Array], Array]  # a gradient
 
 
@@ -44,27 +45,35 @@ class NestedSituations(NamedTuple):
 
 
 class NestedMaximum(NamedTuple):
-    """Where the likelihood is largest.
+    """Where the likelihood is largest, or the posterior density under a normal prior of β.
 
     Attributes
     ----------
     position : (d + G,) array
         β, then α.
-    value : float
-        The log-likelihood.
     information : (d + G, d + G) array
-        −∂² of the log-likelihood in β and α.
+        −∂² of the objective in β and α.
+    precision : float
+        Of the prior of each coefficient.
     bounded : (G,) array
-        Whether a dissimilarity is at the bound of 1, beyond which the likelihood rises further.
-    trace : list
-        The log-likelihood of each iteration.
+        Whether a dissimilarity is at its bound of 1, beyond which the likelihood rises further.
+    trace : (n,) array
+        The objective of each iteration.
+    converged : bool
+        Whether the climb ended by itself.
     """
 
     position: Array
-    value: float
     information: Array
+    precision: float
     bounded: npt.NDArray[np.bool_]
-    trace: list[float]
+    trace: Array
+    converged: bool
+
+    @property
+    def free(self) -> npt.NDArray[np.bool_]:
+        """Which of β and α are not at a bound."""
+        return np.append(np.full(len(self.position) - len(self.bounded), True), ~self.bounded)
 
 
 def nested_values(packed: NestedSituations, position: Array) -> tuple[Array, Array, Array]:
@@ -94,73 +103,74 @@ def nested_scores(packed: NestedSituations, position: Array) -> tuple[Array, Arr
     return counts * values, counts[:, None] * np.hstack([to_beta, to_alpha])
 
 
-def curvature(gradient: Curve, x: Array, scale: Array) -> Array:
-    """Second derivatives by central differences of a gradient over so much of each coordinate, symmetric."""
-    steps = np.diag(scale)
-    found = np.array([(gradient(x + h) - gradient(x - h)) / (2 * size) for h, size in zip(steps, scale, strict=True)])
+def curvature(gradient: Curve, x: Array, step: float) -> Array:
+    """Second derivatives by central differences of a gradient, symmetric."""
+    found = np.array([(gradient(x + h) - gradient(x - h)) / (2 * step) for h in step * np.eye(len(x))])
     return (found + found.T) / 2
 
 
-def information_at(packed: NestedSituations, position: Array, errors: Array) -> Array:
-    """−∂² of the log-likelihood in (β, α); `errors` are standard errors of β or the like, which set the steps."""
-    d = packed.linear.X.shape[1]
-    scale = STEP * np.append(errors, position[d:])
-    return -curvature(lambda x: nested_gradient(packed, x)[1], position, scale)
-
-
-def nested_maximum(packed: NestedSituations, beta: Array, max_iter: int = 500) -> NestedMaximum:
-    """The largest likelihood over β and 0 < α ≤ 1, from the β of conditional logit.
+def nested_maximum(packed: NestedSituations, best: Maximum, max_iter: int = 500) -> NestedMaximum:
+    """The largest objective over β and 0 < α ≤ 1, from the maximum of conditional logit.
 
     β is climbed in coordinates in which conditional logit has the information 1, by L-BFGS from several α, and then by
     Newton's method; a dissimilarity that would exceed 1 is held there.
     """
-    d, G = len(beta), packed.n_nests
-    root = np.linalg.cholesky(evaluate(packed.linear, beta).information)  # β = β_0 + root⁻ᵀ z
-    back = solve_triangular(root, np.eye(d), lower=True, trans="T")
+    d, G, precision = len(best.beta), packed.n_nests, best.precision
+    back = np.linalg.cholesky(classical(best))  # β = β_0 + back z
 
     def place(x: Array) -> Array:
-        return np.append(beta + back @ x[:d], x[d:])
-
-    def climbed(x: Array) -> tuple[float, Array]:
-        value, gradient = nested_gradient(packed, place(x))
-        return value, np.append(gradient[:d] @ back, gradient[d:])
+        return np.append(best.beta + back @ x[:d], x[d:])
 
     def objective(x: Array) -> tuple[float, Array]:
-        value, gradient = climbed(x)
-        return -value, -gradient
+        position = place(x)
+        value, gradient = nested_gradient(packed, position)
+        value -= 0.5 * precision * float(position[:d] @ position[:d])
+        return -value, -np.append((gradient[:d] - precision * position[:d]) @ back, gradient[d:])
 
-    found = []
+    value, x, trace, converged = -np.inf, np.empty(0), list[float](), False
     for start in STARTS:
-        steps: list[float] = []
-        best = minimize(
+        steps = list[float]()
+        found = minimize(
             objective,
             np.append(np.zeros(d), np.full(G, start)),
             jac=True,
             method="L-BFGS-B",
             bounds=[(None, None)] * d + [(LEAST, 1.0)] * G,
-            callback=lambda intermediate_result, steps=steps: steps.append(-intermediate_result.fun),
+            callback=lambda intermediate_result, steps=steps: steps.append(-float(intermediate_result.fun)),
             options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-13, "gtol": 1e-5, "maxcor": 20},
         )
-        found.append((-best.fun, best.x, steps))
-    value, x, trace = max(found, key=lambda each: each[0])
-    scale = np.full(d + G, STEP)
+        if -found.fun > value:
+            value, x, trace, converged = -float(found.fun), found.x, steps, found.nit < max_iter
+    bend = np.eye(d + G)
     for _ in range(NEWTON):
-        gradient = climbed(x)[1]
-        bounded = (x[d:] >= 1.0) & (gradient[d:] >= 0.0)
+        slope = -objective(x)[1]
+        bounded = (x[d:] >= 1.0) & (slope[d:] >= 0.0)
         free = np.append(np.full(d, True), ~bounded)
-        bend = -curvature(lambda y: climbed(y)[1], x, scale)[np.ix_(free, free)]
-        ahead = np.zeros(d + G)
-        ahead[free] = np.linalg.lstsq(bend, gradient[free], rcond=None)[0]
-        gain, size = 0.0, 1.0
-        while size > 1e-4 and gain <= 0.0:
+        bend = curvature(lambda y: objective(y)[1], x, STEP)
+        ahead, gain, size = np.zeros(d + G), 0.0, 1.0
+        ahead[free] = solved(bend[np.ix_(free, free)], slope[free])
+        while size > SHORTEST and gain <= 0.0:
             new = x + size * ahead
             new[d:] = np.clip(new[d:], LEAST, 1.0)
-            gain, size = objective(x)[0] - objective(new)[0], size / 4
-        if gain <= 0.0:
+            gain, size = -objective(new)[0] - value, size / 4
+        if gain <= ENOUGH * abs(value):
             break
         x, value = new, value + gain
         trace.append(value)
-        if gain < ENOUGH * abs(value):
-            break
-    position, errors = place(x), np.sqrt((back**2).sum(axis=1))
-    return NestedMaximum(position, value, information_at(packed, position, errors), bounded, trace)
+    forth = np.eye(d + G)
+    forth[:d, :d] = np.linalg.inv(back)
+    return NestedMaximum(place(x), forth.T @ bend @ forth, precision, bounded, np.array(trace), converged)
+
+
+def nested_covariance(best: NestedMaximum, scores: Array | None = None) -> Array:
+    """Inverse information in (β, α), or the sandwich with the sums of squares of these scores (units, d + G).
+
+    A dissimilarity at its bound has no variance.
+    """
+    found, free = np.zeros_like(best.information), best.free
+    inverse = solved(best.information[np.ix_(free, free)], np.eye(int(free.sum())))
+    if scores is not None:
+        half = inverse @ scores[:, free].T
+        inverse = half @ half.T
+    found[np.ix_(free, free)] = (inverse + inverse.T) / 2
+    return found
