@@ -29,27 +29,34 @@ from plackett.fit import (
     Run,
     direct_situations,
     fit_directions,
+    fit_linear,
     fit_weights,
     prepare_choice_parts,
     prepare_situations,
 )
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
+from plackett.linear import LinearUtility
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output import stored_models
 from plackett.output.progress import progress_bar
+from plackett.output.what_if import spread_out
 from plackett.posterior.base import refuse
 from plackett.posterior.choosers import NO_RANKINGS, FixedChoices, LearnedChoices
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
-from plackett.race_model import STORED
+from plackett.race_model import FEATURES, STORED
 from plackett.responses import make_response
+from plackett.responses.choice import Choice
+from plackett.responses.nests import Nests
+from plackett.responses.ranking import Ranking
 
 if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
+MAPS = FEATURES | {"linear": LinearUtility}
 
 
 class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
@@ -64,14 +71,16 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     rate : float
         The Gamma prior's rate b. It sets the scale of the weights, which has no effect on choices: others than 1 are
         refused.
-    features : "learned", "exp" or transformer
+    features : "learned", "exp", "linear" or transformer
         "learned" is `LearnedDirections`: W_j = exp(z·β_j), β_j learned with the weights; z has constants of the
         alternatives, their attributes, the person's columns, and these by alternative. Where one component is enough,
         that is conditional logit. "exp" is `ExpFeatures` of the same columns, with a weight to read for every feature.
-        Or any transformer of them with non-negative, dense output.
+        "linear" is `LinearUtility`, conditional logit: ln r = z·β, by maximum likelihood with "em", and its posterior
+        with "gibbs". Or any transformer of them with non-negative, dense output.
     weights : {"shared", "alternative", "person"}
         Whose weights an entry uses: the same for all; those of its alternative, which then has no constants in z; or
-        those of the person who chooses, ``groups`` of `fit`, under a common prior.
+        those of the person who chooses, ``groups`` of `fit`, under a common prior. With ``features="linear"``,
+        "alternative" gives every alternative its own coefficients of attributes.
     prior : "gamma" or GIG
         The prior of the weights of fixed features.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
@@ -84,7 +93,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     nests : dict, optional
         Alternatives that substitute for each other more than for others, by the name of their nest, such as
         ``{"existing": ["train", "car"]}`` (nested logit); those not named stand alone. The dissimilarity of each nest,
-        between 0 and 1, is learned: see `parameters`. For features="learned" with shared weights.
+        between 0 and 1, is learned: see `parameters`. For features="linear", and "learned" with shared weights.
 
     Attributes
     ----------
@@ -100,7 +109,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Fixed features only: the fitted map of these rows.
     group_labels_ : array
         Whose weights they are: "all", the alternatives, or the persons.
-    posterior_ : FixedChoices or LearnedChoices
+    posterior_ : FixedChoices, LearnedChoices, LinearEstimate or LinearDraws
         What the inference left.
     shape_, trace_, n_iter_, inference_, diagnostics_, cv_log_loss_
         As those of `PlackettLuceClassifier`.
@@ -121,6 +130,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     ['alternative', 'value', 'lower', 'upper']
     """
 
+    maps = MAPS
     kind = Kind(
         "choices",
         "these choices are in partitions",
@@ -209,7 +219,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Fit to situations in memory."""
         X = choice_sets(X)
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
-        if run.samples and not self._learned():
+        if run.samples and not (self._learned() or self._linear()):
             others = "inference='variational', inference='em' or features='learned'"
             check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
         given = chosen(X, y, weight)
@@ -219,9 +229,13 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             self._know(X[:0], labels)
             nests = None if self.nests is None else nests_of(self.nests, self.alternatives_)
             refuse(NO_RANKINGS if nests is not None and given.response != "choice" else None)
+            self._seen = table.take(spread_out(len(X)))
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
             response, n_groups = make_response(given.response), len(self.group_labels_)
+            if self._linear():
+                seen = Observations.of_situations(situations, response, 1, person)
+                return self._fit_linear(run, X, weight, seen, nests)
             seen = Observations.of_situations(situations, response, n_groups, units)
             with one_blas_thread(), cluster_for(self.engine):
                 if not self._learned():
@@ -250,6 +264,26 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             self._keep(run.inference, replace(fit, posterior=posterior))  # type: ignore[arg-type]
         return self
 
+    def _fit_linear(
+        self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations, nests: Nests | None
+    ) -> PlackettLuceChooser:
+        """Fit conditional logit, or nested logit."""
+        if not isinstance(seen.response, (Choice, Ranking)):
+            raise ValueError(
+                "features='linear' takes choices, and rankings in which no alternatives are tied. Leave tied rankings "
+                "out, or use features='learned'."
+            )
+        settings: LinearUtility = run.features
+        settings.check(len(X.person))
+        own = self.weights == "alternative"
+        design = ChoiceDesign(settings.constants, person=False, by_alternative=own, base=settings.base)
+        self.design_ = design.fit(X, weight)
+        Z = self.design_.transform(EntryTable.of(X))
+        with one_blas_thread():
+            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen, nests)
+        self._keep(run.inference, fit)
+        return self
+
     def _keep_weights(self, run: Run, fit: Fit) -> PlackettLuceChooser:
         """Set what a fit of weights found."""
         self._keep(run.inference, replace(fit, posterior=FixedChoices(fit.posterior)))  # type: ignore[arg-type]
@@ -259,16 +293,24 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
+        if self.weights == "person" and self._linear():
+            raise ValueError(
+                "features='linear' has the same coefficients for all persons. For tastes that differ by person use "
+                "features=Tastes(random=[...]), or leave weights='person' out and give fit(X, y, groups=...) for "
+                "standard errors by person."
+            )
         if self.weights == "person" and groups is None:
             raise ValueError("weights='person' needs fit(X, y, groups=...): the person of each situation.")
         return super()._run(groups, partitions, without)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
-        given = replace(given, holds_out=given.learned or self.weights == "person")
+        given = replace(given, holds_out=given.learned or self._linear() or self.weights == "person")
         if self.nests is not None:
             check_nests(self.nests)
-            given = replace(given, refused=self._no_nests(given.learned))
+            given = replace(given, refused=self._no_nests(given.learned or self._linear()))
+        if self._linear():
+            return self._linear_combination(given)
         if not given.learned:
             ignored = getattr(given.features, "logs_ignore", None)
             return given if ignored is None else replace(given, ignored=((given.features, ignored),))
@@ -282,23 +324,42 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             unowned += [(given.features, Ignored(("own_shape",), more)), (self, Ignored(("weights",), more))]
         return replace(given, ignored=tuple(unowned))
 
-    def _no_nests(self, learned: bool) -> str | None:
+    def _no_nests(self, possible: bool) -> str | None:
         """Why there can be no nests, if there cannot."""
-        if not learned:
+        if not possible:
             return (
-                "nests would need draws of weights that are not conjugate, so there are none with fixed features. Use "
-                "features='learned', or leave nests out."
+                "nests would need draws of weights that are not conjugate, so there are none with these features. Use "
+                "features='linear' or 'learned', or leave nests out."
             )
-        if self.weights != "shared":
+        if self.weights != "shared" and not self._linear():
             return f"nests are for weights='shared', and these are weights={self.weights!r}. Leave one of the two out."
         if self.engine not in ("auto", "numba"):
             return f"engine={self.engine!r} has no pass over nests. Use engine='auto', or leave nests out."
         return None
 
+    def _linear_combination(self, given: Combination) -> Combination:
+        """What conditional logit does not read, and where it cannot be had."""
+        settings, inference = given.features, given.inference
+        refused = given.refused
+        if isinstance(inference, Variational):
+            refused = (
+                "there is no variational approximation of features='linear': use inference='em', which gives standard "
+                "errors in a fraction of a second, or 'gibbs'."
+            )
+        elif given.partitions or self.engine not in ("auto", "numba"):
+            where = "situations in partitions" if given.partitions else f"engine={self.engine!r}"
+            refused = (
+                f"features='linear' is compiled for situations in memory, not for {where}. Use engine='auto', and choice "
+                "sets made from frame.compute()."
+            )
+        unread = (self, settings.unread), (inference, settings.unread_by.get(type(inference).__name__, Ignored((), "")))
+        return replace(given, refused=refused, ignored=unread)
+
     def _forget(self) -> None:
         """Nothing of a fit before is left."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
+        self.__dict__.pop("_seen", None)
 
     def _probe(self, table: EntryTable, person: Codes | None) -> Callable[[Any], Array]:
         """Probabilities (chain, draw, situation, alternative) of some situations, given draws of weights."""
@@ -316,7 +377,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.alternatives_ = self.classes_ = schema.alternatives
         self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
         names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
-        self.group_labels_ = names[self.weights]
+        self.group_labels_ = names["shared" if self._linear() else self.weights]
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The share of situations in which the most probable alternative was chosen, or ranked first."""
@@ -326,4 +387,4 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         return float(np.average(right, weights=seen.outcomes.counts))
 
 
-stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS))
+stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS, MAPS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ class RaceModel(Model):
     """A model with the settings inference, shape, features and prior."""
 
     kind: Kind
+    maps: ClassVar[dict[str, Any]] = FEATURES  # what texts stand for as `features`
     inference: Any
     shape: Any
     rate: float
@@ -149,11 +150,11 @@ class RaceModel(Model):
 
     def _make_features(self) -> Any:
         if isinstance(self.features, str):
-            if self.features not in FEATURES:
+            if self.features not in self.maps:
                 raise ValueError(
-                    f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
+                    f"features must be one of {sorted(self.maps)} or a transformer, got {self.features!r} instead."
                 )
-            return FEATURES[self.features]()
+            return self.maps[self.features]()
         if not self._learned() and not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
             raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
         return clone(self.features)

@@ -27,6 +27,7 @@ from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.gibbs import MOVES
+from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics, Measures
 from plackett.model.mixture import POOLED
 from plackett.output.schema import (
@@ -63,6 +64,8 @@ from plackett.output.schema import (
 )
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
+from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
@@ -93,6 +96,11 @@ def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
     nest = made.of_alternative
     many = np.bincount(nest[nest >= 0], minlength=len(made.names))
     insist(bool((many >= 2).all()), f"{name} must have two alternatives or more in each nest, got {many.tolist()}.")
+
+
+def law_of_joint(made: NestedEstimate, name: str, sizes: Sizes) -> None:
+    """Covariances are those of coefficients and dissimilarities."""
+    sizes.agree("joint", len(made.coefficients) + len(made.nests.names), name)
 
 
 def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
@@ -162,8 +170,13 @@ def law_of_design(made: ChoiceDesign, name: str, sizes: Sizes) -> None:
     if not hasattr(made, "mean_"):
         return
     constants, traits, bent = len(made.with_constant_), len(made.centre_), len(made.bent_)
-    hinges = 3 * bent if made.bend == "hinges" else 0
-    sizes.agree("column", constants + made.typical_.shape[1] + hinges + traits + constants * traits, name)
+    attributes = made.typical_.shape[1] + (3 * bent if made.bend == "hinges" else 0)
+    if made.by_alternative:
+        insist(hasattr(made, "own_") and made.bend == "none", f"{name} must have own_ and no bend.")
+        attributes = len(made.own_)
+        for place, axis in enumerate(("attribute", "alternative")):
+            sizes.below(axis, int(made.own_[:, place].max(initial=0)), f"{name}.own_")
+    sizes.agree("column", constants * (1 + traits) + attributes + (traits if made.person else 0), name)
     sizes.agree("axis", len(made.mean_), name)
     scored = made.bend == "scores" and bent > 0
     insist(
@@ -194,6 +207,7 @@ def is_dtype(value: Any) -> bool:
 
 
 BOUNDED_POSITIVE = Range(1e-50, 1e50, "between 1e-50 and 1e50")
+DISSIMILARITY = Range(1e-12, 1.0, "between 0 and 1")
 COUNT, LIMIT = whole(1), number(NOT_NEGATIVE) | NONE
 SHAPE_PRIOR = is_a(LogUniform, Gamma) | one_of("improper") | NONE
 NUMBERS = each(number(POSITIVE)) | array("*", POSITIVE)
@@ -224,8 +238,8 @@ STACKED = {
     "mode_log_weights": array("group component", BOUNDED) | NONE,
     "mode_weight": number(SHARE),
     "power": number(BOUNDED_POSITIVE),
-    "parameters": array("chain draw parameter", SHARE) | NONE,
-    "mode_parameters": array("parameter", SHARE) | NONE,
+    "parameters": array("chain draw parameter", DISSIMILARITY) | NONE,
+    "mode_parameters": array("parameter", DISSIMILARITY) | NONE,
 }
 RUN = {"random_state": whole(high=2**32 - 1) | NONE, "progress": TRUTH}
 NAMES = {"feature_names_in_": labels("column", only=str)}
@@ -289,9 +303,41 @@ RECORDS = by_name(
         {
             "names": each(TEXT),
             "of_alternative": array("alternative", Range(-1, np.inf, "not below -1"), "i", below="parameter"),
-            "dissimilarity": array("parameter", SHARE),
+            "dissimilarity": array("parameter", DISSIMILARITY),
         },
         law=law_of_nests,
+    ),
+    Declaration(
+        LinearEstimate,
+        {
+            "coefficients": array("column", BOUNDED),
+            **dict.fromkeys(("classical", "robust"), array("column column", BOUNDED)),
+            "person": array("column column", BOUNDED) | NONE,
+            "spread": number(POSITIVE) | NONE,
+            "converged": TRUTH,
+        },
+    ),
+    Declaration(LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}),
+    Declaration(
+        NestedEstimate,
+        {
+            "coefficients": array("column", BOUNDED),
+            **dict.fromkeys(("classical", "robust"), array("joint joint", BOUNDED)),
+            "person": array("joint joint", BOUNDED) | NONE,
+            "spread": number(POSITIVE) | NONE,
+            "converged": TRUTH,
+            "nests": is_a(Nests),
+        },
+        law=law_of_joint,
+    ),
+    Declaration(
+        NestedDraws,
+        {
+            "coefficients": array("chain draw column", BOUNDED),
+            "spread": number(POSITIVE),
+            "dissimilarity": array("chain draw parameter", DISSIMILARITY),
+            "nests": is_a(Nests),
+        },
     ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
@@ -418,6 +464,7 @@ SETTINGS = by_name(
             "leapfrogs": COUNT | NONE,
         },
     ),
+    Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),
     Declaration(
         Gates,
         {
@@ -434,7 +481,10 @@ SETTINGS = by_name(
     ),
     Declaration(
         ChoiceDesign,
-        {"constants": TRUTH, "bend": one_of(*BENDS)},
+        {
+            **{"constants": TRUTH, "bend": one_of(*BENDS), "person": TRUTH, "by_alternative": TRUTH},
+            "base": SCALAR | NONE,
+        },
         {
             "bent_": array("bent", NOT_NEGATIVE, "i", below="attribute"),
             "quartiles_": array("3 bent"),
@@ -451,6 +501,7 @@ SETTINGS = by_name(
             "scale_": array("column", SCALE),
             "unit_": array("column", SCALE),
         },
-        law=law_of_design,
+        {"own_": array("own 2", NOT_NEGATIVE, "i")},
+        law_of_design,
     ),
 )

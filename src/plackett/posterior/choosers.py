@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,10 +38,68 @@ NO_RANKINGS = (
 
 
 class ChoicePosterior(SituationPosterior[ChoiceModel]):
-    """A posterior of alternatives, through that of the parameters."""
+    """A posterior of alternatives."""
 
     model_name = "Plackett–Luce choice model"
     nests: Nests | None = None
+    estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
+
+    @property
+    def counted(self) -> tuple[int | None, bool]:
+        """The number of parameters, None where a prior decides it, and whether the likelihood is at its maximum."""
+        return None, False
+
+    def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
+        """The columns of `coefficients`."""
+        raise ValueError(
+            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ from "
+            "situation to situation: summary() has them at average alternatives. Fit features='linear'."
+        )
+
+    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
+        """ln of the predicted probability of what was seen in each situation, (T,).
+
+        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
+        """
+        if seen.response == "choice":
+            first = seen.first
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
+        self._refuse_rankings()
+        return log_scores(self.predicting().meeting(entries), *_outcomes(entries, seen))
+
+    def predicting(self) -> Members:
+        """Members with a share in predictions."""
+        return self.members()
+
+    def log_values(self, entries: Entries, seen: Chosen) -> Array:
+        """ln Pr(outcome) (S, T) under every draw of the chains."""
+        self._refuse_rankings()
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+
+    def parameter_table(self, prob: float) -> Table:
+        """Mean and interval of each dissimilarity; NaN for the interval of a single estimate."""
+        found = None if self.nests is None else self.members(every=True).of_response
+        draws, tail = np.empty((1, 0)) if found is None else found, (1 - prob) / 2
+        lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+        if len(draws) == 1:
+            lower = upper = np.full(draws.shape[1], np.nan)
+        return {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+
+    def nests_in_words(self) -> str:
+        """Nests with their average dissimilarities."""
+        if self.nests is None:
+            return ""
+        mean = self.parameter_table(0.9)["mean"]
+        named = ", ".join(f"{name} {value:.3g}" for name, value in zip(self.nests.names, mean, strict=True))
+        return f", nests with dissimilarities {named}"
+
+    def _refuse_rankings(self) -> None:
+        refuse(None if self.nests is None else NO_RANKINGS)
+
+
+class ParametricChoices(ChoicePosterior):
+    """One that hands on what is asked of it to the posterior of the parameters."""
 
     @property
     @abstractmethod
@@ -67,44 +126,6 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
         found = self.law.members(every)
         return found if self.nests is None else replace(found, nests=self.nests)
 
-    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
-        """ln of the predicted probability of what was seen in each situation, (T,).
-
-        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
-        """
-        if seen.response == "choice":
-            first = seen.first
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
-        self._refuse_rankings()
-        return log_scores(self.members().meeting(entries), *_outcomes(entries, seen))
-
-    def log_values(self, entries: Entries, seen: Chosen) -> Array:
-        """ln Pr(outcome) (S, T) under every draw of the chains."""
-        self._refuse_rankings()
-        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
-
-    def parameter_table(self, prob: float) -> Table:
-        """Mean and interval of each dissimilarity; NaN for the interval of a single estimate."""
-        found = None if self.nests is None else self.members(every=True).of_response
-        draws, tail = np.empty((1, 0)) if found is None else found, (1 - prob) / 2
-        lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-        if len(draws) == 1:
-            lower = upper = np.full(draws.shape[1], np.nan)
-        return {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
-
-    def _refuse_rankings(self) -> None:
-        refuse(None if self.nests is None else NO_RANKINGS)
-
-    def _nested(self) -> str:
-        """Nests in words, with their average dissimilarities."""
-        if self.nests is None:
-            return ""
-        found = self.members(every=True).of_response
-        assert found is not None
-        named = zip(self.nests.names, found.mean(axis=0), strict=True)
-        return ", nests with dissimilarities " + ", ".join(f"{name} {value:.3g}" for name, value in named)
-
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
         """That of the parameters."""
         return self.law.verdict(model)
@@ -119,7 +140,7 @@ def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Respon
 
 
 @dataclass(frozen=True)
-class FixedChoices(ChoicePosterior):
+class FixedChoices(ParametricChoices):
     """Weights λ̄_gj of features that do not know the outcomes, ln r_e = ln Σ_j W_ej λ̄_gj.
 
     Attributes
@@ -148,7 +169,7 @@ class FixedChoices(ChoicePosterior):
     def size(self, model: ChoiceModel) -> str:
         """Alternatives, features and prior."""
         p = self.shape_of_estimate[1]
-        return f"{_alternatives(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
+        return f"{alternatives_in_words(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Weights, the largest first, of all or by alternative or person."""
@@ -174,7 +195,7 @@ class FixedChoices(ChoicePosterior):
 
 
 @dataclass(frozen=True)
-class LearnedChoices(ChoicePosterior):
+class LearnedChoices(ParametricChoices):
     """Directions β_j and weights λ_gj, ln r_e = ln Σ_j exp(z_e·β_j) λ_gj; κ and a mode beside the draws.
 
     Attributes
@@ -220,7 +241,9 @@ class LearnedChoices(ChoicePosterior):
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
-        return f"{_alternatives(model)}, {M} learned {many} of {d} columns, {_whose(model)}{self._nested()}"
+        return (
+            f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}{self.nests_in_words()}"
+        )
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
@@ -276,7 +299,8 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
     return found
 
 
-def _alternatives(model: ChoiceModel) -> str:
+def alternatives_in_words(model: ChoiceModel) -> str:
+    """How many alternatives."""
     return f"{len(model.alternatives_)} alternatives"
 
 

@@ -36,6 +36,11 @@ class NestedEstimate(LinearEstimate):
     nests: Nests = field(kw_only=True)
     model_name = "nested logit"
 
+    @property
+    def counted(self) -> tuple[int | None, bool]:
+        """Coefficients and dissimilarities; whether there was no prior."""
+        return len(self.coefficients) + len(self.nests.names), self.spread is None
+
     def covariance(self, errors: str) -> Array:
         """That of the coefficients."""
         d = len(self.coefficients)
