@@ -2,11 +2,14 @@
 
 from itertools import pairwise
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 
-from plackett import EM, ChoiceSets, PlackettLuceChooser
+from nuts import sampled
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, explain
 from plackett.data.choice_nests import nests_of
 from plackett.data.choice_outcomes import chosen
 from plackett.data.observations import Observations, Situations
@@ -18,6 +21,7 @@ from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.inference.driver import Source
 from plackett.responses import Choice, make_response
 from plackett.responses.nests import nested_slopes, nested_utilities
+from test_posterior_agreement import worst_difference
 
 LABELS = np.array(["bus", "car", "metro", "train", "walk"])
 NESTS = {"rails": ["train", "metro"], "road": ["bus", "car"]}
@@ -135,7 +139,8 @@ def test_nests_that_make_no_sense_are_refused(nests, words):
 def survey(rng, n, nests, beta=(-0.8, -1.0), bent=False):
     """Trips with costs and times of all five alternatives, of which some are not there, and what was chosen."""
     table = {f"{x}_{a}": rng.integers(1, 9, n) / 2 for a in LABELS for x in ("cost", "time")}
-    frame = pd.DataFrame(table | {f"there_{a}": 1 * (rng.random(n) < 0.8) for a in LABELS[:4]} | {"there_walk": 1})
+    there = {f"there_{a}": 1 * (rng.random(n) < (0.8 if a in ("bus", "metro", "train") else 2.0)) for a in LABELS}
+    frame = pd.DataFrame(table | there)
     X = ChoiceSets.from_wide(frame, alternatives=list(LABELS), attributes=["cost", "time"], available="there")
     log_rates = X.values @ np.array(beta) + (np.log(X.values[:, 0]) if bent else 0.0)
     wide = np.full((1, n, 5), -np.inf)
@@ -193,7 +198,7 @@ def test_learned_directions_with_dissimilarities_of_1_are_those_without_nests():
 @pytest.fixture(scope="module")
 def trips():
     """Choices with strong nests, and as many that are held out."""
-    rng, nests = np.random.default_rng(7), some_nests(0.35, 0.9)
+    rng, nests = np.random.default_rng(7), some_nests(0.35, 0.6)
     return survey(rng, 500, nests), survey(rng, 500, nests)
 
 
@@ -214,3 +219,195 @@ def test_em_learns_nests_with_directions(trips, learned):
     gain = learned.log_likelihood(*trips[1]) - plain.log_likelihood(*trips[1])
     assert gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
     assert "nests with dissimilarities rails 0." in repr(learned)
+
+
+def independent_log_likelihood(theta, wide, chosen, nest):
+    """ln Pr of choices by the formula: columns (situation, alternative, column), NaN where one is not there."""
+    beta, alpha = theta[: wide.shape[2]], theta[wide.shape[2] :]
+    there = ~np.isnan(wide[..., 0])
+    rates = np.where(there, np.exp(np.nan_to_num(wide) @ beta), 0.0)
+    own, whole = rates.copy(), rates[:, nest < 0].sum(axis=1)
+    for g, a in enumerate(alpha):
+        inside = nest == g
+        scaled = rates[:, inside] ** (1 / a)
+        total = np.maximum(scaled.sum(axis=1, keepdims=True), 1e-300)
+        own[:, inside] = scaled * total ** (a - 1)
+        whole = whole + np.where(scaled.any(axis=1), total[:, 0] ** a, 0.0)
+    return np.log(own[np.arange(len(chosen)), chosen]) - np.log(whole)
+
+
+@pytest.fixture(scope="module")
+def linear(trips):
+    return PlackettLuceChooser("em", features="linear", nests=NESTS).fit(*trips[0])
+
+
+def wide_columns(model, X):
+    """Columns of the design in the units of the data (situation, alternative, column), NaN where not available."""
+    columns = model.design_.columns(EntryTable.of(X))
+    wide = np.full((len(X), 5, columns.shape[1]), np.nan)
+    wide[X.situation, X.alternative] = columns
+    return wide
+
+
+def test_the_maximum_and_its_errors_are_those_of_an_independent_computation(trips, linear):
+    """Coefficients and dissimilarities by SciPy; standard errors from second differences of the log-likelihood."""
+    X, y = trips[0]
+    nest = nests_of(NESTS, LABELS).of_alternative
+    given = wide_columns(linear, X), np.searchsorted(LABELS, y), nest
+    ours = np.append(linear.coefficients()["coefficient"], linear.parameters()["mean"])
+    d = len(ours) - 2
+
+    def loss(theta):
+        return -independent_log_likelihood(theta, *given).sum()
+
+    best = minimize(
+        loss, np.append(np.zeros(d), [0.7, 0.7]), method="L-BFGS-B", bounds=[(None, None)] * d + [(0.05, 1)] * 2
+    )
+    polished = minimize(loss, best.x, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000})
+    assert loss(ours) <= polished.fun + 1e-7
+    np.testing.assert_allclose(ours, polished.x, atol=2e-3)
+    assert linear.log_likelihood(X, y).sum() == pytest.approx(-loss(ours), abs=1e-8)
+    h = 1e-4 * np.eye(d + 2)
+    hessian = np.array(
+        [[loss(ours + a + b) - loss(ours + a - b) - loss(ours - a + b) + loss(ours - a - b) for a in h] for b in h]
+    )
+    errors = np.sqrt(np.diag(np.linalg.inv(hessian / 4e-8)))
+    np.testing.assert_allclose(linear.coefficients()["std_error"], errors[:d], rtol=2e-3)
+    np.testing.assert_allclose(linear.parameters()["std_error"], errors[d:], rtol=2e-3)
+
+
+def test_robust_errors_and_those_of_persons(trips, linear):
+    """Of scores by situation; where nobody chooses twice persons are situations, but for n/(n − 1)."""
+    (X, y), n = trips[0], len(trips[0][1])
+    again = PlackettLuceChooser("em", features="linear", nests=NESTS).fit(X, y, groups=np.arange(n))
+    robust, person = (again.coefficients(errors=kind)["std_error"] for kind in ("robust", "person"))
+    np.testing.assert_allclose(person, robust * np.sqrt(n / (n - 1)), rtol=1e-6)
+    assert (np.abs(robust / linear.coefficients()["std_error"] - 1) < 0.5).all()
+
+
+def test_nests_that_change_nothing_have_a_dissimilarity_at_the_bound(trips):
+    """Those who would walk do not take the metro instead: metro and train are alike."""
+    X, y = trips[0]
+    with pytest.warns(UserWarning, match="at its bound of 1"):
+        nested = PlackettLuceChooser("em", features="linear", nests={"odd": ["walk", "metro"]}).fit(X, y)
+    plain = PlackettLuceChooser("em", features="linear").fit(X, y)
+    np.testing.assert_allclose(nested.predict_proba(X), plain.predict_proba(X), atol=1e-5)
+    assert nested.parameters().loc["odd", "mean"] == 1.0 and np.isnan(nested.parameters().loc["odd", "std_error"])
+
+
+def test_what_is_asked_of_nests_knows_them(trips, linear):
+    """Diversion goes to the own nest first; elasticities and effects are those of differences of predictions."""
+    X, _ = trips[0]
+    found = linear.diversion(X, drop="train").set_index("alternative")
+    plain = PlackettLuceChooser("em", features="linear").fit(*trips[0])
+    before = plain.diversion(X, drop="train").set_index("alternative")
+    assert found.loc["metro", "share"] > 1.3 * before.loc["metro", "share"]
+    assert found["share"].sum() == pytest.approx(1.0, abs=1e-3)
+    ratio = linear.coefficients().set_index("column")["coefficient"]
+    value = linear.willingness_to_pay("time", "cost").set_index("alternative").loc["all", "value"]
+    assert value == pytest.approx(ratio["time"] / ratio["cost"], rel=1e-3)
+    shares = linear.shares(X).set_index("alternative")["share"].loc[list(LABELS)]
+    np.testing.assert_allclose(shares, linear.predict_proba(X).mean(axis=0), atol=1e-3)
+    with pytest.raises(ValueError, match="substitute"):
+        explain(linear, X[0])
+
+
+@pytest.fixture(scope="module")
+def drawn(trips):
+    """Draws of nested logit."""
+    return PlackettLuceChooser(Gibbs(draws=500, tune=200), features="linear", nests=NESTS, random_state=0).fit(
+        *trips[0]
+    )
+
+
+def test_draws_are_about_the_maximum(linear, drawn):
+    """With 500 choices the posterior is not far from normal about the maximum, and the chains converge."""
+    found, best = drawn.parameters(), linear.parameters()
+    apart = (found["mean"] - best["mean"]).abs() / best["std_error"]
+    assert (apart < 1).all() and (found["lower"] < found["mean"]).all() and (found["mean"] < found["upper"]).all()
+    ours, theirs = drawn.coefficients().set_index("column"), linear.coefficients().set_index("column")
+    assert ((ours["mean"] - theirs["coefficient"]).abs() < theirs["std_error"]).all()
+    np.testing.assert_allclose(ours["sd"], theirs["std_error"], rtol=0.25)
+    assert drawn.diagnostics_.worst_rhat < 1.02
+
+
+def nuts_draws(wide, chosen, nest, precision, scale):
+    """(β·scale, α) by nutpie, with the density of the formula and its slopes by hand (chain, draw, d + 2)."""
+    T, A, d = wide.shape
+    there, x = ~np.isnan(wide[..., 0]), np.nan_to_num(wide) / scale
+
+    @numba.njit
+    def density(theta):
+        value, slope = 0.0, np.zeros(d + 2)
+        alpha = 1 / (1 + np.exp(-theta[d:]))
+        to_alpha, total, mean = np.zeros(2), np.zeros(2), np.zeros(2)
+        utility, pull = np.zeros(A), np.zeros(A)
+        for t in range(T):
+            whole = 0.0
+            total[:], mean[:] = 0.0, 0.0
+            for a in range(A):
+                utility[a] = 0.0
+                for f in range(d):
+                    utility[a] += x[t, a, f] * theta[f]
+                if there[t, a] and nest[a] >= 0:
+                    share = np.exp(utility[a] / alpha[nest[a]])
+                    total[nest[a]] += share
+                    mean[nest[a]] += share * utility[a]
+                elif there[t, a]:
+                    whole += np.exp(utility[a])
+            for g in range(2):
+                if total[g] > 0:
+                    whole += total[g] ** alpha[g]
+            for a in range(A):
+                pull[a] = 0.0
+                if there[t, a]:
+                    g = nest[a]
+                    if g >= 0:
+                        share = np.exp(utility[a] / alpha[g]) / total[g]
+                        pull[a] = -share * total[g] ** alpha[g] / whole
+                        if nest[chosen[t]] == g:
+                            pull[a] += (alpha[g] - 1) / alpha[g] * share
+                    else:
+                        pull[a] = -np.exp(utility[a]) / whole
+            for g in range(2):
+                if total[g] > 0:
+                    inside = mean[g] / total[g]
+                    to_alpha[g] -= total[g] ** alpha[g] / whole * (np.log(total[g]) - inside / alpha[g])
+            k = chosen[t]
+            g = nest[k]
+            if g >= 0:
+                value += utility[k] / alpha[g] + (alpha[g] - 1) * np.log(total[g])
+                pull[k] += 1 / alpha[g]
+                inside = mean[g] / total[g]
+                to_alpha[g] += np.log(total[g]) - utility[k] / alpha[g] ** 2 - (alpha[g] - 1) * inside / alpha[g] ** 2
+            else:
+                value += utility[k]
+                pull[k] += 1.0
+            value -= np.log(whole)
+            for a in range(A):
+                for f in range(d):
+                    slope[f] += pull[a] * x[t, a, f]
+        for f in range(d):
+            value -= 0.5 * precision * theta[f] ** 2
+            slope[f] -= precision * theta[f]
+        for g in range(2):
+            value += np.log(alpha[g]) + np.log1p(-alpha[g])
+            slope[d + g] = to_alpha[g] * alpha[g] * (1 - alpha[g]) + 1 - 2 * alpha[g]
+        return value, slope
+
+    found = sampled(density, d + 2, 1500, 800, 4, 1)
+    return np.concatenate([found[:, :, :d] / scale, 1 / (1 + np.exp(-found[:, :, d:]))], axis=2)
+
+
+@pytest.mark.long
+def test_draws_agree_with_nuts():
+    """A small set, whose posterior is not normal: means of coefficients and dissimilarities."""
+    X, y = survey(np.random.default_rng(12), 60, some_nests(0.5, 0.8))
+    model = PlackettLuceChooser(Gibbs(draws=2000, tune=500), features="linear", nests=NESTS, random_state=0).fit(X, y)
+    columns = wide_columns(model, X)
+    nest, scale = nests_of(NESTS, LABELS).of_alternative, model.design_.scale_
+    nuts = nuts_draws(columns, np.searchsorted(LABELS, y), nest, 1 / 100, scale)
+    posterior = model.posterior_
+    ours = np.concatenate([posterior.coefficients @ model.design_.to_units().T, posterior.dissimilarity], axis=2)
+    assert worst_difference(ours, nuts) < 4
+    assert worst_difference(ours**2, nuts**2) < 4

@@ -20,7 +20,7 @@ from plackett.responses.base import Outcomes, Whole
 from plackett.responses.nests import START, Nests, nested_slopes
 
 
-@dataclass
+@dataclass(frozen=True)
 class NestedSlopes(Slopes):
     """The same, and the gradient in the dissimilarities."""
 

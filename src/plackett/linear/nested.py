@@ -127,8 +127,7 @@ def nested_maximum(packed: NestedSituations, best: Maximum, max_iter: int = 500)
         value -= 0.5 * precision * float(position[:d] @ position[:d])
         return -value, -np.append((gradient[:d] - precision * position[:d]) @ back, gradient[d:])
 
-    value, x, trace, converged = -np.inf, np.empty(0), list[float](), False
-    for start in STARTS:
+    def climb(start: float) -> tuple[float, Array, list[float], bool]:
         steps = list[float]()
         found = minimize(
             objective,
@@ -136,11 +135,12 @@ def nested_maximum(packed: NestedSituations, best: Maximum, max_iter: int = 500)
             jac=True,
             method="L-BFGS-B",
             bounds=[(None, None)] * d + [(LEAST, 1.0)] * G,
-            callback=lambda intermediate_result, steps=steps: steps.append(-float(intermediate_result.fun)),
+            callback=lambda intermediate_result: steps.append(-float(intermediate_result.fun)),
             options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-13, "gtol": 1e-5, "maxcor": 20},
         )
-        if -found.fun > value:
-            value, x, trace, converged = -float(found.fun), found.x, steps, found.nit < max_iter
+        return -float(found.fun), found.x, steps, found.nit < max_iter
+
+    value, x, trace, converged = max(map(climb, STARTS), key=lambda found: found[0])
     bend = np.eye(d + G)
     for _ in range(NEWTON):
         slope = -objective(x)[1]

@@ -22,7 +22,7 @@ from plackett.linear.sampler import DISPERSED, LinearRun
 from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
-from plackett.responses.base import between_bounds, in_order
+from plackett.responses.base import NEAR_BOUNDS, between_bounds, in_order
 from plackett.responses.nests import nested_utilities
 
 LONGEST = 7  # leapfrog steps of a trajectory
@@ -93,7 +93,8 @@ class NestedRun(LinearRun):
         log_rates = positions[:, : self.d] @ self.entries.Z.T
         nest = self.entries.wide(self.nest.astype(np.float64), missing=-1.0)
         wide = self.entries.wide(log_rates, missing=-np.inf)
-        found = softmax(nested_utilities(wide, nest, positions[:, self.d :]), axis=2)
+        alpha = np.maximum(positions[:, self.d :], NEAR_BOUNDS)  # a run asks once for what is all 0
+        found = softmax(nested_utilities(wide, nest, alpha), axis=2)
         return found.reshape(C, D, *found.shape[1:])
 
     def measure(self, report: Report | None) -> Diagnostics | None:
