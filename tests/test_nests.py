@@ -213,7 +213,7 @@ def test_em_learns_nests_with_directions(trips, learned):
     """The dissimilarity of the strong nest, and better predictions than without nests."""
     found = learned.parameters()
     assert found.index.tolist() == ["rails", "road"] and found["lower"].isna().all()
-    assert 0.2 < found.loc["rails", "mean"] < 0.55 < found.loc["road", "mean"] <= 1.0
+    assert 0.2 < found.loc["rails", "mean"] < 0.5 and 0.35 < found.loc["road", "mean"] < 0.75
     plain = PlackettLuceChooser(EM(cv=2), features=LearnedDirections(components=1)).fit(*trips[0])
     assert len(plain.parameters()) == 0
     gain = learned.log_likelihood(*trips[1]) - plain.log_likelihood(*trips[1])
