@@ -19,11 +19,11 @@ from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_choices
 from plackett.compute.blas import one_blas_thread
 from plackett.data.choice_nests import check_nests, nests_of
-from plackett.data.choice_outcomes import Codes, chosen, coded_persons, situation_weights
+from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries, fit_entries
 from plackett.fit import (
     Run,
@@ -33,6 +33,7 @@ from plackett.fit import (
     fit_weights,
     prepare_choice_parts,
     prepare_situations,
+    straight,
 )
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
+MANY = 300  # columns up to which conditional logit is fitted for comparison
 MAPS = FEATURES | {"linear": LinearUtility}
 
 
@@ -111,6 +113,10 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Whose weights they are: "all", the alternatives, or the persons.
     posterior_ : FixedChoices, LearnedChoices, LinearEstimate or LinearDraws
         What the inference left.
+    linear_slopes_ : (p,) array
+        Learned directions only: slopes of the attributes in conditional logit of the same data; 0 where unknown.
+    design_log_loss_ : dict
+        Learned directions, Gibbs: held-out log-loss of each bend that was tried, by its number.
     shape_, trace_, n_iter_, inference_, diagnostics_, cv_log_loss_
         As those of `PlackettLuceClassifier`.
 
@@ -233,7 +239,9 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
             response, n_groups = make_response(given.response), len(self.group_labels_)
-            if self._linear():
+            if not self._linear():
+                _note_one_choice(X, given, weight)
+            else:
                 seen = Observations.of_situations(situations, response, 1, person)
                 return self._fit_linear(run, X, weight, seen, nests)
             seen = Observations.of_situations(situations, response, n_groups, units)
@@ -253,16 +261,28 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                     )
                     return self._keep_weights(run, fit_weights(run, data))
                 with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
-                    designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
+                    bends, constants = run.features.bends(), self.weights != "alternative"
+                    designs = [ChoiceDesign(constants, bend).fit(X, weight) for bend in bends]
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
                     nest = None if nests is None else nests.of_alternative[table.alternative]
                 directed = direct_situations(run, Zs, seen, owned, nests, nest)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
+            self.linear_slopes_ = self._straight(X, weight, seen)
             posterior = LearnedChoices(fit.posterior, nests)  # type: ignore[arg-type]
             self._keep(run.inference, replace(fit, posterior=posterior))  # type: ignore[arg-type]
         return self
+
+    def _straight(self, X: ChoiceSets, weight: Array | None, seen: Observations) -> Array:
+        """Slopes of the attributes in conditional logit of the same data, with which learned ones are compared."""
+        design, p = ChoiceDesign(person=False), len(X.attributes)
+        if not isinstance(seen.response, (Choice, Ranking)) or len(X.alternatives) * (1 + len(X.person)) > MANY:
+            return np.zeros(p)
+        Z = design.fit(X, weight).transform(EntryTable.of(X))
+        slopes = design.to_units() @ straight(Z, seen)
+        first = len(design.with_constant_)
+        return slopes[first : first + p]
 
     def _fit_linear(
         self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations, nests: Nests | None
@@ -349,8 +369,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         elif given.partitions or self.engine not in ("auto", "numba"):
             where = "situations in partitions" if given.partitions else f"engine={self.engine!r}"
             refused = (
-                f"features='linear' is compiled for situations in memory, not for {where}. Use engine='auto', and choice "
-                "sets made from frame.compute()."
+                f"features='linear' is compiled for situations in memory, not for {where}. Use engine='auto', and "
+                "choice sets made from frame.compute()."
             )
         unread = (self, settings.unread), (inference, settings.unread_by.get(type(inference).__name__, Ignored((), "")))
         return replace(given, refused=refused, ignored=unread)
@@ -385,6 +405,17 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         seen = chosen(X, y, situation_weights(sample_weight, len(X)))
         right = self.alternatives_[X.alternative[seen.first]] == self.predict(X, groups)
         return float(np.average(right, weights=seen.outcomes.counts))
+
+
+def _note_one_choice(X: ChoiceSets, given: Chosen, weight: Array | None) -> None:
+    """Warn if all situations that count chose the same alternative."""
+    first = X.alternative[given.first] if weight is None else X.alternative[given.first][weight > 0]
+    if (first == first[0]).all():
+        warnings.warn(
+            f"every situation chose {plain(X.alternatives[first[0]])}: the data do not say what speaks for the others.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS, MAPS))

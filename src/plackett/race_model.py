@@ -28,7 +28,10 @@ INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
 NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
 FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 STORED = race_settings(INFERENCES, FEATURES, ENGINES)
-STALE = ("diagnostics_", "cv_log_loss_", "features_", "gate_shares_", "mean_relevance_", "readable_draw_", "table_")
+STALE = (
+    *("diagnostics_", "cv_log_loss_", "design_log_loss_", "features_", "gate_shares_", "linear_slopes_"),
+    *("mean_relevance_", "readable_draw_", "table_"),
+)
 
 
 class RaceModel(Model):
@@ -62,9 +65,9 @@ class RaceModel(Model):
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
         engine, learned = offers_of(self.engine, partitions), self._learned() and not without
-        return Combination(
-            self, features, inference, engine, shape, self._tailed(), self.kind, learned, grouped, partitions
-        )
+        unread = ((features, features.choices_only),) if learned and self.kind.what != "choices" else ()
+        parts = self, features, inference, engine, shape, self._tailed(), self.kind, learned, grouped, partitions
+        return Combination(*parts, ignored=unread)
 
     def _keep(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
         """What the fit found, and nothing of one before."""

@@ -54,6 +54,7 @@ class HeldOut(NamedTuple):
 
     folds: Folds
     average: Array
+    losses: tuple[float, ...]  # mean log-loss of each design
 
 
 def held_out_averages(
@@ -123,7 +124,8 @@ def choose_design(
     gains = [mean_and_error(lost[0] - each, task.seen.weights, units) for each in lost]
     clear = [which for which, (mean, error) in enumerate(gains) if mean > CLEARLY * error]
     which = max(clear, key=lambda which: gains[which][0], default=0)
-    return tasks[which], HeldOut(folds, found[which])
+    means = tuple(float(np.average(each, weights=task.seen.weights)) for each in lost)
+    return tasks[which], HeldOut(folds, found[which], means)
 
 
 def losses(predicted: Array, observed: Numbers | None) -> Array:

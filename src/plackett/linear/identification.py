@@ -2,8 +2,8 @@
 
 Columns are not identified where a combination of them is constant within every situation. A maximum does not exist
 where the data are separated (Albert & Anderson 1984): there is a direction δ ≠ 0 along which no entry that was left has
-a larger utility than the one that was chosen before it, (x_chosen − x_left)·δ ≥ 0 in every stage, and not all are equal.
-A linear program finds it. Errors name columns.
+a larger utility than the one that was chosen before it, (x_chosen − x_left)·δ ≥ 0 in every stage, and not all are
+equal. A linear program finds it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def separation(packed: LinearSituations) -> list[int]:
 
 
 def _direction(away: Array, some: list[int]) -> Array | None:
-    """δ with |δ| ≤ 1, 0 but for some columns, with all away·δ ≥ 0 and their sum as large as can be; None if that is 0."""
+    """δ in [−1, 1]ᵈ, 0 but for some columns, with away·δ ≥ 0 and the largest sum; None if that is 0."""
     part = away[:, some]
     scale = np.abs(part).max(axis=0)
     scale = np.where(scale > 0, scale, 1.0)

@@ -1,4 +1,4 @@
-"""Draws from the posterior of conditional logit: Hamiltonian walks in coordinates in which it is nearly standard normal.
+"""Draws from the posterior of conditional logit: Hamiltonian walks where it is nearly standard normal.
 
 With β = β̂ + L z, β̂ the mode of the posterior and L Lᵀ the inverse of its curvature there, the posterior of z is that of
 a log-concave density with unit curvature at 0.

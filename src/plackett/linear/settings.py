@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -42,7 +42,7 @@ class LinearUtility(BaseEstimator):
     PlackettLuceChooser(features=LinearUtility(base='bus'), inference='em')
     """
 
-    unread_by = {  # settings that nothing reads, by the inference
+    unread_by: ClassVar[dict[str, Ignored]] = {  # settings that nothing reads, by the inference
         "EM": Ignored(("tol", "accelerate", "shapes", "cv"), f"{CLIMB} Leave it out."),
         "Gibbs": Ignored(("moves", "shape_prior", "move_budget"), f"{MOVES} Leave it out."),
     }

@@ -13,7 +13,6 @@ from plackett.data.choice_outcomes import Chosen
 from plackett.data.choice_sets import ChoiceSets
 from plackett.linear.likelihood import pack_linear
 from plackett.linear.newton import maximise
-from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output.arviz import arviz_for
 from plackett.output.constants import mean_log_likelihood, worths
@@ -100,7 +99,9 @@ class FitStatistics:
     @property
     def aic(self) -> float:
         """2K − 2LL at the maximum."""
-        return 2 * self.parameters - 2 * self.log_likelihood if self.likeliest and self.parameters is not None else np.nan
+        return (
+            2 * self.parameters - 2 * self.log_likelihood if self.likeliest and self.parameters is not None else np.nan
+        )
 
     @property
     def bic(self) -> float:
@@ -158,7 +159,9 @@ def fit_statistics(model: Any, X: ChoiceSets, y: Any, seen: Chosen, groups: Any)
     more = {}
     if posterior.no_chains is None and (counts == 1).all():
         more = predictive(model, X, y, groups)
-    return FitStatistics(value, equal_chances(seen), constants_alone(X, seen), parameters, float(counts.sum()), likeliest, **more)
+    return FitStatistics(
+        value, equal_chances(seen), constants_alone(X, seen), parameters, float(counts.sum()), likeliest, **more
+    )
 
 
 def equal_chances(seen: Chosen) -> float:

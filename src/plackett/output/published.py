@@ -21,29 +21,29 @@ HEADS = {"std_error": "std. error", "rhat": "R-hat", "ess": "ESS", "positive": "
 
 
 def escaped(text: object) -> str:
-    """A text as LaTeX prints it.
+    r"""A text as LaTeX prints it.
 
     Examples
     --------
     >>> print(escaped("cost_car & 5 %"))
-    cost\\_car \\& 5 \\%
+    cost\_car \& 5 \%
     """
     return "".join(SPECIAL.get(sign, sign) for sign in str(text))
 
 
 def latex(heads: list[str], rows: list[list[str]], n_texts: int = 1) -> str:
-    """A tabular of cells that are written already, rules as those of booktabs; the first columns are texts.
+    r"""A tabular of cells that are written already, rules as those of booktabs; the first columns are texts.
 
     Examples
     --------
     >>> print(latex(["a", "b"], [["x_1", "2"]]))
-    \\begin{tabular}{lr}
-    \\toprule
-    a & b \\\\
-    \\midrule
-    x\\_1 & 2 \\\\
-    \\bottomrule
-    \\end{tabular}
+    \begin{tabular}{lr}
+    \toprule
+    a & b \\
+    \midrule
+    x\_1 & 2 \\
+    \bottomrule
+    \end{tabular}
     """
     columns = "l" * n_texts + "r" * (len(heads) - n_texts)
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", _line(heads), r"\midrule"]

@@ -462,6 +462,7 @@ SETTINGS = by_name(
             "own_shape": number(POSITIVE),
             "covariate_spread": number(POSITIVE),
             "leapfrogs": COUNT | NONE,
+            "bend": one_of("auto", *BENDS),
         },
     ),
     Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),

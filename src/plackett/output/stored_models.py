@@ -69,6 +69,7 @@ MORE = {
     "inference_": is_a(EM, Variational, Gibbs),
     "diagnostics_": is_a(Diagnostics) | NONE,
     "cv_log_loss_": LOSSES,
+    "design_log_loss_": LOSSES,
 }
 WEIGHTS_ = {"weights_": array("group feature", SHARE)}
 
@@ -249,6 +250,12 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "design_": fitted(ChoiceDesign),
             "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws),
         },
-        {**MORE, **WEIGHTS_, "features_": FITTED_MAP, "table_": is_a(LongTable)},
+        {
+            **MORE,
+            **WEIGHTS_,
+            "features_": FITTED_MAP,
+            "table_": is_a(LongTable),
+            "linear_slopes_": array("attribute"),
+        },
         law_of_chooser,
     )

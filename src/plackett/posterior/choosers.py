@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.data.choice_outcomes import Chosen
+from plackett.features.choice_design import BENDS
 from plackett.model.mixture import POOLED, Entries, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import (
@@ -36,6 +37,12 @@ NO_RANKINGS = (
     "situation."
 )
 
+NAMES_OF_BENDS = {
+    "none": "attributes as they are",
+    "hinges": "attributes with hinges",
+    "scores": "attributes as scores",
+}
+
 
 class ChoicePosterior(SituationPosterior[ChoiceModel]):
     """A posterior of alternatives."""
@@ -52,8 +59,8 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
         """The columns of `coefficients`."""
         raise ValueError(
-            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ from "
-            "situation to situation: summary() has them at average alternatives. Fit features='linear'."
+            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ "
+            "between situations: summary() has them at average alternatives. Fit features='linear'."
         )
 
     def log_probability(self, entries: Entries, seen: Chosen) -> Array:
@@ -241,9 +248,9 @@ class LearnedChoices(ParametricChoices):
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
-        return (
-            f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}{self.nests_in_words()}"
-        )
+        words = f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
+        words = f"{words}, {bend_in_words(model)}" if model.attributes_ else words
+        return words + self.nests_in_words()
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
@@ -302,6 +309,22 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
 def alternatives_in_words(model: ChoiceModel) -> str:
     """How many alternatives."""
     return f"{len(model.alternatives_)} alternatives"
+
+
+def bend_in_words(model: ChoiceModel) -> str:
+    """How attributes are bent, and by how much held-out situations are predicted better so."""
+    chosen, tried = model.design_.bend, dict[str, float]()
+    if hasattr(model, "design_log_loss_"):
+        tried = {BENDS[int(k)]: loss for k, loss in model.design_log_loss_.items() if int(k) < len(BENDS)}
+    for key, loss in getattr(model, "cv_log_loss_", {}).items():
+        if isinstance(key, tuple) and len(key) == 3 and key[0] in range(len(BENDS)):
+            name = BENDS[int(key[0])]
+            tried[name] = min(loss, tried.get(name, np.inf))
+    words = NAMES_OF_BENDS[chosen]
+    if len(tried) < 2 or chosen not in tried:
+        return words
+    others = ", ".join(f"{NAMES_OF_BENDS[name]} {loss:.4f}" for name, loss in tried.items() if name != chosen)
+    return f"{words} (held-out log-loss {tried[chosen]:.4f}; {others})"
 
 
 def _whose(model: ChoiceModel) -> str:
