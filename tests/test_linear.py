@@ -34,7 +34,7 @@ def trips(n=300, seed=0, absent=True):
 
 
 def by_hand(X):
-    """Columns (entries, d) as a paper writes them: two constants, attributes, income by alternative; walk is the base."""
+    """Columns (entries, d) as a paper writes them: two constants, attributes, income by alternative."""
     marks = (X.alternative[:, None] == [0, 1]).astype(float)
     return np.column_stack([marks, X.values, marks * X.context[X.situation]])
 
