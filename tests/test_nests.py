@@ -1,5 +1,6 @@
 """Nested logit: the law by simulation and by hand, its slopes, its maximum, its posterior and what it predicts."""
 
+import warnings
 from itertools import pairwise
 
 import numba
@@ -7,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import chisquare
+from sklearn.exceptions import ConvergenceWarning
 
 from nuts import sampled
-from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, explain
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain
 from plackett.data.choice_nests import nests_of
 from plackett.data.choice_outcomes import chosen
 from plackett.data.observations import Observations, Situations
@@ -19,6 +22,7 @@ from plackett.directions.prior import size
 from plackett.directions.situation_task import make_situation_task
 from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.inference.driver import Source
+from plackett.linear import LinearUtility
 from plackett.responses import Choice, make_response
 from plackett.responses.nests import nested_slopes, nested_utilities
 from test_posterior_agreement import worst_difference
@@ -411,3 +415,130 @@ def test_draws_agree_with_nuts():
     ours = np.concatenate([posterior.coefficients @ model.design_.to_units().T, posterior.dissimilarity], axis=2)
     assert worst_difference(ours, nuts) < 4
     assert worst_difference(ours**2, nuts**2) < 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"features": "exp"}, "not conjugate"),
+        ({"features": "learned", "weights": "alternative"}, "nests are for weights='shared'"),
+        ({"features": "learned", "engine": "numpy"}, "no pass over nests"),
+        ({"features": "linear", "engine": "cupy"}, "no pass over nests|is compiled for situations in memory|cupy"),
+        ({"nests": {"rails": ["train"]}}, "needs two alternatives or more"),
+        ({"nests": {"rails": ["train", "tram"]}}, "none of the alternatives"),
+    ],
+)
+def test_what_nests_do_not_serve_is_refused(trips, settings, words):
+    with pytest.raises((ValueError, ImportError), match=words):
+        PlackettLuceChooser("em", **{"nests": NESTS} | settings).fit(*trips[0])
+
+
+def test_rankings_and_nests_that_never_meet_are_refused(trips, linear):
+    X, y = trips[0]
+    rankings = Rankings.from_orders([[label] for label in y], unranked="last", items=LABELS)
+    with pytest.raises(ValueError, match="nests are of choices"):
+        PlackettLuceChooser("em", features="linear", nests=NESTS).fit(X, rankings)
+    with pytest.raises(ValueError, match="nests are of choices"):
+        linear.log_likelihood(X, rankings)
+    apart = ~(X.available[:, 0] & X.available[:, 1])
+    with pytest.raises(ValueError, match="no two alternatives of 'road'"):
+        PlackettLuceChooser("em", features="linear", nests=NESTS).fit(X[apart], y[apart])
+
+
+def test_counts_are_situations_that_come_again(trips):
+    """A weight of 2 is two situations, a weight of 0 is none."""
+    (X, y), weight = trips[0], np.arange(500) % 3.0
+    settings = {"features": "linear", "nests": {"rails": ["train", "metro"]}}
+    once = PlackettLuceChooser("em", **settings).fit(X, y, sample_weight=weight)
+    again = np.repeat(np.arange(500), weight.astype(int))
+    twice = PlackettLuceChooser("em", **settings).fit(X[again], y[again])
+    for name in ("mean", "std_error"):
+        np.testing.assert_allclose(once.parameters()[name], twice.parameters()[name], rtol=1e-5)
+
+
+@pytest.mark.long
+def test_learned_directions_are_drawn_with_nests(trips):
+    """Chains find the dissimilarities of the maximum; the mode beside them has its own."""
+    settings = {"features": LearnedDirections(components=1, leapfrogs=12), "nests": NESTS}
+    model = PlackettLuceChooser(Gibbs(draws=60, tune=60, chains=2), random_state=0, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*trips[0])
+    found = model.parameters()
+    assert (found["lower"] < [0.36, 0.52]).all() and (found["upper"] > [0.36, 0.52]).all()
+    assert model.posterior_.of_directions.mode_parameters.shape == (2,)
+    values = model.to_arviz().posterior["dissimilarity"]
+    assert values.shape == (2, 60, 2) and values["nest"].to_numpy().tolist() == ["rails", "road"]
+    lower, upper = model.predict_interval(trips[1][0])
+    p = model.predict_proba(trips[1][0])
+    assert ((lower <= p) & (p <= upper)).all()
+    some = model.to_arviz(trips[1][0][:50], trips[1][1][:50])
+    assert some.log_likelihood["y"].shape == (2, 60, 50)
+
+
+@pytest.mark.data
+def test_swissmetro_is_as_published(folder):
+    """Biogeme 3.3.2: −5236.90 with 1/α = 2.05, standard error .118, where train and car are the existing modes."""
+    X, y = swissmetro(folder)
+    model = PlackettLuceChooser("em", features="linear", nests={"existing": ["train", "car"]}).fit(X, y)
+    assert len(X) == 6768 and model.log_likelihood(X, y).sum() == pytest.approx(-5236.90, abs=0.005)
+    mean, error = model.parameters().loc["existing", ["mean", "std_error"]]
+    assert 1 / mean == pytest.approx(2.05, abs=0.005) and error / mean**2 == pytest.approx(0.118, abs=0.001)
+
+
+def swissmetro(folder):
+    """The usual subset: times and costs in hundreds, no cost with a season ticket."""
+    frame = pd.read_csv(folder / "swissmetro.csv.gz")
+    frame = frame[(frame["y"] != "unknown") & frame["PURPOSE"].isin([1, 3])].reset_index(drop=True)
+    pays, made = frame["GA"] == 0, {}
+    for name, label, own in (("train", "TRAIN", pays), ("swissmetro", "SM", pays), ("car", "CAR", 1)):
+        made[f"time_{name}"], made[f"cost_{name}"] = frame[f"{label}_TT"] / 100, frame[f"{label}_CO"] * own / 100
+        made[f"there_{name}"] = frame[f"{label}_AV"] * (1 if label == "SM" else frame["SP"] != 0)
+    names = ["train", "swissmetro", "car"]
+    X = ChoiceSets.from_wide(pd.DataFrame(made), alternatives=names, attributes=["time", "cost"], available="there")
+    return X, frame["y"].to_numpy()
+
+
+@pytest.mark.long
+def test_maxima_cover_the_truth():
+    """Two nests in 100 simulated surveys: 90 % intervals hold the dissimilarities that made them in 90 of them."""
+    truth, held = np.array([0.5, 0.7]), np.zeros(2)
+    rng, n = np.random.default_rng(13), 100
+    for _ in range(n):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = PlackettLuceChooser("em", features="linear", nests=NESTS).fit(*survey(rng, 800, some_nests(*truth)))
+        table = found.parameters(0.9)
+        held += (table["lower"] < truth) & (truth < table["upper"])
+    assert (np.abs(held / n - 0.9) < 3.5 * np.sqrt(0.09 / n)).all()
+
+
+@pytest.mark.long
+def test_the_truth_has_any_rank_among_draws():
+    """Simulation-based calibration of draws of β and α from the prior, a dissimilarity and a coefficient."""
+    rng, ranks = np.random.default_rng(14), []
+    for seed in range(100):
+        alpha, beta = rng.random(2), rng.normal(size=2)
+        X, _ = survey(rng, 30, some_nests(*np.maximum(alpha, 0.02)), beta)
+        ranks.append(rank_of_truth(rng, X, alpha, seed))
+    for column in np.array(ranks).T:
+        assert chisquare(np.bincount(column * 5 // 20, minlength=5)).pvalue > 1e-3
+
+
+def rank_of_truth(rng, X, alpha, seed):
+    """Ranks among 19 draws of α of the first nest and of the first coefficient, drawn from the prior too."""
+    design = ChoiceDesign(person=False).fit(X)
+    Z = design.transform(EntryTable.of(X))
+    beta = rng.normal(size=Z.shape[1])
+    wide = np.full((1, len(X), 5), -np.inf)
+    wide[0, X.situation, X.alternative] = Z @ beta
+    utilities = nested_utilities(wide, nests_of(NESTS, LABELS).of_alternative, np.maximum(alpha, 1e-9)[None])[0]
+    y = LABELS[np.argmax(utilities + rng.gumbel(size=utilities.shape), axis=1)]
+    model = PlackettLuceChooser(
+        Gibbs(draws=19 * 8, tune=150, chains=1), features=LinearUtility(spread=1.0), nests=NESTS, random_state=seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    draws = model.posterior_.dissimilarity[0, ::8, 0], model.posterior_.coefficients[0, ::8, 0]
+    return [int((each < true).sum()) for each, true in zip(draws, (alpha[0], beta[0]), strict=True)]
