@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 from scipy.stats import chisquare
 from sklearn.exceptions import ConvergenceWarning
 
+from commands import plackett
 from nuts import sampled
-from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain, load
 from plackett.data.choice_nests import nests_of
 from plackett.data.choice_outcomes import chosen
 from plackett.data.observations import Observations, Situations
@@ -542,3 +543,22 @@ def rank_of_truth(rng, X, alpha, seed):
         model.fit(X, y)
     draws = model.posterior_.dissimilarity[0, ::8, 0], model.posterior_.coefficients[0, ::8, 0]
     return [int((each < true).sum()) for each, true in zip(draws, (alpha[0], beta[0]), strict=True)]
+
+
+def test_the_command_line_and_the_report_know_nests(tmp_path, trips):
+    X, y = trips[0]
+    rows = pd.DataFrame({"t": X.situation, "by": X.alternatives[X.alternative], "cost": X.values[:, 0]})
+    rows["time"], rows["y"] = X.values[:, 1], y[X.situation]
+    rows.to_csv(tmp_path / "trips.csv", index=False)
+    given = ("--situation", "t", "--alternative", "by", "--choice", "y", "--linear", "--inference", "em")
+    nests = ("--nest", "rails=train,metro", "--nest", "road=bus, car", "--out", tmp_path / "m.plk")
+    result = plackett("fit", tmp_path / "trips.csv", *given, *nests)
+    assert result.exit_code == 0, result.output
+    assert load(tmp_path / "m.plk").parameters().index.tolist() == ["rails", "road"]
+    assert "nests with dissimilarities rails 0.36" in plackett("show", tmp_path / "m.plk").stdout
+    assert plackett("report", tmp_path / "m.plk", tmp_path / "trips.csv", "--out", tmp_path / "r.html").exit_code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "Dissimilarity" in page and "metro, train" in page and 'id="why"' not in page
+    for wrong, words in (("rails", "must be a name and alternatives"), ("rails=train", "needs two alternatives")):
+        result = plackett("fit", tmp_path / "trips.csv", *given, "--nest", wrong, "--out", tmp_path / "n.plk")
+        assert result.exit_code and words in " ".join(result.stderr.replace("│", " ").split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -94,7 +95,7 @@ class NestedDraws(LinearDraws):
         Which alternatives share a nest.
     """
 
-    drawn = ("coefficients", "dissimilarity")
+    drawn: ClassVar[tuple[str, ...]] = ("coefficients", "dissimilarity")  # type: ignore[assignment]
     dissimilarity: Array = field(repr=False, kw_only=True)
     nests: Nests = field(kw_only=True)
     model_name = "nested logit"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +99,7 @@ class Nests:
         return NestedAnswer(float(value), to_rates, to_alpha)
 
 
-def nested_utilities(log_rates: Array, nest: npt.NDArray[np.integer], dissimilarity: Array) -> Array:
+def nested_utilities(log_rates: Array, nest: npt.NDArray[Any], dissimilarity: Array) -> Array:
     """ln r/α + (α − 1) ln I (S, T, A), of which probabilities are the softmax.
 
     Log-rates (S, T, A), −∞ where an alternative is not available, and dissimilarities (S, G) are those of S draws;
