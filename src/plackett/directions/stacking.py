@@ -205,7 +205,7 @@ def stacked_mode(
     task: Task, settings: LearnedDirections, shape: float, held_out: HeldOut, clock: Clock
 ) -> tuple[Mode, float, float]:
     """The mode with one component per owner to go beside the draws, its weight, and the power κ of predictions."""
-    reader, (folds, average, _) = task.reader, held_out
+    reader, folds, average = task.reader, held_out.folds, held_out.average
     modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
     (_, _, scale), _ = best_choice(modes, task)
     mode, observed, weights = modes[0, 1, scale], reader.observed(task), task.seen.weights

@@ -77,8 +77,8 @@ def pack_linear(X: Array, outcomes: Outcomes) -> LinearSituations:
     if (outcomes.sizes != 1).any():
         raise ValueError(f"a logit places one entry at a time, got a bucket of {outcomes.sizes.max()} that are tied.")
     start, bucket_start, sizes, counts = outcomes
-    whole = (np.array(each, dtype=np.int64) for each in (start, bucket_start, sizes))
-    owned = Outcomes(*whole, np.array(counts, dtype=np.float64))  # copies: kernels take arrays that can be written to
+    start, bucket_start, sizes = (np.array(each, dtype=np.int64) for each in (start, bucket_start, sizes))
+    owned = Outcomes(start, bucket_start, sizes, np.array(counts, dtype=np.float64))  # copies: kernels may write there
     stages = np.minimum(np.diff(owned.bucket_start), np.diff(owned.start) - 1)
     return LinearSituations(np.array(X, dtype=np.float64, order="C"), owned, stages)
 

@@ -23,7 +23,7 @@ from plackett.linear.newton import Maximum
 from plackett.model.diagnostics import READ_ESS, READ_RHAT, Diagnostics, Report, diagnose, probed
 from plackett.model.mixture import shares, table_of
 from plackett.model.race import Array
-from plackett.responses.base import in_order
+from plackett.responses.base import Whole, in_order
 
 LONGEST = 5  # leapfrog steps of a trajectory
 DISPERSED = 2.0  # of the starts, in standard deviations of the posterior
@@ -59,7 +59,7 @@ class Probed(NamedTuple):
     """Entries of some situations, whose probabilities are diagnosed."""
 
     X: Array
-    start: Array
+    start: Whole
 
     @classmethod
     def of(cls, packed: LinearSituations) -> Probed:

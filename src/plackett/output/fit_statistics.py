@@ -18,6 +18,7 @@ from plackett.output.arviz import arviz_for
 from plackett.output.constants import mean_log_likelihood, worths
 from plackett.output.html import text
 from plackett.output.published import latex
+from plackett.posterior.choosers import log_probability_under
 from plackett.responses import make_response
 
 MANY = 100  # alternatives from which on constants are found by EM
@@ -51,7 +52,8 @@ class FitStatistics:
     Attributes
     ----------
     log_likelihood : float
-        Σ ln Pr of what was seen under the predictions that are made; after draws these are averaged over the posterior.
+        Σ ln Pr of what was seen: at the maximum, at the posterior mean of the coefficients of a linear utility, and of
+        others under the predictions that are made.
     null : float
         That of equal chances for all that is available.
     constants : float
@@ -154,7 +156,7 @@ def fit_statistics(model: Any, X: ChoiceSets, y: Any, seen: Chosen, groups: Any)
     if (seen.outcomes.sizes != 1).any():
         raise ValueError("fit statistics are for choices, and for rankings without ties; leave tied rankings out.")
     counts, posterior = seen.outcomes.counts, model.posterior_
-    value = float(counts @ model.log_likelihood(X, y, groups))
+    value = float(counts @ log_probability_under(posterior.reported(), model._rows(X, groups), seen))
     parameters, likeliest = posterior.counted
     more = {}
     if posterior.no_chains is None and (counts == 1).all():

@@ -72,7 +72,7 @@ def latex_of(columns: Table) -> str:
 def _frame_class() -> Any:
     pandas = optional("pandas", "coefficients")
 
-    class Coefficients(pandas.DataFrame):  # type: ignore[misc, name-defined]
+    class Coefficients(pandas.DataFrame):  # type: ignore[name-defined]
         """A data frame whose `to_latex` needs no other package."""
 
         @property

@@ -25,7 +25,7 @@ from plackett.posterior.base import (
     significant,
 )
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice, explain_race
-from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values
+from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values, pools
 from plackett.posterior.situations import SituationDraws
 from plackett.posterior.stacked import DirectionMembers
 from plackett.posterior.weights import WeightMembers, WeightPosterior
@@ -68,20 +68,19 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
 
         The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
         """
-        if seen.response == "choice":
-            first = seen.first
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
-        self._refuse_rankings()
-        return log_scores(self.predicting().meeting(entries), *_outcomes(entries, seen))
+        return log_probability_under(self.predicting(), entries, seen)
 
     def predicting(self) -> Members:
         """Members with a share in predictions."""
         return self.members()
 
+    def reported(self) -> Members:
+        """Members whose log-likelihood is reported as that of the fit."""
+        return self.predicting()
+
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
         """ln Pr(outcome) (S, T) under every draw of the chains."""
-        self._refuse_rankings()
+        refuse(None if self.nests is None else NO_RANKINGS)
         return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
 
     def parameter_table(self, prob: float) -> Table:
@@ -101,8 +100,16 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
         named = ", ".join(f"{name} {value:.3g}" for name, value in zip(self.nests.names, mean, strict=True))
         return f", nests with dissimilarities {named}"
 
-    def _refuse_rankings(self) -> None:
-        refuse(None if self.nests is None else NO_RANKINGS)
+
+def log_probability_under(members: Members, entries: Entries, seen: Chosen) -> Array:
+    """ln of the probability of what was seen in each situation, (T,), as these members predict."""
+    members = members.meeting(entries)
+    if seen.response != "choice":
+        refuse(None if members.nests is None else NO_RANKINGS)
+        return log_scores(members, *_outcomes(entries, seen))
+    first, found = seen.first, np.concatenate([pool.prediction() for pool in pools(members, entries)])
+    with np.errstate(divide="ignore"):
+        return np.log(found[np.arange(len(first)), entries.column[first]])
 
 
 class ParametricChoices(ChoicePosterior):

@@ -202,6 +202,10 @@ class LinearDraws(LinearChoices):
             found = found[np.linspace(0, len(found) - 1, POOLED).round().astype(np.intp)]
         return linear_members(found, np.full(len(found), 1 / len(found)))
 
+    def reported(self) -> LinearMembers:
+        """The posterior mean of the coefficients."""
+        return linear_members(self.coefficients.mean(axis=(0, 1))[None], np.ones(1))
+
     def in_units(self, model: ChoiceModel) -> Array:
         """Draws (S, d) in the units of the data."""
         found: Array = self.coefficients.reshape(-1, self.coefficients.shape[2]) @ model.design_.to_units().T

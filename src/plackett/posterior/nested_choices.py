@@ -109,6 +109,10 @@ class NestedDraws(LinearDraws):
         members = linear_members(found[:, :d], np.full(len(found), 1 / len(found)))
         return replace(members, of_response=found[:, d:], nests=self.nests)
 
+    def reported(self) -> LinearMembers:
+        """Posterior means of coefficients and dissimilarities."""
+        return replace(super().reported(), of_response=self.nests.dissimilarity[None], nests=self.nests)
+
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
         """Coefficients and dissimilarities."""
         found = super().variables(model, raw)
