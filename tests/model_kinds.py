@@ -131,6 +131,12 @@ KINDS = {
     "chooser-learned-gibbs": lambda: chooser(
         inference=SHORT, features=LearnedDirections(components=2, leapfrogs=2), weights="alternative"
     ),
+    "chooser-nests-em": lambda: chooser(
+        inference="em", features=LearnedDirections(components=1), nests={"road": ["bus", "car"]}
+    ),
+    "chooser-nests-gibbs": lambda: chooser(inference=SHORT, features=FEW, nests={"road": ["bus", "car"]}),
+    "chooser-linear-nests-em": lambda: chooser(inference="em", features="linear", nests={"slow": ["bus", "walk"]}),
+    "chooser-linear-nests-gibbs": lambda: chooser(inference=SHORT, features="linear", nests={"road": ["bus", "car"]}),
     "chooser-exp-gibbs": lambda: chooser(inference=SHORT, shape=1.0, features="exp"),
     "chooser-exp-variational": lambda: chooser(**SOME, shape=1.0, features="exp", weights="alternative"),
     "chooser-tastes": lambda: chooser(

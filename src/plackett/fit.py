@@ -66,6 +66,7 @@ from plackett.posterior.learned import of_classes, of_situations
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
 from plackett.responses.base import parameters_of
+from plackett.responses.nests import Nests
 from plackett.tastes.panel import check_panel, make_panel
 from plackett.tastes.sampler import TasteRun
 from plackett.tastes.settings import complete
@@ -325,15 +326,33 @@ def direct_class_parts(run: Run, table: ClassTable, factors: Array) -> Directed:
     return Directed(task, training)
 
 
-def direct_situations(run: Run, designs: Sequence[Array], seen: Observations, owned: bool) -> Directed:
-    """Situations in memory with candidate covariates; `owned`: whether each group owns components."""
-    engine = choose_engine(run.engine, designs[-1].shape, seen)
-    task = make_situation_task(designs, seen, run.source(), owned, engine)
+def direct_situations(
+    run: Run,
+    designs: Sequence[Array],
+    seen: Observations,
+    owned: bool,
+    nests: Nests | None = None,
+    nest: Codes | None = None,
+) -> Directed:
+    """Situations in memory with candidate covariates; `owned`: whether each group owns components.
+
+    `nest` is that of each row, −1 for an alternative that stands alone.
+    """
+    engine = choose_engine(run.engine, designs[-1].shape, seen) if nests is None else "numba"
+    task = make_situation_task(designs, seen, run.source(), owned, engine, nests, nest)
     return Directed(send_situations(task) if engine == "dask" else task)
 
 
-def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, labels: Any, seen: Observations) -> Fit:
-    """Conditional logit: coefficients of the columns Z of entries, whose alternatives have these codes and labels."""
+def fit_linear(
+    run: Run,
+    design: ChoiceDesign,
+    Z: Array,
+    alternative: Codes,
+    labels: Any,
+    seen: Observations,
+    nests: Nests | None = None,
+) -> Fit:
+    """Conditional or nested logit: coefficients of the columns Z of entries; their alternatives by codes and labels."""
     found, order, used = canonical(Z, seen.all_situations)
     entries = used[found.row]
     marked = np.append(design.with_constant_, design.base_) if design.base_ >= 0 else design.with_constant_
@@ -348,6 +367,7 @@ def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, lab
             marked,
             None if seen.units is None else seen.units[order],
             run.source(),
+            nests,
         ),
     )
 

@@ -36,6 +36,7 @@ from plackett.cli.options import (
     Tables,
     TargetESS,
     Tol,
+    nests_of,
     shape_of,
 )
 from plackett.cli.rank_command import rank
@@ -133,6 +134,9 @@ def fit(
         Columns, _about_choices("Law of a random coefficient: price=-lognormal, time=normal; a,b or repeated.")
     ] = None,
     correlated: Annotated[bool, _about_choices("Random coefficients are correlated.")] = False,
+    nest: Annotated[
+        Columns, _about_choices("Alternatives that substitute for each other, name=a,b; may be repeated.")
+    ] = None,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated.")] = None,
     categorical: Annotated[Columns, typer.Option(help="Column of codes, not quantities; may be repeated.")] = None,
     missing: Annotated[Missing | None, typer.Option(help="Fill missing values in (default), or refuse them.")] = None,
@@ -167,7 +171,7 @@ def fit(
     """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
     check_output(out, force)
     columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
-    for_choices = {**columns._asdict(), "weights": weights, "linear": linear}
+    for_choices = {**columns._asdict(), "weights": weights, "linear": linear, "nest": nest}
     for_choices |= {"random": random, "law": law, "correlated": correlated}
     for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
     wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
@@ -197,7 +201,7 @@ def fit(
     frame = cli.tablefile.read_table(data[0], sep, decimal)
     if target is None:
         owner = (weights or Weights.shared).value
-        cli.choice_commands.fit(settings, owner, frame, columns, drop or [], test, out)
+        cli.choice_commands.fit(settings, owner, nests_of(nest), frame, columns, drop or [], test, out)
     else:
         encoding = Encoding(drop=drop or [], categorical=categorical or [], missing=missing or Missing.impute)
         cli.class_commands.fit(settings, frame, target, encoding, class_weight, test, out)

@@ -76,6 +76,19 @@ class ChoiceColumns(NamedTuple):
     persons: str | None
 
 
+def nests_of(texts: Columns) -> dict[str, list[str]] | None:
+    """Alternatives by the name of their nest, of texts such as ``name=a,b``."""
+    found = dict[str, list[str]]()
+    for text in texts or ():
+        name, mark, labels = text.partition("=")
+        if not (name and mark and labels):
+            raise typer.BadParameter(f"--nest must be a name and alternatives, such as road=bus,car; got {text!r}.")
+        if name in found:
+            raise typer.BadParameter(f"--nest {name} is given twice; name all of its alternatives at once.")
+        found[name] = [label.strip() for label in labels.split(",")]
+    return found or None
+
+
 def shape_of(text: str) -> float | str:
     """A number, or "learn"."""
     try:

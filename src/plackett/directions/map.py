@@ -37,29 +37,30 @@ def ascend(
 ) -> Climb:
     """Climb to the mode at a given σ from a position."""
     d = task.n_columns
-    free = len(position) - d - 2
+    end = len(position) - prior.parameters
+    free = np.append(np.arange(end - d - 2), np.arange(end, len(position)))
     position = position.copy()
-    position[free:] = 0.0
-    position[-2:] = np.log(scale)
+    position[end - d - 2 : end] = 0.0
+    position[end - 2 : end] = np.log(scale)
     held = pure_votes(position, prior, d)
     gradient, trace = np.empty_like(position), []
     n = task.n_seen
 
     def objective(x: Array) -> tuple[float, Array]:
-        position[:free] = x
+        position[free] = x
         value = density(position, gradient)
         gradient[held] = 0.0
-        return -value / n, -gradient[:free] / n
+        return -value / n, -gradient[free] / n
 
     found = minimize(
         objective,
-        position[:free],
+        position[free],
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: trace.append(-n * intermediate_result.fun),
         options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": tol, "gtol": tol, "maxcor": 20},
     )
-    position[:free] = found.x
+    position[free] = found.x
     flat = np.abs(found.jac).max() <= FLAT  # near a mode rounding can keep L-BFGS from reporting success
     return position, trace, bool(found.success or flat)
 
@@ -78,7 +79,7 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
 
 def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[Climb]:
     """Modes at the scales of the path."""
-    density = density_of(task.prepared(np.float64), prior, task.n_columns)
+    density = density_of(task.prepared(np.float64), prior, task.n_columns, of_coordinates=False)
     (position,) = task.starts(prior, [np.random.default_rng(0)])
     climbs = []
     for scale in scales_for(task.n_columns):

@@ -181,6 +181,27 @@ class Gradient(Protocol):
         ...
 
 
+class ParametricSlopes(Protocol):
+    """The log-likelihood and its gradient, also in the parameters of the response."""
+
+    value: float
+    directions: Array
+    log_weights: Array
+    parameters: Array
+
+
+class ParametricGradient(Protocol):
+    """The same where the response has parameters."""
+
+    def at(self, values: Array) -> Self:
+        """The same observations with these values of the parameters."""
+        ...
+
+    def gradient(self, beta: Array, log_weights: Array) -> ParametricSlopes:
+        """As that of `Gradient`, and the gradient in the parameters."""
+        ...
+
+
 class Engine(Protocol):
     """Makes rows of features and observations, and gradients of covariates and observations."""
 

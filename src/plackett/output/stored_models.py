@@ -49,6 +49,7 @@ from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
+from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
@@ -157,6 +158,7 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         (list(model.person_), list(schema.person)),
     ):
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
+    insist((model.nests is None) == (model.posterior_.nests is None), "posterior_ must have nests if the model has.")
     insist(not (linear and model.weights == "person"), "weights must not be 'person' with a linear utility.")
     whose = "tastes" if tasting else "shared" if linear else model.weights
     groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(whose, len(model.group_labels_))
@@ -234,7 +236,12 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
     features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility, Tastes)
     return Declaration(
         cls,
-        {**settings, "features": features, "weights": one_of(*weights)},
+        {
+            **settings,
+            "features": features,
+            "weights": one_of(*weights),
+            "nests": mapping(TEXT, each(SCALAR)) | NONE,
+        },
         {
             **FOUND,
             "schema_": is_a(ChoiceSets),
@@ -244,7 +251,9 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "person_": each(TEXT),
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
-            "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, TasteChoices),
+            "posterior_": is_a(
+                FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws, TasteChoices
+            ),
         },
         {
             **MORE,

@@ -55,11 +55,9 @@ class WeightMembers(Members):
         λ̄.
     log_mass : (S,) array, optional
         ln Λ, where ties tell of it.
-    of_response : (S, P) array, optional
-        Parameters of the response, if it has any.
     """
 
-    parameters = ("weights", "log_mass", "of_response")
+    parameters = ("weights", "log_mass")
     weights: Array
     log_mass: Array | None = None
 
