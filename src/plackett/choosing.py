@@ -151,7 +151,7 @@ class ChoosingModel(RaceModel):
         >>> from plackett import PlackettLuceChooser
         >>> from plackett.datasets import load
         >>> travel = load("travelmode")
-        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.target)
+        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.y)
         >>> model.coefficients().columns.tolist()
         ['column', 'coefficient', 'std_error', 'z', 'p', 'lower', 'upper']
         """
