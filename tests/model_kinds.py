@@ -21,6 +21,7 @@ from plackett import (
     PlackettLuceRanker,
     Rankings,
     SparseLogitClassifier,
+    Tastes,
     Variational,
 )
 from plackett.data.ballots import Ballots
@@ -138,6 +139,12 @@ KINDS = {
     "chooser-linear-nests-gibbs": lambda: chooser(inference=SHORT, features="linear", nests={"road": ["bus", "car"]}),
     "chooser-exp-gibbs": lambda: chooser(inference=SHORT, shape=1.0, features="exp"),
     "chooser-exp-variational": lambda: chooser(**SOME, shape=1.0, features="exp", weights="alternative"),
+    "chooser-tastes": lambda: chooser(
+        inference=SHORT,
+        features=Tastes(random=["cost", "constant: car"], law={"cost": "-lognormal"}, correlated=True),
+        persons=True,
+    ),
+    "chooser-tastes-alone": lambda: chooser(inference=SHORT, features=Tastes(random=["time"])),
     "chooser-linear-em": lambda: chooser(inference="em", features=LinearUtility(base="walk"), persons=True),
     "chooser-linear-own-em": lambda: chooser(inference="em", features=LinearUtility(spread=2.0), weights="alternative"),
     "chooser-linear-gibbs": lambda: chooser(inference=SHORT, features="linear"),
@@ -170,7 +177,7 @@ def probabilities(model, n=4):
         columns = schema.attribute_columns, schema.person_columns
         X = ChoiceSets(schema.alternatives, np.arange(n), start, alternative, values, context, *columns)
         found = model.predict_proba(X)
-        if model.weights == "person":
+        if model.weights == "person" or model._tasting():
             found = np.append(found, model.predict_proba(X, groups=np.resize(model.group_labels_, n)), axis=0)
     elif hasattr(model, "items_"):
         found = model.predict_proba(rng.normal(size=(n, model.n_features_in_)) if model.n_features_in_ else None)

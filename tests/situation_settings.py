@@ -170,6 +170,7 @@ CASES = [
     ],
     (PLAIN, Gibbs(**SHORT), "model", "ties", "error", "items share a place in row"),
     (PERSONS_LEARNED, EM(cv=2), "model", "ties", "last", "ties must be one of"),
+    (PERSONS_LEARNED, Gibbs(**SHORT), "features", "bend", "none", "bend='none'.* would be ignored: it is for attrib"),
     (PLAIN, EM(cv=2), "model", "features", "exp", "features='exp'.* would be ignored: it is a map of covariates"),
     # choices
     *fixed(CHOICES, "choices"),
@@ -191,6 +192,8 @@ CASES = [
             (PANEL, "person"),
         )
     ],
+    (CHOICES_LEARNED, EM(cv=2), "features", "bend", "scores", "would be ignored: no attribute has 5 diff"),
+    (CHOICES_LEARNED, EM(cv=2), "features", "bend", "splines", r"LearnedDirections\(bend\) must be one of"),
     (CHOICES, EM(cv=2), "model", "weights", "person", "weights='person' needs"),
     (CHOICES | {"of": "panel"}, EM(cv=2), "model", "weights", "alternative", "groups would be ignored"),
     (PANEL | ALONE, EM(cv=2), "model", "weights", "person", "weights='person'.*ignored: .* only component, which canc"),

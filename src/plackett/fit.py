@@ -24,6 +24,7 @@ from plackett.cluster.held_out import choice_folds, class_folds, ranking_folds
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.observed import observe
 from plackett.cluster.ranking_parts import RankingTable
+from plackett.data.choice_outcomes import Chosen
 from plackett.data.observations import Codes, Observations
 from plackett.data.rankings import Rankings
 from plackett.data.rows import take_rows
@@ -53,16 +54,22 @@ from plackett.inference.folds import (
     situation_splits,
     splits,
 )
+from plackett.inference.limits import Clock
 from plackett.inference.maximum import check_maximum, shapes_with_maximum
 from plackett.linear.estimation import LinearTask, estimate
 from plackett.linear.likelihood import pack_linear
 from plackett.linear.newton import maximise
 from plackett.linear.settings import SPREAD
 from plackett.model.race import Array
+from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
 from plackett.responses.base import parameters_of
 from plackett.responses.nests import Nests
+from plackett.tastes.panel import check_panel, make_panel
+from plackett.tastes.sampler import TasteRun
+from plackett.tastes.settings import complete
 
 
 @dataclass(frozen=True)
@@ -363,6 +370,31 @@ def fit_linear(
             nests,
         ),
     )
+
+
+def fit_tastes(
+    run: Run, Z: Array, seen: Chosen, person: Codes | None, law: TasteLaw, to_standard: Array, names: Any
+) -> tuple[Fit, Codes]:
+    """Random tastes: the law of the coefficients of columns Z of entries; and the place of each panel's situation."""
+    panel = make_panel(Z, seen.outcomes, seen.entry, person)
+    check_panel(panel, names)
+    assert isinstance(run.inference, Gibbs)
+    settings = complete(run.inference)
+    chains = TasteRun(settings, run.source(), panel, law, Clock(settings.max_seconds))
+    draws = chains.run(stacklevel=5)
+    persons, every = chains.kept_tastes()
+    posterior = TasteChoices(
+        *law.rescaled(draws["mean"], draws["factor"], draws["fixed"], panel.scale),
+        law.rescaled_tastes(persons, panel.scale).astype(np.float32),
+        every,
+        law.random,
+        law.sign,
+        law.correlated,
+        to_standard,
+    )
+    found = {"diagnostics_": chains.diagnose(), "inference_": settings}
+    n_iter = settings.tune + chains.store.iterations
+    return Fit(posterior, 1.0, draws["value"], n_iter, found), panel.order  # type: ignore[arg-type]
 
 
 def straight(Z: Array, seen: Observations) -> Array:

@@ -65,6 +65,9 @@ def fit(
             f"log-likelihood {found.log_likelihood:,.2f}, of constants alone {found.constants:,.2f}, of equal "
             f"chances {found.null:,.2f}; rho-square {found.rho2:.3f}, adjusted {found.rho2_adjusted:.3f}"
         )
+    if model._tasting():
+        integrated = model.integrated_log_likelihood(X_fit, y_fit, who_fit)
+        more.append(f"log-likelihood integrated over persons {integrated:,.2f}, at the average law")
     if held.any():
         more.append(f"held out, {_scores(model, X[held], y[held], _known(model, who, held))}")
     save_and_tell(model, out, origin(model), words, more)
@@ -130,9 +133,9 @@ def report(model: PlackettLuceChooser, frame: pd.DataFrame, out: str, title: str
 
 
 def _persons(model: PlackettLuceChooser, frame: pd.DataFrame) -> Labels | None:
-    """Person of each situation, or None unless persons have weights of their own."""
+    """Person of each situation, or None unless persons have weights or tastes of their own."""
     table: LongTable = model.table_
-    if model.weights != "person":
+    if model.weights != "person" and not (model._tasting() and table.persons is not None):
         return None
     if table.persons not in frame:
         note(f"there is no column {table.persons!r}: everyone is taken for someone who was not in the fit.")

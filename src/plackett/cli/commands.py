@@ -127,6 +127,13 @@ def fit(
     linear: Annotated[
         bool, _about_choices("Conditional logit: a linear utility; em is maximum likelihood with standard errors.")
     ] = False,
+    random: Annotated[
+        Columns, _about_choices("Columns whose coefficients differ between persons by a law, a,b or repeated.")
+    ] = None,
+    law: Annotated[
+        Columns, _about_choices("Law of a random coefficient: price=-lognormal, time=normal; a,b or repeated.")
+    ] = None,
+    correlated: Annotated[bool, _about_choices("Random coefficients are correlated.")] = False,
     nest: Annotated[
         Columns, _about_choices("Alternatives that substitute for each other, name=a,b; may be repeated.")
     ] = None,
@@ -164,7 +171,9 @@ def fit(
     """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
     check_output(out, force)
     columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
-    for_choices = {**columns._asdict(), "weights": weights, "linear": linear, "nest": nest}
+    for_choices = {**columns._asdict(), "weights": weights, "linear": linear}
+    for_choices |= {"random": random, "law": law, "correlated": correlated}
+    for_choices |= {"nest": nest}
     for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
     wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
     if wrong is not None:
@@ -174,7 +183,7 @@ def fit(
     settings = Settings(
         inference=cli.models.inference_of(inference, **limits),
         shape=shape_of(shape),
-        features="linear" if linear else features.value,
+        features=cli.models.features_of(features.value, linear, random, law, correlated),
         random_state=seed,
         progress=sys.stderr.isatty(),
         engine=engine.value,
@@ -228,6 +237,10 @@ def _mistake(
     wrong = [name for name, value in for_classes.items() if value]
     if wrong:
         return f"{_options(wrong)} is for classes (--target), and these are choices."
+    if for_choices["random"] and (for_choices["linear"] or features is not FeatureKind.learned or weights is not None):
+        return "--random has features and tastes of its own: leave --linear, --features and --weights out."
+    if (for_choices["law"] or for_choices["correlated"]) and not for_choices["random"]:
+        return "--law and --correlated are about --random: name the columns whose coefficients differ between persons."
     if for_choices["linear"] and features is not FeatureKind.learned:
         return f"--linear has features of its own: leave --features {features.value} out, or --linear."
     if weights is Weights.person and columns.persons is None:

@@ -22,6 +22,8 @@ from plackett.output.modelfile import save
 from plackett.output.summary import TEXT, Table, cells, describe
 from plackett.output.terminal import printable
 from plackett.race_model import INFERENCES
+from plackett.tastes import Tastes
+from plackett.tastes.settings import LAWS
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
@@ -39,6 +41,20 @@ def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variat
             raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
     made: EM | Variational | Gibbs = INFERENCES[kind](**given)
     return made
+
+
+def features_of(kind: str, linear: bool, random: Columns, law: Columns, correlated: bool) -> str | Tastes:
+    """Features by their name, or random tastes."""
+    if not random:
+        return "linear" if linear else kind
+    names = [name for part in random for name in part.split(",")]
+    laws = dict[str, str]()
+    for each in [each for part in law or [] for each in part.split(",")]:
+        name, equals, value = each.partition("=")
+        if not equals or value not in LAWS:
+            raise typer.BadParameter(f"--law must be COLUMN=LAW with a law of {', '.join(LAWS)}, got {each!r} instead.")
+        laws[name] = value
+    return Tastes(random=names, law=laws or None, correlated=correlated)
 
 
 def columns_of(given: Columns, known: Iterable[str]) -> list[str] | None:

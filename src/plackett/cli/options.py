@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from plackett.inference import EM, Gibbs, Variational
+    from plackett.tastes import Tastes
 
 
 class Inference(StrEnum):
@@ -49,7 +50,7 @@ class Settings(TypedDict, total=False):
 
     inference: str | EM | Variational | Gibbs
     shape: float | str
-    features: str
+    features: str | Tastes
     random_state: int
     progress: bool
     engine: str

@@ -67,9 +67,12 @@ from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 from plackett.responses.nests import Nests
+from plackett.tastes import Tastes
+from plackett.tastes.settings import LAWS
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -110,6 +113,17 @@ def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
     insist(alike, f"{name} must have nests and parameters of them, or neither.")
     alike = (of.mode_parameters is not None) == (of.parameters is not None and of.mode_directions is not None)
     insist(alike, f"{name} must have mode_parameters if it has nests and a mode, only then.")
+
+
+def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
+    """L is a lower factor, every column is random or fixed, and draws of persons are some of the draws."""
+    diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
+    right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
+    insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
+    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
+    sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
+    last = (made.persons.shape[1] - 1) * made.every
+    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
@@ -221,6 +235,8 @@ DIAGNOSED = {
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
     **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
     "parameters": array("parameter", MEASURED),
+    **dict.fromkeys(("mean", "sd"), array("taste", MEASURED)),
+    **{"fixed": array("common", MEASURED), "correlation": array("*", MEASURED)},
 }
 EARLY_DIAGNOSTICS = {  # fields of version 1
     **{f"{of}{name}": MEASURE for of in ("", "shape_", "probability_") for name in ("rhat", "ess_bulk", "ess_tail")},
@@ -338,6 +354,21 @@ RECORDS = by_name(
             "dissimilarity": array("chain draw parameter", DISSIMILARITY),
             "nests": is_a(Nests),
         },
+    ),
+    Declaration(
+        TasteChoices,
+        {
+            "mean": array("chain draw taste", BOUNDED),
+            "factor": array("chain draw taste taste", BOUNDED),
+            "fixed": array("chain draw common", BOUNDED),
+            "persons": array("chain kept group taste", BOUNDED),
+            "every": whole(1),
+            "random": array("taste", NOT_NEGATIVE, "i", below="column"),
+            "sign": array("taste", Range(-1.0, 1.0, "-1, 0 or 1"), "i"),
+            "correlated": TRUTH,
+            "to_standard": array("column column", BOUNDED),
+        },
+        law=law_of_tastes,
     ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
@@ -466,6 +497,14 @@ SETTINGS = by_name(
         },
     ),
     Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),
+    Declaration(
+        Tastes,
+        {
+            "random": each(TEXT) | NONE,
+            "law": mapping(TEXT, one_of(*LAWS)) | NONE,
+            **dict.fromkeys(("correlated", "constants"), TRUTH),
+        },
+    ),
     Declaration(
         Gates,
         {

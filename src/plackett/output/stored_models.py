@@ -51,8 +51,10 @@ from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
 from plackett.priors import GIG
+from plackett.tastes import Tastes
 
 MODELS: dict[str, Declaration] = {}
 
@@ -143,8 +145,9 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
 
 def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
     """Alternatives, columns and groups are those of the schema and of the weights."""
-    schema, learned, linear = model.schema_, model._learned(), model._linear()
-    kind = LinearChoices if linear else SituationDraws
+    schema, learned, tasting = model.schema_, model._learned(), model._tasting()
+    linear = model._linear() or tasting
+    kind = TasteChoices if tasting else LinearChoices if linear else SituationDraws
     law_of_race(model, _of_parameters(model.posterior_), kind, fixed=not (learned or linear))
     insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
     insist(learned or linear or hasattr(model, "features_"), "the model has no 'features_'.")
@@ -157,7 +160,7 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
     insist((model.nests is None) == (model.posterior_.nests is None), "posterior_ must have nests if the model has.")
     insist(not (linear and model.weights == "person"), "weights must not be 'person' with a linear utility.")
-    whose = "shared" if linear else model.weights
+    whose = "tastes" if tasting else "shared" if linear else model.weights
     groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(whose, len(model.group_labels_))
     sizes.agree("group", groups, f"weights={model.weights!r}")
     if hasattr(model, "table_"):
@@ -230,7 +233,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
 
 def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], maps: Collection[str]) -> Declaration:
     """Declare the model of choices, with whose weights may differ and what texts stand for as features."""
-    features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility)
+    features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility, Tastes)
     return Declaration(
         cls,
         {
@@ -248,7 +251,10 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "person_": each(TEXT),
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
-            "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws),
+            "posterior_": is_a(
+                *(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws),
+                *(NestedEstimate, NestedDraws, TasteChoices),
+            ),
         },
         {
             **MORE,

@@ -52,6 +52,11 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
 
     @property
+    def person_step(self) -> int:
+        """How many draws lie between two draws of what belongs to persons."""
+        return 1
+
+    @property
     def counted(self) -> tuple[int | None, bool]:
         """The number of parameters, None where a prior decides it, and whether the likelihood is at its maximum."""
         return None, False
@@ -81,7 +86,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
         """ln Pr(outcome) (S, T) under every draw of the chains."""
         refuse(None if self.nests is None else NO_RANKINGS)
-        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *as_outcomes(entries, seen))
 
     def parameter_table(self, prob: float) -> Table:
         """Mean and interval of each dissimilarity; NaN for the interval of a single estimate."""
@@ -106,7 +111,7 @@ def log_probability_under(members: Members, entries: Entries, seen: Chosen) -> A
     members = members.meeting(entries)
     if seen.response != "choice":
         refuse(None if members.nests is None else NO_RANKINGS)
-        return log_scores(members, *_outcomes(entries, seen))
+        return log_scores(members, *as_outcomes(entries, seen))
     first, found = seen.first, np.concatenate([pool.prediction() for pool in pools(members, entries)])
     with np.errstate(divide="ignore"):
         return np.log(found[np.arange(len(first)), entries.column[first]])
@@ -149,7 +154,8 @@ class ParametricChoices(ChoicePosterior):
         return self.law.quantities(model)
 
 
-def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+def as_outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+    """Entries in the order of their outcomes, these, and what they mean."""
     return entries.ordered(seen.entry, seen.outcomes.start), seen.outcomes, make_response(seen.response)
 
 

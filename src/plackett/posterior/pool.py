@@ -53,6 +53,8 @@ class Members(ABC):
         Parameters of the response, if it has any.
     nests : Nests, optional
         Alternatives that share a nest; `of_response` has their dissimilarities.
+    points : int
+        How many consecutive members make one draw: persons of a population, over which the draw is averaged.
     """
 
     parameters: ClassVar[tuple[str, ...]]  # arrays with one part for each member
@@ -62,6 +64,7 @@ class Members(ABC):
     strangers: Codes | None = field(default=None, kw_only=True)
     of_response: Array | None = field(default=None, kw_only=True)
     nests: Nests | None = field(default=None, kw_only=True)
+    points: int = field(default=1, kw_only=True)
 
     @property
     @abstractmethod
@@ -113,6 +116,8 @@ class Pool(NamedTuple):
         How many of the last members are modes.
     power : float
         κ.
+    points : int
+        How many consecutive members make one draw.
     nests : Nests, optional
         Which alternatives share a nest.
     dissimilarity : (S, G) array, optional
@@ -124,6 +129,7 @@ class Pool(NamedTuple):
     share: Array
     modes: int = 0
     power: float = 1.0
+    points: int = 1
     nests: Nests | None = None
     dissimilarity: Array | None = None
 
@@ -133,12 +139,13 @@ class Pool(NamedTuple):
         available = entries.wide(np.ones(len(entries.row))) > 0
         log_rates = entries.wide(members.log_rates(entries))
         dissimilarity = None if members.nests is None else members.of_response
-        return cls(log_rates, available, members.share, members.modes, members.power, members.nests, dissimilarity)
+        how = members.share, members.modes, members.power, members.points
+        return cls(log_rates, available, *how, members.nests, dissimilarity)
 
     @property
     def n_draws(self) -> int:
-        """How many members are draws."""
-        return len(self.share) - self.modes
+        """How many draws there are."""
+        return (len(self.share) - self.modes) // self.points
 
     def shares(self) -> Array:
         """p_s (S, T, A); where nothing available has a rate, all are equal."""
@@ -155,8 +162,10 @@ class Pool(NamedTuple):
     def both(self) -> tuple[Array, Array]:
         """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
         shares = self.shares()
-        mixed = np.tensordot(self.share, shares, 1)
-        return sharpened(mixed, self.power), sharpened(shares[: self.n_draws], self.power)
+        mixed, draws = np.tensordot(self.share, shares, 1), shares[: self.n_draws * self.points]
+        if self.points > 1:
+            draws = draws.reshape(-1, self.points, *draws.shape[1:]).mean(axis=1)
+        return sharpened(mixed, self.power), sharpened(draws, self.power)
 
     def prediction(self) -> Array:
         """(T, A)."""

@@ -28,7 +28,7 @@ class DirectionMembers(Members):
         ln λ.
     """
 
-    parameters = ("directions", "log_weights")
+    parameters: ClassVar[tuple[str, ...]] = ("directions", "log_weights")
     directions: Array
     log_weights: Array
 

@@ -47,6 +47,11 @@ LINEAR = {
         "90 % interval. Constants are against the alternative that has none, for a person whose columns are all 0."
     ),
 }
+TASTES = (
+    "The law of tastes over the population: means and standard deviations of the coefficients with 90 % intervals, of "
+    "a log-normal law those of its logarithm; the median and the mean of the coefficient itself, and the share of the "
+    "population with a positive one. Fixed coefficients are the same for all."
+)
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,8 @@ def coefficients(model: PlackettLuceChooser) -> Section:
             by_person = model.coefficients(PROB, "person")["std_error"]
             heads.append(Head("Std_error by person", True))
             rows = [[*row, float(error)] for row, error in zip(rows, by_person, strict=False)]
+    elif model._tasting():
+        told = TASTES
     elif "coefficient" in found:
         told = (
             "By how much the log-rate of an alternative rises per unit of a column, at average alternatives and for an "
