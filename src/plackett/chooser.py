@@ -370,7 +370,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         given = replace(given, holds_out=given.learned or linear or self.weights == "person")
         if self.nests is not None:
             check_nests(self.nests)
-            given = replace(given, refused=self._no_nests(given.learned or linear))
+            given = replace(given, refused=self._no_nests(given.learned or self._linear()))
         if linear:
             return self._linear_combination(given)
         if not given.learned:

@@ -171,9 +171,8 @@ def fit(
     """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
     check_output(out, force)
     columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
-    for_choices = {**columns._asdict(), "weights": weights, "linear": linear}
+    for_choices = {**columns._asdict(), "weights": weights, "linear": linear, "nest": nest}
     for_choices |= {"random": random, "law": law, "correlated": correlated}
-    for_choices |= {"nest": nest}
     for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
     wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
     if wrong is not None:

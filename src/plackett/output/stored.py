@@ -93,6 +93,17 @@ def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
     sizes.agree("member", min(POOLED, math.prod(made.directions.shape[:2])) + has_mode, name)
 
 
+def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
+    """L is a lower factor, every column is random or fixed, and draws of persons are some of the draws."""
+    diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
+    right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
+    insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
+    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
+    sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
+    last = (made.persons.shape[1] - 1) * made.every
+    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
+
+
 def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
     """A name for each nest, and two alternatives or more in each."""
     sizes.agree("parameter", len(made.names), f"{name}.names")
@@ -113,17 +124,6 @@ def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
     insist(alike, f"{name} must have nests and parameters of them, or neither.")
     alike = (of.mode_parameters is not None) == (of.parameters is not None and of.mode_directions is not None)
     insist(alike, f"{name} must have mode_parameters if it has nests and a mode, only then.")
-
-
-def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
-    """L is a lower factor, every column is random or fixed, and draws of persons are some of the draws."""
-    diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
-    right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
-    insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
-    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
-    sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
-    last = (made.persons.shape[1] - 1) * made.every
-    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
@@ -335,6 +335,21 @@ RECORDS = by_name(
     ),
     Declaration(LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}),
     Declaration(
+        TasteChoices,
+        {
+            "mean": array("chain draw taste", BOUNDED),
+            "factor": array("chain draw taste taste", BOUNDED),
+            "fixed": array("chain draw common", BOUNDED),
+            "persons": array("chain kept group taste", BOUNDED),
+            "every": whole(1),
+            "random": array("taste", NOT_NEGATIVE, "i", below="column"),
+            "sign": array("taste", Range(-1.0, 1.0, "-1, 0 or 1"), "i"),
+            "correlated": TRUTH,
+            "to_standard": array("column column", BOUNDED),
+        },
+        law=law_of_tastes,
+    ),
+    Declaration(
         NestedEstimate,
         {
             "coefficients": array("column", BOUNDED),
@@ -354,21 +369,6 @@ RECORDS = by_name(
             "dissimilarity": array("chain draw parameter", DISSIMILARITY),
             "nests": is_a(Nests),
         },
-    ),
-    Declaration(
-        TasteChoices,
-        {
-            "mean": array("chain draw taste", BOUNDED),
-            "factor": array("chain draw taste taste", BOUNDED),
-            "fixed": array("chain draw common", BOUNDED),
-            "persons": array("chain kept group taste", BOUNDED),
-            "every": whole(1),
-            "random": array("taste", NOT_NEGATIVE, "i", below="column"),
-            "sign": array("taste", Range(-1.0, 1.0, "-1, 0 or 1"), "i"),
-            "correlated": TRUTH,
-            "to_standard": array("column column", BOUNDED),
-        },
-        law=law_of_tastes,
     ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(

@@ -252,8 +252,7 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
             "posterior_": is_a(
-                *(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws),
-                *(NestedEstimate, NestedDraws, TasteChoices),
+                FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws, TasteChoices
             ),
         },
         {

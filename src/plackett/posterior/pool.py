@@ -49,12 +49,12 @@ class Members(ABC):
         κ, to which the mixture is raised.
     strangers : (S,) array, optional
         The group that stands for an unknown person under each.
+    points : int
+        How many consecutive members make one draw: persons of a population, over which the draw is averaged.
     of_response : (S, P) array, optional
         Parameters of the response, if it has any.
     nests : Nests, optional
         Alternatives that share a nest; `of_response` has their dissimilarities.
-    points : int
-        How many consecutive members make one draw: persons of a population, over which the draw is averaged.
     """
 
     parameters: ClassVar[tuple[str, ...]]  # arrays with one part for each member
@@ -139,8 +139,8 @@ class Pool(NamedTuple):
         available = entries.wide(np.ones(len(entries.row))) > 0
         log_rates = entries.wide(members.log_rates(entries))
         dissimilarity = None if members.nests is None else members.of_response
-        how = members.share, members.modes, members.power, members.points
-        return cls(log_rates, available, *how, members.nests, dissimilarity)
+        how = members.modes, members.power, members.points, members.nests, dissimilarity
+        return cls(log_rates, available, members.share, *how)
 
     @property
     def n_draws(self) -> int:
