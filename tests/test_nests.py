@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from commands import plackett
 from nuts import sampled
-from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain, load
+from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, Tastes, explain, load
 from plackett.data.choice_nests import nests_of
 from plackett.data.choice_outcomes import chosen
 from plackett.data.observations import Observations, Situations
@@ -422,6 +422,7 @@ def test_draws_agree_with_nuts():
     ("settings", "words"),
     [
         ({"features": "exp"}, "not conjugate"),
+        ({"features": Tastes(random=["cost"]), "inference": "gibbs"}, "random tastes have no nests"),
         ({"features": "learned", "weights": "alternative"}, "nests are for weights='shared'"),
         ({"features": "learned", "engine": "numpy"}, "no pass over nests"),
         ({"features": "linear", "engine": "cupy"}, "no pass over nests|is compiled for situations in memory|cupy"),
@@ -431,7 +432,7 @@ def test_draws_agree_with_nuts():
 )
 def test_what_nests_do_not_serve_is_refused(trips, settings, words):
     with pytest.raises((ValueError, ImportError), match=words):
-        PlackettLuceChooser("em", **{"nests": NESTS} | settings).fit(*trips[0])
+        PlackettLuceChooser(**{"inference": "em", "nests": NESTS} | settings).fit(*trips[0])
 
 
 def test_rankings_and_nests_that_never_meet_are_refused(trips, linear):

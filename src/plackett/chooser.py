@@ -388,6 +388,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
 
     def _no_nests(self, possible: bool) -> str | None:
         """Why there can be no nests, if there cannot."""
+        if self._tasting():
+            return "random tastes have no nests. Leave nests out, or use features='linear'."
         if not possible:
             return (
                 "nests would need draws of weights that are not conjugate, so there are none with these features. Use "

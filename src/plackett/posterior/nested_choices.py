@@ -100,6 +100,11 @@ class NestedDraws(LinearDraws):
     nests: Nests = field(kw_only=True)
     model_name = "nested logit"
 
+    @property
+    def counted(self) -> tuple[int | None, bool]:
+        """Coefficients and dissimilarities, of which no likelihood is at its maximum."""
+        return self.coefficients.shape[2] + self.dissimilarity.shape[2], False
+
     def members(self, every: bool = False) -> LinearMembers:
         """Draws, at most 400 of them unless all are asked for."""
         d, G = self.coefficients.shape[2], self.dissimilarity.shape[2]
