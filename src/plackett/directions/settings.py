@@ -57,7 +57,7 @@ class LearnedDirections(BaseEstimator):
     """
 
     sampler_only = Ignored(
-        ("covariate_spread", "leapfrogs"), "it is for inference='gibbs', and this is EM. Leave it out."
+        ("covariate_spread", "leapfrogs"), "it is for the chains of inference='gibbs'. Leave it out."
     )
 
     def __init__(
