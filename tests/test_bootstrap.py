@@ -31,7 +31,7 @@ from plackett.responses import make_response
 from plackett.simulate import choices, rankings
 
 ONE = LearnedDirections(components=1)
-SHORT = Bootstrap(draws=6, max_iter=15)
+SHORT = Bootstrap(draws=6, max_iter=10)
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 y = ((X[:, 0] + X[:, 1] ** 2 + rng.normal(size=60)) > 1).astype(int)
@@ -125,11 +125,11 @@ def test_equal_weights_and_a_prior_about_zero_give_the_mode_of_em(make, monkeypa
 def test_draws_of_one_component_agree_with_the_normal_approximation():
     """Log-odds vary as the inverse Hessian says: the posterior is log-concave and nearly normal with many rows."""
     made = np.random.default_rng(5)
-    Z = made.normal(size=(400, 2))
-    labels = (Z @ [1.0, -0.7] + made.logistic(size=400) > 0).astype(int)
+    Z = made.normal(size=(300, 2))
+    labels = (Z @ [1.0, -0.7] + made.logistic(size=300) > 0).astype(int)
     task = class_task(Z, labels)
-    prior, scale, draws = task.reader.prior(task, ONE, 0.02), 0.35, 400
-    positions, _ = draw_modes(task, prior, scale, draws, 300, Clock())
+    prior, scale, draws = task.reader.prior(task, ONE, 0.02), 0.35, 200
+    positions, _ = draw_modes(task, prior, scale, draws, 100, Clock())
     ((mode, *_),) = path(task, prior, [scale], 500, 1e-13)
     free = np.flatnonzero(~pure_votes(mode, prior, 2))
     free = free[free < len(mode) - 4]  # scales stay where they are

@@ -40,15 +40,17 @@ def ascend(
     scale: float,
     max_iter: int,
     tol: float,
-    centre: Array | None = None,
+    tilt: Array | None = None,
     up: Callable[[], bool] | None = None,
+    learn_s: bool = False,
 ) -> Climb:
     """Climb to the mode at a given σ from a position.
 
-    `centre` is that of the normal prior of the first coordinates, u and v; None: 0. The climb ends where `up` is true.
+    The slope `tilt` is added to the log-density, None: 0. The climb ends where `up` is true.
+    The scales s of covariates stay at 1 unless `learn_s`.
     """
     d = task.n_columns
-    free = len(position) - d - 2
+    free = len(position) - (2 if learn_s else d + 2)
     position = position.copy()
     position[free:] = 0.0
     position[-2:] = np.log(scale)
@@ -59,9 +61,9 @@ def ascend(
     def objective(x: Array) -> tuple[float, Array]:
         position[:free] = x
         value = density(position, gradient)
-        if centre is not None:
-            value += centre @ x[: len(centre)]
-            gradient[: len(centre)] += centre
+        if tilt is not None:
+            value += float(tilt[:free] @ x)
+            gradient[:] += tilt
         gradient[held] = 0.0
         return -value / n, -gradient[:free] / n
 

@@ -4,10 +4,12 @@ Newton & Raftery (1994), Lyddon, Holmes & Walker (2019). An observation that cou
 one of a unit that is held out together c·Exp(1) with the unit; weights sum to what they do without. The normal prior of
 u and v is centred at a draw from itself, so that where the posterior is normal the modes are draws from it, and not too
 narrow where the prior matters: with information J of the data and I of the prior the modes vary by
-(J + I)⁻¹ (J + I) (J + I)⁻¹. Each climb has a start of its own.
+(J + I)⁻¹ (J + I) (J + I)⁻¹. The scales s of covariates are climbed with the directions: a covariate that does not help
+is shut by a small s, at the price of ln s alone, where its noise from the prior would harm. Each climb has a start of
+its own.
 
-Scales σ_0 = σ_1 = σ are not drawn: held-out observations choose σ by the averaged predictions of a few such modes that
-have not seen them, and the design of the covariates if another predicts clearly better than the first.
+Scales σ_0 = σ_1 = σ are the same for all draws: held-out observations choose σ by the averaged predictions of a few
+such modes that have not seen them, and the design of the covariates if another predicts clearly better than the first.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from plackett.data.observations import Observations
 from plackett.directions.density import density_of
 from plackett.directions.elimination import Choice, Contest, first_folds
 from plackett.directions.map import ascend
-from plackett.directions.prior import Prior, n_owners, size
+from plackett.directions.prior import Prior, n_owners, parts, size
 from plackett.directions.settings import LearnedDirections, shrinkage
 from plackett.directions.stacking import CLEARLY, NO_TIME, HeldOut, n_folds_of, stacked_mode
 from plackett.directions.task import Task
@@ -40,8 +42,7 @@ from plackett.output.progress import progress_bar
 
 PER_FOLD = {500: 4, 5000: 6, np.inf: 8}  # modes of a fold that choose σ, for fewer observations than the key
 MOST_FOLDS = 5
-FEW_SCALES = (4.0, 2.0, 1.0, 0.6, 0.35, 0.2)  # of the path, from weak to strong penalties
-CENTRE = 1.0
+FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # of the path, from weak to strong penalties
 USUAL = 0.35  # σ where too little can be held out
 TOLERANCE = 1e-5  # of objective and gradient per observation: a hundredth of the spread of modes is of no account
 
@@ -63,15 +64,16 @@ class Climber:
         rng = np.random.default_rng(seed)
         self.task, self.prior, self.max_iter, self.up = task, prior, max_iter, up
         weighted = task.weighted(random_weights(task.seen, rng))
-        self.centre = CENTRE * rng.standard_normal((n_owners(prior) + len(prior.owner)) * task.n_columns)  # of u and v
+        self.tilt = np.zeros(size(prior, task.n_columns))
+        u, v, *_ = parts(self.tilt, *prior.shape.shape, task.n_columns, n_owners(prior))
+        u[:], v[:] = rng.standard_normal(u.shape), rng.standard_normal(v.shape)
         (self.position,) = weighted.starts(prior, [rng])
         self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns)
 
     def to(self, scale: float) -> Array:
         """The mode at this scale, from the last position."""
-        self.position, *_ = ascend(
-            self.task, self.prior, self.density, self.position, scale, self.max_iter, TOLERANCE, self.centre, self.up
-        )
+        how = self.max_iter, TOLERANCE, self.tilt, self.up, True
+        self.position, *_ = ascend(self.task, self.prior, self.density, self.position, scale, *how)
         return self.position
 
 
@@ -138,6 +140,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
     best = choose(contest)
+    print("SCALE", best, {k: round(v, 4) for k, v in contest.mean_losses()[1].items()})
     return Decided(tasks[best[0]], best[2], HeldOut(folds, found[best]))
 
 
@@ -157,7 +160,7 @@ def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int
 
     Where time is up there are fewer, but one at least.
     """
-    given_up, found = threading.Event(), []
+    given_up, found = threading.Event(), list[Array]()
 
     def climb(seed: np.random.SeedSequence) -> Array:
         return Climber(task, prior, seed, max_iter, given_up.is_set).to(scale)

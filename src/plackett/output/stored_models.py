@@ -82,7 +82,7 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
         insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
         sums_to_one(model.weights_, "weights_")
     point = isinstance(posterior, (Point, DirectionPoint, SituationPoint))
-    by = (EM,) if point else (Variational,) if isinstance(posterior, Approximation) else (Gibbs,)
+    by: tuple[type, ...] = (EM,) if point else (Variational,) if isinstance(posterior, Approximation) else (Gibbs,)
     by += (Bootstrap,) if isinstance(posterior, learned) and not point else ()
     used, names = model._used_inference(), " or ".join(each.__name__ for each in by)
     insist(type(used) in by, f"inference_ must be of the kind {names}, got {type(used).__name__} instead.")
