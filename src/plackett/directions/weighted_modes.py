@@ -140,7 +140,6 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
     best = choose(contest)
-    print("SCALE", best, {k: round(v, 4) for k, v in contest.mean_losses()[1].items()})
     return Decided(tasks[best[0]], best[2], HeldOut(folds, found[best]))
 
 

@@ -167,8 +167,9 @@ class Run(ABC):
 
     def limited(self) -> list[str]:
         """What the limit of time has left out, in a sentence."""
-        name = type(self.settings).__name__
-        return [f"{name}(max_seconds={self.settings.max_seconds:g}): {'; '.join(self.notes)}"] if self.notes else []
+        limit = self.settings.max_seconds  # None where the run of a checkpoint is continued without
+        name = f"{type(self.settings).__name__}{'' if limit is None else f'(max_seconds={limit:g})'}"
+        return [f"{name}: {'; '.join(self.notes)}"] if self.notes else []
 
     def _begin_tuning(self) -> None:
         """A store for what the runner learns from: states evenly spaced over tuning."""
