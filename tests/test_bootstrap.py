@@ -17,6 +17,7 @@ from plackett import (
     PlackettLuceRanker,
     load,
 )
+from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.directions import LearnedDirections, weighted_modes
 from plackett.directions.class_task import make_class_task
@@ -130,7 +131,8 @@ def test_draws_of_one_component_agree_with_the_normal_approximation():
     labels = (Z @ [1.0, -0.7] + made.logistic(size=300) > 0).astype(int)
     task = class_task(Z, labels)
     prior, scale, draws = task.reader.prior(task, ONE, 0.02), 0.35, 200
-    positions, _ = draw_modes(task, prior, scale, draws, 100, Clock())
+    with one_blas_thread():
+        positions, _ = draw_modes(task, prior, scale, draws, 100, Clock())
     density = density_of(task.prepared(np.float64), prior, 2)
     start = np.zeros(size(prior, 2))
     mode, *_ = ascend(task, prior, density, start, scale, 500, 1e-13, None, None, True)

@@ -79,10 +79,17 @@ class Contest:
         return min(self.left, key=lambda c: np.average(self.lost[c][known[c]], weights=self.weights[known[c]]))
 
     def drop(self) -> None:
-        """Drop what has clearly lost."""
+        """Drop what has clearly lost, and scales that are not next to the best of the same design and components."""
         best = self.best()
         excess = {choice: self.gain(choice, best) for choice in self.left}
-        self.left = [choice for choice, (mean, error) in excess.items() if mean <= HOPELESS * error]
+        left = []
+        for which, m in dict.fromkeys((which, m) for which, m, _ in self.left):
+            scales = sorted(scale for *kind, scale in self.left if kind == [which, m])
+            at = min(range(len(scales)), key=lambda i: excess[which, m, scales[i]][0])
+            left += [(which, m, scale) for scale in scales[max(at - 1, 0) : at + 2]]
+        self.left = [
+            choice for choice in self.left if choice in left and excess[choice][0] <= HOPELESS * excess[choice][1]
+        ]
 
     def mean_losses(self) -> tuple[Choice, dict[Choice, float]]:
         """The best, and the loss of each; of one that was dropped, from its difference to the best where both are."""

@@ -118,9 +118,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
             for part in (range(first), range(first, n_folds)):
                 scales = {which: [c[2] for c in contest.left if c[0] == which] for which in range(len(tasks))}
                 jobs = {
-                    (which, f): [
-                        pool.submit(predict, which, f, seed, scales[which]) for seed in seeds[which][f]
-                    ]
+                    (which, f): [pool.submit(predict, which, f, seed, scales[which]) for seed in seeds[which][f]]
                     for f in part
                     for which in scales
                     if scales[which]

@@ -211,7 +211,9 @@ class SparseLogitClassifier(Classifier):
         return self
 
     def _inference_in_words(self) -> tuple[str, int]:
-        return getattr(self, "sampler_", self.sampler), min(self.tune, self.n_iter_)  # early files name it in the settings
+        return getattr(self, "sampler_", self.sampler), min(
+            self.tune, self.n_iter_
+        )  # early files name it in the settings
 
     def _settings(self) -> dict[str, Any]:
         return self._completed().get_params(deep=True) | {"sampler": self._inference_in_words()[0]}
