@@ -2,15 +2,21 @@
 
 from importlib import import_module
 
-PARTS = ("sweep", "sparse", "large", "acceleration", "start", "mixing", "directions", "rankings", "dask", "table3")
+PARTS = (
+    "sweep",
+    "sparse",
+    "large",
+    "acceleration",
+    "start",
+    "mixing",
+    "directions",
+    "rankings",
+    "linear",
+    "dask",
+    "table3",
+)
 LONG = (
-    "coverage",
-    "agreement",
-    "mixing_situations",
-    "mixing_figures",
-    "dask_files",
-    "choices",
-    "prediction",
+    *("coverage", "agreement", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),
     "fast_posterior",
 )
 OTHERS = ("gpu", "gpu_fits", "gpu_dask")  # on a machine with an NVIDIA GPU

@@ -369,9 +369,9 @@ def timed():
         if name != "moves":
             worths = {name: value for name, value in exp.items() if name != "features"}
             yield f"worths, {name}", lambda worths=worths: PlackettLuceRanker(**worths).fit(None, orders)
-    learned = {"em": climb, "gibbs": Gibbs(**short)}
-    for name, inference in learned.items():
-        how = {"inference": inference, "features": two, "random_state": 0}
+    learned = {"em": (climb, LearnedDirections(components=2)), "gibbs": (Gibbs(**short), two)}
+    for name, (inference, features) in learned.items():
+        how = {"inference": inference, "features": features, "random_state": 0}
         yield f"classes, learned, {name}", lambda how=how: PlackettLuceClassifier(**how).fit(X[:8000], y[:8000])
         yield f"rankings, learned, {name}", lambda how=how: PlackettLuceRanker(**how).fit(X[:2000], orders[:2000])
         yield f"choices, learned, {name}", lambda how=how: PlackettLuceChooser(**how).fit(sets[:3000], chosen[:3000])

@@ -30,6 +30,7 @@ from plackett.data.long_table import LongTable
 from plackett.data.table import Table
 from plackett.directions import Gates, LearnedDirections
 from plackett.features import ExpFeatures
+from plackett.linear import LinearUtility
 from plackett.priors import GIG, Gamma
 
 STORED = Path(__file__).parent / "models"
@@ -135,6 +136,9 @@ KINDS = {
     "chooser-learned-bootstrap": lambda: chooser(inference=Bootstrap(draws=4, max_iter=5), features=FEW_COMPONENTS),
     "chooser-exp-gibbs": lambda: chooser(inference=SHORT, shape=1.0, features="exp"),
     "chooser-exp-variational": lambda: chooser(**SOME, shape=1.0, features="exp", weights="alternative"),
+    "chooser-linear-em": lambda: chooser(inference="em", features=LinearUtility(base="walk"), persons=True),
+    "chooser-linear-own-em": lambda: chooser(inference="em", features=LinearUtility(spread=2.0), weights="alternative"),
+    "chooser-linear-gibbs": lambda: chooser(inference=SHORT, features="linear"),
     "chooser-persons": lambda: chooser(inference="em", shape=1.0, features="exp", weights="person", persons=True),
     "chooser-persons-learned": lambda: chooser(
         inference=SHORT, features=LearnedDirections(components=2, leapfrogs=2), weights="person", persons=True

@@ -24,6 +24,7 @@ def three():
         assert blas_threads() == {3}
 
 
+@pytest.mark.brief("learned", "gibbs", "variational", "logit", "path")
 @pytest.mark.parametrize(
     "fit, somewhere",
     [

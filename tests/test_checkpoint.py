@@ -63,7 +63,7 @@ def ends(data):
     return places
 
 
-@pytest.mark.brief("holmes-held")
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kills", "settings"),
     [

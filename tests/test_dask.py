@@ -73,6 +73,7 @@ def test_fits_are_those_of_the_compiled_engine(client, inference):
     assert_same_answer(a, b, NEAR if inference is SETTLED else 1e-10)
 
 
+@pytest.mark.long
 def test_weights_and_shapes_that_are_learned_too(client):
     a, b = (
         fitted(EM(shapes=(1.0, 0.5), cv=2), WEIGHT, engine, class_weight="balanced") for engine in ("numba", "dask")
@@ -137,6 +138,7 @@ def travels_into_a_file(rows):
     return lies_in_file(pickle.loads(pickle.dumps(rows)))
 
 
+@pytest.mark.long
 def test_a_worker_with_little_memory_keeps_blocks_in_files(client):
     keep = "import plackett.cluster.storage as storage; storage.KEPT = "
     W, codes, log_weights = small_problem(500, 6, 4)

@@ -221,6 +221,7 @@ def test_workers_change_no_bit_not_even_lost_ones(client, monkeypatch):
         assert_equal(two, fitted(table))
 
 
+@pytest.mark.long
 def test_a_row_of_weight_2_is_two_rows_and_classes_have_weights(client):
     twice = np.where(CODES == 1, 2, 1)
     places = np.repeat(np.arange(600), twice)

@@ -83,6 +83,7 @@ def test_a_worker_killed_in_preparation(client, monkeypatch):
     assert names == ["block"]
 
 
+@pytest.mark.long
 def test_all_workers_killed_at_once(client, monkeypatch):
     """While they are about to answer for their blocks: Dask would give new workers only what was meant for them."""
     far = da.from_array(X, chunks=(150, 3))
@@ -142,6 +143,7 @@ class Away:
             process.wait()
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_lost_is_told_of_and_the_chains_go_on(tmp_path, monkeypatch):
     far, path = da.from_array(X, chunks=(300, 3)), tmp_path / "chains"
     with Away() as away, Client(away.address, timeout=60):
@@ -164,6 +166,7 @@ def test_a_scheduler_that_is_lost_is_told_of_and_the_chains_go_on(tmp_path, monk
         assert_equal(calm, fitted(Gibbs(**SHORT, checkpoint=path), far))
 
 
+@pytest.mark.long
 def test_a_fit_waits_for_the_first_worker_but_not_for_ever(monkeypatch):
     with LocalCluster(n_workers=0, dashboard_address=None) as workers, Client(workers, set_as_default=True):
         monkeypatch.setattr("plackett.cluster.client.PATIENCE", 0.2)

@@ -56,6 +56,7 @@ def test_weights_of_rows(client, weight):
         assert_same_answer(whole, parts, NEAR if inference is SETTLED else 1e-10)
 
 
+@pytest.mark.long
 def test_the_shape_of_em_is_learned(client):
     em = EM(shapes=(1.0, 0.5), cv=3)
     whole = fitted(em, X, Y, COUNTS)

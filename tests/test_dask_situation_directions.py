@@ -200,6 +200,7 @@ def test_workers_change_no_bit_not_even_lost_ones(client, monkeypatch):
             assert_equal(model, fitted(*MODELS[what], engine="dask"))
 
 
+@pytest.mark.long
 def test_a_checkpoint_continues_bit_for_bit(client, tmp_path, monkeypatch):
     at = tmp_path / "chains"
     straight = fitted(*MODELS["choices"], engine="dask")

@@ -118,7 +118,7 @@ RANKINGS = {
 TWICE = ("covariates", "no covariates, some tied", "shared")  # each in two ways of cutting, all others in one
 
 
-@pytest.mark.brief(3)
+@pytest.mark.brief("counts and weights", "no covariates, race ties")
 @pytest.mark.parametrize("name", RANKINGS)
 def test_rankings_in_partitions(client, name):
     ranks, settings = RANKINGS[name]
@@ -135,7 +135,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.brief(2)
+@pytest.mark.brief("person")
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_in_partitions(client, name):
     near = chose(**CHOICES[name])
@@ -150,6 +150,7 @@ def test_numbers_within_parts():
     assert [each.tolist() for each in within(mask, [3, 0, 1, 6, 2])] == [[2], [], [0], [], [1]]
 
 
+@pytest.mark.long
 def test_climbs_to_the_end(client):
     """With all shapes that are usual, of which those at 1 and below are tried where a maximum exists."""
     em = EM(cv=2, tol=1e-8)

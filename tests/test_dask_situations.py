@@ -97,6 +97,7 @@ def test_rankings_without_covariates(client, R, ties, inference):
     assert_same_answer(near, far)
 
 
+@pytest.mark.long
 def test_other_blocks_and_other_workers(client, monkeypatch):
     def both():
         return [fit(inference, engine="dask", **more) for fit, more in ((ranker, {"R": TIES}), (chooser, {}))

@@ -497,7 +497,7 @@ def test_a_limit_of_time_ends_the_chains(iris, quiet, seconds):
 
 def test_held_out_modes_end_with_their_share_of_the_time(iris, monkeypatch):
     averages = [np.full((len(iris[0]), 3), 1 / 3)]
-    monkeypatch.setattr(stacking, "held_out_averages", lambda *_: (0, *averages))
+    monkeypatch.setattr(stacking, "held_out_averages", lambda *_: (0, *averages, (0.0, 0.0)))
     clock = Clock(1e-9)
     clock.start()
     task = make_class_task(*iris, None, Source(np.random.SeedSequence(0)))

@@ -201,6 +201,7 @@ def test_path_is_sparser_and_matches_single_fits(iris):
     assert (np.diff(active) <= 0).all() and active[-1] < 9
 
 
+@pytest.mark.brief("variational")
 @pytest.mark.parametrize("inference", ["variational", "gibbs"])
 def test_path_of_means_and_medians(iris, quiet, inference):
     X, y = iris

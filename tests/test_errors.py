@@ -252,6 +252,7 @@ def test_em_has_no_interval():
         PlackettLuceClassifier("variational", **FIXED).fit(X, y).predict_interval(X, prob=1.5)
 
 
+@pytest.mark.brief("em", "variational")
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_extreme_but_legal_data(inference, quiet):
     """Huge values, a constant column, few rows: results stay finite."""

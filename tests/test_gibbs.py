@@ -269,6 +269,7 @@ def test_step_of_a_is_tuned_only_in_tuning(iris):
     assert 0.2 < np.mean(np.diff(out[1]) != 0) < 0.7
 
 
+@pytest.mark.long
 def test_tiny_shape_and_wide_data_stay_finite(quiet):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(62, 2000)), rng.integers(2, size=62)

@@ -32,6 +32,7 @@ RULES = {
     "directions": (*OUTSIDE, "posterior", "logit"),
     "posterior": (*OUTSIDE, "inference", "directions", "engines", "cluster"),
     "cluster": OUTSIDE,
+    "linear": (*OUTSIDE, "directions", "engines", "cluster", "logit"),
     "logit": ("engines", "features", "cluster", "directions", "race_model"),
     "output": ("cli", "paper", "plots", "report", "directions", "engines", "cluster"),
     "plots": ("inference", "engines", "directions", "cluster", "cli", "paper", "report"),

@@ -77,6 +77,7 @@ def test_in_python_while_rows_are_held_out(monkeypatch, owner, model, inference)
     assert caught.value.__suppress_context__ and not hasattr(fitted, "posterior_")
 
 
+@pytest.mark.brief("learned")
 @pytest.mark.parametrize(
     "arguments, largest",
     [(EXP, "iterations"), ([], "walk_on"), ([*EXP, "--inference", "variational"], "expect_blocks")],
@@ -99,6 +100,7 @@ def test_with_draws_to_keep(tmp_path, moment, arguments):
     assert load(tmp_path / "m.plk").posterior_.shape.shape[1] >= 20
 
 
+@pytest.mark.long
 def test_workers_of_a_cluster_do_not_hear_it(tmp_path):
     """A terminal sends it to them too."""
     done = run(tmp_path, "all are drawing", *GOES_ON, "--tune", "50", "--engine", "dask", table="table.parquet")

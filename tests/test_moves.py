@@ -42,11 +42,12 @@ from plackett.simulate import prior_weights
 
 FIXED, LEARNED, SMALL = 0.3, (0.1, 3.0), (0.005, 0.1)
 MODELS = [(2, FIXED), (2, LEARNED), (3, FIXED), (3, LEARNED)]
+BRIEF = ("0.3-coordinate", "shape1-leap", "0.3-part", "shape1-swap", "0.3-flip", "shape1-mirror")
 LENGTHS = [8_000, pytest.param(60_000, marks=pytest.mark.slow)]
 STRONG = {"n": 8_000, "repeats": 40, "plain_every": 20}  # settings under which an error of a move is not washed out
 
 
-@pytest.mark.brief(9)
+@pytest.mark.brief(*(f"8000-2-{case}" for case in BRIEF))
 @pytest.mark.parametrize("move", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize(("K", "shape"), MODELS)
 @pytest.mark.parametrize("n", LENGTHS)

@@ -65,7 +65,7 @@ def test_splits_differ_and_repeat():
     assert set(first.train) != set(second.train)
 
 
-@pytest.mark.brief(2)
+@pytest.mark.brief("logistic-l2", "forest")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("method", [method for method in RIVALS if "catboost" not in method or find_spec("catboost")])
 def test_rivals_give_probabilities(method):

@@ -344,6 +344,7 @@ def test_scikit_learn_splits_rankings():
     assert search.predict(empty[:2]).shape == (2, 4)
 
 
+@pytest.mark.long
 def test_groups_are_held_out_together():
     R, raters = drawn(40), np.repeat(np.arange(10), 4)
     together = PlackettLuceRanker("em").fit(None, R, groups=raters).cv_log_loss_

@@ -166,7 +166,7 @@ print((peak() - before) / X.nbytes)
 """
 
 
-@pytest.mark.brief(1)
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of a process from /proc")
 @pytest.mark.parametrize(
     "inference", ["Variational(tol=1e-2)", "EM(tol=1e-3)", "Gibbs(20, tune=0, chains=1, moves='none')"]

@@ -243,7 +243,7 @@ def unchanged(where, inference, part):
     return UNCHANGED[key]
 
 
-@pytest.mark.brief(200)
+@pytest.mark.brief(110)
 @pytest.mark.parametrize(
     "where, inference, part, name, value, words", CASES, ids=lambda case: case if isinstance(case, str) else None
 )

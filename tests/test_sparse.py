@@ -232,6 +232,7 @@ def test_texts(name, inference, quiet):
     np.testing.assert_array_equal(again.predict_proba(new), probability)
 
 
+@pytest.mark.long
 def test_held_out_texts_choose_the_shape():
     """The log-loss of the chosen shape is the smallest, and that of far too small a shape is worse."""
     X, y = texts()
@@ -242,6 +243,7 @@ def test_held_out_texts_choose_the_shape():
     assert cross_val_score(model, X, y, cv=3).min() > 0.85
 
 
+@pytest.mark.long
 def test_one_hot_columns():
     rng = np.random.default_rng(0)
     X = rng.choice(["a", "b", "c", "d"], size=(200, 3))

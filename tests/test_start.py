@@ -45,6 +45,7 @@ def test_demonstration_shows_three_kinds_of_data_and_leaves_a_report(tmp_path):
     assert str(report) in out and "<h1>Wine" in report.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_read_only_package_without_any_cache_folder(tmp_path):
     """No place for a cache: kernels still compile, and nothing but the word about compiling is said."""
     import shutil
@@ -114,6 +115,7 @@ def test_the_word_about_compiling_is_said_only_when_compiling(tmp_path):
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
 
 
+@pytest.mark.long
 def test_a_cache_of_an_earlier_version_is_written_anew(tmp_path):
     """Its files may name types of modules that are gone."""
     code = "from plackett.directions.positions import unpack\nunpack.variants[0].make()\nprint(unpack.py_func.__name__)"

@@ -18,36 +18,44 @@ from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_choices
 from plackett.compute.blas import one_blas_thread
-from plackett.data.choice_outcomes import Codes, chosen, coded_persons, situation_weights
+from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.choice_design import BENDS, ChoiceDesign, EntryTable
+from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries, fit_entries
 from plackett.fit import (
     Run,
     direct_situations,
     fit_directions,
+    fit_linear,
     fit_weights,
     prepare_choice_parts,
     prepare_situations,
+    straight,
 )
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
+from plackett.linear import LinearUtility
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.output import stored_models
 from plackett.output.progress import progress_bar
+from plackett.output.what_if import spread_out
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
-from plackett.race_model import STORED
+from plackett.race_model import FEATURES, STORED
 from plackett.responses import make_response
+from plackett.responses.choice import Choice
+from plackett.responses.ranking import Ranking
 
 if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
+MANY = 300  # columns up to which conditional logit is fitted for comparison
+MAPS = FEATURES | {"linear": LinearUtility}
 
 
 class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
@@ -63,14 +71,16 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     rate : float
         The Gamma prior's rate b. It sets the scale of the weights, which has no effect on choices: others than 1 are
         refused.
-    features : "learned", "exp" or transformer
+    features : "learned", "exp", "linear" or transformer
         "learned" is `LearnedDirections`: W_j = exp(z·β_j), β_j learned with the weights; z has constants of the
         alternatives, their attributes, the person's columns, and these by alternative. Where one component is enough,
         that is conditional logit. "exp" is `ExpFeatures` of the same columns, with a weight to read for every feature.
-        Or any transformer of them with non-negative, dense output.
+        "linear" is `LinearUtility`, conditional logit: ln r = z·β, by maximum likelihood with "em", and its posterior
+        with "gibbs". Or any transformer of them with non-negative, dense output.
     weights : {"shared", "alternative", "person"}
         Whose weights an entry uses: the same for all; those of its alternative, which then has no constants in z; or
-        those of the person who chooses, ``groups`` of `fit`, under a common prior.
+        those of the person who chooses, ``groups`` of `fit`, under a common prior. With ``features="linear"``,
+        "alternative" gives every alternative its own coefficients of attributes.
     prior : "gamma" or GIG
         The prior of the weights of fixed features.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
@@ -95,8 +105,12 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Fixed features only: the fitted map of these rows.
     group_labels_ : array
         Whose weights they are: "all", the alternatives, or the persons.
-    posterior_ : FixedChoices or LearnedChoices
+    posterior_ : FixedChoices, LearnedChoices, LinearEstimate or LinearDraws
         What the inference left.
+    linear_slopes_ : (p,) array
+        Learned directions only: slopes of the attributes in conditional logit of the same data; 0 where unknown.
+    design_log_loss_ : dict
+        Learned directions, Gibbs: held-out log-loss of each bend that was tried, by its number.
     shape_, trace_, n_iter_, inference_, diagnostics_, cv_log_loss_
         As those of `PlackettLuceClassifier`.
 
@@ -116,6 +130,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     ['alternative', 'value', 'lower', 'upper']
     """
 
+    maps = MAPS
     kind = Kind(
         "choices",
         "these choices are in partitions",
@@ -202,7 +217,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Fit to situations in memory."""
         X = choice_sets(X)
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
-        if run.samples and not self._learned():
+        if run.samples and not (self._learned() or self._linear()):
             others = "inference='variational', inference='em' or features='learned'"
             check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
         given = chosen(X, y, weight)
@@ -210,9 +225,14 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
+            self._seen = table.take(spread_out(len(X)))
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
             response, n_groups = make_response(given.response), len(self.group_labels_)
+            if not self._linear():
+                _note_one_choice(X, given, weight)
+            else:
+                return self._fit_linear(run, X, weight, Observations.of_situations(situations, response, 1, person))
             seen = Observations.of_situations(situations, response, n_groups, units)
             with one_blas_thread(), cluster_for(self.engine):
                 if not self._learned():
@@ -230,13 +250,43 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                     )
                     return self._keep_weights(run, fit_weights(run, data))
                 with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
-                    designs = [ChoiceDesign(self.weights != "alternative", bend).fit(X, weight) for bend in BENDS]
+                    bends, constants = run.features.bends(), self.weights != "alternative"
+                    designs = [ChoiceDesign(constants, bend).fit(X, weight) for bend in bends]
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
                     directed = direct_situations(run, Zs, seen, owned)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
+            self.linear_slopes_ = self._straight(X, weight, seen)
             self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
+        return self
+
+    def _straight(self, X: ChoiceSets, weight: Array | None, seen: Observations) -> Array:
+        """Slopes of the attributes in conditional logit of the same data, with which learned ones are compared."""
+        design, p = ChoiceDesign(person=False), len(X.attributes)
+        if not isinstance(seen.response, (Choice, Ranking)) or len(X.alternatives) * (1 + len(X.person)) > MANY:
+            return np.zeros(p)
+        Z = design.fit(X, weight).transform(EntryTable.of(X))
+        slopes = design.to_units() @ straight(Z, seen)
+        first = len(design.with_constant_)
+        return slopes[first : first + p]
+
+    def _fit_linear(self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations) -> PlackettLuceChooser:
+        """Fit conditional logit."""
+        if not isinstance(seen.response, (Choice, Ranking)):
+            raise ValueError(
+                "features='linear' takes choices, and rankings in which no alternatives are tied. Leave tied rankings "
+                "out, or use features='learned'."
+            )
+        settings: LinearUtility = run.features
+        settings.check(len(X.person))
+        own = self.weights == "alternative"
+        design = ChoiceDesign(settings.constants, person=False, by_alternative=own, base=settings.base)
+        self.design_ = design.fit(X, weight)
+        Z = self.design_.transform(EntryTable.of(X))
+        with one_blas_thread():
+            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen)
+        self._keep(run.inference, fit)
         return self
 
     def _keep_weights(self, run: Run, fit: Fit) -> PlackettLuceChooser:
@@ -248,13 +298,21 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
+        if self.weights == "person" and self._linear():
+            raise ValueError(
+                "features='linear' has the same coefficients for all persons. For tastes that differ by person use "
+                "features=Tastes(random=[...]), or leave weights='person' out and give fit(X, y, groups=...) for "
+                "standard errors by person."
+            )
         if self.weights == "person" and groups is None:
             raise ValueError("weights='person' needs fit(X, y, groups=...): the person of each situation.")
         return super()._run(groups, partitions, without)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
-        given = replace(given, holds_out=given.learned or self.weights == "person")
+        given = replace(given, holds_out=given.learned or self._linear() or self.weights == "person")
+        if self._linear():
+            return self._linear_combination(given)
         if not given.learned:
             ignored = getattr(given.features, "logs_ignore", None)
             return given if ignored is None else replace(given, ignored=((given.features, ignored),))
@@ -268,10 +326,29 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             unowned += [(given.features, Ignored(("own_shape",), more)), (self, Ignored(("weights",), more))]
         return replace(given, ignored=tuple(unowned))
 
+    def _linear_combination(self, given: Combination) -> Combination:
+        """What conditional logit does not read, and where it cannot be had."""
+        settings, inference = given.features, given.inference
+        refused = None
+        if isinstance(inference, Variational):
+            refused = (
+                "there is no variational approximation of features='linear': use inference='em', which gives standard "
+                "errors in a fraction of a second, or 'gibbs'."
+            )
+        elif given.partitions or self.engine not in ("auto", "numba"):
+            where = "situations in partitions" if given.partitions else f"engine={self.engine!r}"
+            refused = (
+                f"features='linear' is compiled for situations in memory, not for {where}. Use engine='auto', and "
+                "choice sets made from frame.compute()."
+            )
+        unread = (self, settings.unread), (inference, settings.unread_by.get(type(inference).__name__, Ignored((), "")))
+        return replace(given, refused=refused, ignored=unread)
+
     def _forget(self) -> None:
         """Nothing of a fit before is left."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
+        self.__dict__.pop("_seen", None)
 
     def _probe(self, table: EntryTable, person: Codes | None) -> Callable[[Any], Array]:
         """Probabilities (chain, draw, situation, alternative) of some situations, given draws of weights."""
@@ -289,7 +366,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.alternatives_ = self.classes_ = schema.alternatives
         self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
         names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
-        self.group_labels_ = names[self.weights]
+        self.group_labels_ = names["shared" if self._linear() else self.weights]
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The share of situations in which the most probable alternative was chosen, or ranked first."""
@@ -299,4 +376,15 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         return float(np.average(right, weights=seen.outcomes.counts))
 
 
-stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS))
+def _note_one_choice(X: ChoiceSets, given: Chosen, weight: Array | None) -> None:
+    """Warn if all situations that count chose the same alternative."""
+    first = X.alternative[given.first] if weight is None else X.alternative[given.first][weight > 0]
+    if (first == first[0]).all():
+        warnings.warn(
+            f"every situation chose {plain(X.alternatives[first[0]])}: the data do not say what speaks for the others.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+stored_models.register(stored_models.chooser(PlackettLuceChooser, STORED, WEIGHTS, MAPS))

@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.cluster.predicting import lazily
-from plackett.data.choice_outcomes import Codes, chosen
+from plackett.data.choice_outcomes import Codes, chosen, situation_weights
 from plackett.data.partitioned import PartitionedChoices
 from plackett.data.validation import check_prob, plain
 from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.entry_features import groups_of_entries, log_features
 from plackett.features.mapped import feature_names
+from plackett.linear import LinearUtility
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.output import choice_effects
+from plackett.output.choice_effects import Survey, market_shares
+from plackett.output.fit_statistics import FitStatistics, fit_statistics
+from plackett.output.published import coefficients_frame
 from plackett.posterior.choosers import ChoicePosterior
 from plackett.race_model import RaceModel
 
@@ -37,6 +43,7 @@ class ChoosingModel(RaceModel):
     group_labels_: npt.NDArray[Any]
     design_: ChoiceDesign
     posterior_: ChoicePosterior
+    _seen: EntryTable | None = None  # some situations of the fit
 
     def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Any:
         """Probabilities (n, A) of all alternatives, averaged over the posterior; 0 where one is not available.
@@ -101,6 +108,95 @@ class ChoosingModel(RaceModel):
         check_is_fitted(self)
         return to_arviz(self, X, y, raw, groups=groups)
 
+    def coefficients(self, prob: float = 0.9, errors: str = "classical") -> pd.DataFrame:
+        """The table of a paper: coefficients of ``features="linear"`` in the units of the data, not rounded.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that an interval holds, equal tails.
+        errors : {"classical", "robust", "person"}
+            Standard errors after EM: from the curvature of the log-likelihood; from the sandwich of situations, which
+            holds where the model is not true; or from that of persons, ``groups`` of `fit`, whose situations depend on
+            each other.
+
+        Returns
+        -------
+        DataFrame
+            One row a ``column``. After EM ``coefficient``, ``std_error``, ``z``, ``p`` of the hypothesis that it is 0,
+            ``lower`` and ``upper``. Of draws ``mean``, ``sd``, ``lower``, ``upper``, ``positive``, the probability that
+            it is above 0, ``ess`` and ``rhat``. Its `to_latex` gives a tabular.
+
+        Notes
+        -----
+        A constant is against the alternative without one, and for a person whose columns are all 0; ``income: car`` is
+        the product of the person's income with the constant of car.
+
+        Examples
+        --------
+        >>> from plackett import PlackettLuceChooser
+        >>> from plackett.datasets import load
+        >>> travel = load("travelmode")
+        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.target)
+        >>> model.coefficients().columns.tolist()
+        ['column', 'coefficient', 'std_error', 'z', 'p', 'lower', 'upper']
+        """
+        check_is_fitted(self)
+        return coefficients_frame(self.posterior_.coefficients_table(self, check_prob(prob), errors))
+
+    def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
+        """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
+
+        Parameters
+        ----------
+        X : ChoiceSets
+            Situations, those of the fit say.
+        y : (n,) array or Rankings
+            What was chosen.
+        sample_weight : (n,) array, optional
+            How often each situation counts.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`.
+
+        Returns
+        -------
+        FitStatistics
+            ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
+            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
+            ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
+            has `frame` and `to_latex`.
+
+        Notes
+        -----
+        AIC and BIC are for the situations of the fit. A learned model has no number of parameters, since its prior
+        decides how many are in use.
+        """
+        sets = self._known_sets(X)
+        seen = chosen(sets, y, situation_weights(sample_weight, len(sets)))
+        return fit_statistics(self, sets, y, seen, groups)
+
+    def shares(self, X: ChoiceSets, prob: float = 0.9, sample_weight: Any = None, groups: Any = None) -> pd.DataFrame:
+        """Simulated market shares: averages of the probabilities over situations.
+
+        Parameters
+        ----------
+        X : ChoiceSets
+            Situations as they are, or as they would be: change attributes or availability and compare.
+        prob : float
+            Probability that the interval holds, equal tails.
+        sample_weight : (n,) array, optional
+            How many each situation stands for.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`.
+
+        Returns
+        -------
+        DataFrame
+            For each ``alternative`` its ``share`` of all choices, ``lower`` and ``upper``; shares add up to 1.
+        """
+        rows, weight = self._rows(X, groups), situation_weights(sample_weight, len(X))
+        return optional("pandas", "shares").DataFrame(market_shares(self, rows, weight, check_prob(prob)))
+
     def effects(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
         """Average marginal effects on the probabilities of alternatives.
 
@@ -123,10 +219,8 @@ class ChoosingModel(RaceModel):
               ``class: first vs second``. Over the alternatives effects add up to 0;
             - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM.
         """
-        from plackett.output.choice_effects import effects
-
         survey, pandas = self._survey(X, groups), optional("pandas", "effects")
-        return pandas.DataFrame(effects(survey, check_prob(prob)))
+        return pandas.DataFrame(choice_effects.effects(survey, check_prob(prob)))
 
     def elasticities(self, X: ChoiceSets, attribute: str, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
         """By how many per cent probabilities change per per cent of an attribute of one alternative.
@@ -154,10 +248,8 @@ class ChoosingModel(RaceModel):
         Lerman 1985, section 6.4): Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over situations in which both are available. That is
         the elasticity of the expected number of choices of b if x_a changes by one per cent everywhere.
         """
-        from plackett.output.choice_effects import elasticities
-
         survey, pandas = self._survey(X, groups), optional("pandas", "elasticities")
-        return pandas.DataFrame(elasticities(survey, self._attribute(attribute), check_prob(prob)))
+        return pandas.DataFrame(choice_effects.elasticities(survey, self._attribute(attribute), check_prob(prob)))
 
     def willingness_to_pay(
         self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
@@ -169,8 +261,9 @@ class ChoosingModel(RaceModel):
         attribute, cost : str
             Two attributes.
         X : ChoiceSets, optional
-            Situations to average over, with the probabilities of the alternatives as weights. None: alternatives with
-            their average attributes in the fit, for an average person.
+            Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
+            situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
+            a model that was read from one, alternatives with their average attributes, for an average person.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
@@ -186,19 +279,22 @@ class ChoosingModel(RaceModel):
 
         Notes
         -----
-        The ratio is taken under every draw; ``value`` is the median. An average need not exist, where the marginal
-        utility of the cost may be 0. If it has the other sign in more than a twentieth of the draws, a warning says so.
+        The marginal utilities are averaged first, and then their ratio is taken: an average of ratios need not exist,
+        where the marginal utility of the cost may be 0. The ratio is taken under every draw; ``value`` is the median,
+        or the ratio at the estimate after maximum likelihood. Warnings say if the cost has the other sign in more than
+        a twentieth of the draws, if the slope of one of the two is positive for some of what is chosen and negative for
+        more than a tenth of it, and if conditional logit of the same data has a ratio of the other sign.
         """
-        from plackett.output.choice_effects import Survey, willingness_to_pay
-
         check_is_fitted(self)
         f, c, prob = self._attribute(attribute), self._attribute(cost), check_prob(prob)
         weight, pandas = None, optional("pandas", "willingness_to_pay")
-        if X is None:
-            survey, weight = Survey(self, self.design_.average(), np.array([-1])), self.design_.shares_[None]
-        else:
+        if X is not None:
             survey = self._survey(X, groups)
-        return pandas.DataFrame(willingness_to_pay(survey, f, c, weight, prob))
+        elif self._seen is not None:
+            survey = Survey(self, self._seen, np.full(len(self._seen.context), -1))
+        else:
+            survey, weight = Survey(self, self.design_.average(), np.array([-1])), self.design_.shares_[None]
+        return pandas.DataFrame(choice_effects.willingness_to_pay(survey, f, c, weight, prob))
 
     def diversion(self, X: ChoiceSets, drop: Any, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
         """Where the choices of an alternative go if it is not there.
@@ -220,12 +316,12 @@ class ChoosingModel(RaceModel):
             For each other alternative: the ``share`` that it gets of what ``drop`` had, ``lower`` and ``upper``, and
             its probability ``before`` and ``after``, averages over the situations. Shares add up to 1.
         """
-        from plackett.output.choice_effects import diversion
-
         survey, labels = self._survey(X, groups), self.alternatives_.tolist()
         if drop not in labels:
             raise ValueError(f"drop must be one of the alternatives {labels}, got {plain(drop)} instead.")
-        return optional("pandas", "diversion").DataFrame(diversion(survey, labels.index(drop), check_prob(prob)))
+        return optional("pandas", "diversion").DataFrame(
+            choice_effects.diversion(survey, labels.index(drop), check_prob(prob))
+        )
 
     def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""
@@ -250,9 +346,7 @@ class ChoosingModel(RaceModel):
             raise ValueError(f"expected one situation, got {len(X)} instead. Take one, such as X[0].")
         return EntryTable.of(self._known_sets(X)), np.array([-1])
 
-    def _survey(self, X: ChoiceSets, groups: Any) -> Any:
-        from plackett.output.choice_effects import Survey
-
+    def _survey(self, X: ChoiceSets, groups: Any) -> Survey:
         X = self._known_sets(X)
         return Survey(self, EntryTable.of(X), self._known(groups, len(X)))
 
@@ -282,13 +376,22 @@ class ChoosingModel(RaceModel):
 
     def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
         """Situations as the posterior takes them."""
-        learned, of = self._learned(), table.alternative
+        learned, of = self._learned() or self._linear(), table.alternative
         Z, group = self.design_.transform(table) if learned else self._log_features(table), self._group(table, person)
         return Entries(Z, group, np.arange(len(of)), table.start, of, len(self.alternatives_), logs=not learned)
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
         """Whose weights each entry uses; −1 for a person who is not known."""
-        return groups_of_entries(self.weights, table, person)
+        return groups_of_entries("shared" if self._linear() else self.weights, table, person)
+
+    def _linear(self) -> bool:
+        """Whether the utility is linear."""
+        return isinstance(self.features, LinearUtility) or (
+            isinstance(self.features, str) and self.features == "linear"
+        )
+
+    def _make_features(self) -> Any:
+        return clone(self.features) if isinstance(self.features, LinearUtility) else super()._make_features()
 
     def _log_features(self, table: EntryTable) -> Array:
         """ln W (entries, p), comparable within a situation."""

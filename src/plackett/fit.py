@@ -36,7 +36,8 @@ from plackett.directions.task import Task
 from plackett.engines.base import Engine, Features, Rows
 from plackett.engines.factory import choose_engine, make_engine
 from plackett.engines.plain_rankings import without_covariates
-from plackett.engines.situations import merge_equal
+from plackett.engines.situations import canonical, merge_equal
+from plackett.features.choice_design import ChoiceDesign
 from plackett.features.mapped import dense, fit_features, nonempty_rows, transform
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit, Probe, Problem
@@ -53,6 +54,10 @@ from plackett.inference.folds import (
     splits,
 )
 from plackett.inference.maximum import check_maximum, shapes_with_maximum
+from plackett.linear.estimation import LinearTask, estimate
+from plackett.linear.likelihood import pack_linear
+from plackett.linear.newton import maximise
+from plackett.linear.settings import SPREAD
 from plackett.model.race import Array
 from plackett.posterior.learned import of_classes, of_situations
 from plackett.priors import GIG
@@ -318,3 +323,29 @@ def direct_situations(run: Run, designs: Sequence[Array], seen: Observations, ow
     engine = choose_engine(run.engine, designs[-1].shape, seen)
     task = make_situation_task(designs, seen, run.source(), owned, engine)
     return Directed(send_situations(task) if engine == "dask" else task)
+
+
+def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, labels: Any, seen: Observations) -> Fit:
+    """Conditional logit: coefficients of the columns Z of entries, whose alternatives have these codes and labels."""
+    found, order, used = canonical(Z, seen.all_situations)
+    entries = used[found.row]
+    marked = np.append(design.with_constant_, design.base_) if design.base_ >= 0 else design.with_constant_
+    return estimate(
+        run.inference,
+        run.features,
+        LinearTask(
+            pack_linear(Z[entries], found.outcomes),
+            design.names_,
+            alternative[entries],
+            labels,
+            marked,
+            None if seen.units is None else seen.units[order],
+            run.source(),
+        ),
+    )
+
+
+def straight(Z: Array, seen: Observations) -> Array:
+    """Coefficients of conditional logit of standardised columns, under a prior that is next to nothing."""
+    outcomes, _, row = seen.all_situations
+    return maximise(pack_linear(Z[row], outcomes), SPREAD**-2).beta

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,8 @@ Inference = EM | Variational | Gibbs | Bootstrap
 FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 STORED = race_settings(INFERENCES, FEATURES, ENGINES)
 STALE = (
-    *("diagnostics_", "cv_log_loss_", "features_", "gate_shares_", "mean_relevance_", "readable_draw_", "notes_"),
-    "table_",
+    *("diagnostics_", "cv_log_loss_", "design_log_loss_", "features_", "gate_shares_", "linear_slopes_"),
+    *("mean_relevance_", "readable_draw_", "notes_", "table_"),
 )
 
 
@@ -39,6 +39,7 @@ class RaceModel(Model):
     """A model with the settings inference, shape, features and prior."""
 
     kind: Kind
+    maps: ClassVar[dict[str, Any]] = FEATURES  # what texts stand for as `features`
     inference: Any
     shape: Any
     rate: float
@@ -65,9 +66,9 @@ class RaceModel(Model):
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
         engine, learned = offers_of(self.engine, partitions), self._learned() and not without
-        return Combination(
-            self, features, inference, engine, shape, self._tailed(), self.kind, learned, grouped, partitions
-        )
+        unread = ((features, features.choices_only),) if learned and self.kind.what != "choices" else ()
+        parts = self, features, inference, engine, shape, self._tailed(), self.kind, learned, grouped, partitions
+        return Combination(*parts, ignored=unread)
 
     def _keep(self, inference: Inference, fit: Fit) -> None:
         """What the fit found, and nothing of one before."""
@@ -153,11 +154,11 @@ class RaceModel(Model):
 
     def _make_features(self) -> Any:
         if isinstance(self.features, str):
-            if self.features not in FEATURES:
+            if self.features not in self.maps:
                 raise ValueError(
-                    f"features must be one of {sorted(FEATURES)} or a transformer, got {self.features!r} instead."
+                    f"features must be one of {sorted(self.maps)} or a transformer, got {self.features!r} instead."
                 )
-            return FEATURES[self.features]()
+            return self.maps[self.features]()
         if not self._learned() and not (hasattr(self.features, "fit") and hasattr(self.features, "transform")):
             raise ValueError(f"features must have fit and transform, got {self.features!r} instead.")
         return clone(self.features)

@@ -239,7 +239,7 @@ class PlackettLuceRanker(RankingModel):
             holds_out=given.learned or (given.shape is None and "cv" in given.inference.shape_settings),
             absolute=absolute,
             no_moves=ONE_WEIGHT if without else KNOWN_SCALE if absolute else None,
-            ignored=((self, NO_COVARIATES),) if without else (),
+            ignored=((self, NO_COVARIATES),) if without else given.ignored,
         )
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:

@@ -55,6 +55,12 @@ def fit(
         seen=np.sort(situation_marks(X_fit, y_fit)),
     )
     more = []
+    if model._linear():
+        found = model.fit_statistics(X_fit, y_fit)
+        more.append(
+            f"log-likelihood {found.log_likelihood:,.2f}, of constants alone {found.constants:,.2f}, of equal "
+            f"chances {found.null:,.2f}; rho-square {found.rho2:.3f}, adjusted {found.rho2_adjusted:.3f}"
+        )
     if held.any():
         more.append(f"held out, {_scores(model, X[held], y[held], _known(model, who, held))}")
     save_and_tell(model, out, origin(model), words, more)

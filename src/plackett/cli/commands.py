@@ -123,6 +123,9 @@ def fit(
     weights: Annotated[
         Weights | None, _about_choices("Whose weights: the same for all (default), of alternatives, of persons.")
     ] = None,
+    linear: Annotated[
+        bool, _about_choices("Conditional logit: a linear utility; em is maximum likelihood with standard errors.")
+    ] = False,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated.")] = None,
     categorical: Annotated[Columns, typer.Option(help="Column of codes, not quantities; may be repeated.")] = None,
     missing: Annotated[Missing | None, typer.Option(help="Fill missing values in (default), or refuse them.")] = None,
@@ -157,7 +160,7 @@ def fit(
     """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
     check_output(out, force)
     columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
-    for_choices = {**columns._asdict(), "weights": weights}
+    for_choices = {**columns._asdict(), "weights": weights, "linear": linear}
     for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
     wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
     if wrong is not None:
@@ -167,7 +170,7 @@ def fit(
     settings = Settings(
         inference=cli.models.inference_of(inference, **limits),
         shape=shape_of(shape),
-        features=features.value,
+        features="linear" if linear else features.value,
         random_state=seed,
         progress=sys.stderr.isatty(),
         engine=engine.value,
@@ -221,6 +224,8 @@ def _mistake(
     wrong = [name for name, value in for_classes.items() if value]
     if wrong:
         return f"{_options(wrong)} is for classes (--target), and these are choices."
+    if for_choices["linear"] and features is not FeatureKind.learned:
+        return f"--linear has features of its own: leave --features {features.value} out, or --linear."
     if weights is Weights.person and columns.persons is None:
         return "--weights person needs --persons: the column that tells who chooses."
     if columns.persons is not None and weights is not Weights.person and features is not FeatureKind.learned:

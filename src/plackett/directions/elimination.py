@@ -71,12 +71,21 @@ class Contest:
         units = None if self.units is None else self.units[known]
         return mean_and_error(excess[known], self.weights[known], units)
 
+    @property
+    def known(self) -> list[Choice]:
+        """Candidates that are left and have predicted something."""
+        return [choice for choice in self.left if np.isfinite(self.lost[choice]).any()]
+
+    def mean(self, choice: Choice) -> float:
+        """The mean loss of a candidate where it is known."""
+        some = np.isfinite(self.lost[choice])
+        return float(np.average(self.lost[choice][some], weights=self.weights[some]))
+
     def best(self) -> Choice:
         """The candidate of the lowest loss among those that are left."""
-        known = {choice: np.isfinite(self.lost[choice]) for choice in self.left}
-        if not any(some.any() for some in known.values()):
+        if not self.known:
             raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
-        return min(self.left, key=lambda c: np.average(self.lost[c][known[c]], weights=self.weights[known[c]]))
+        return min(self.known, key=self.mean)
 
     def drop(self) -> None:
         """Drop what has clearly lost, and scales that are not next to the best of the same design and components."""
@@ -94,8 +103,7 @@ class Contest:
     def mean_losses(self) -> tuple[Choice, dict[Choice, float]]:
         """The best, and the loss of each; of one that was dropped, from its difference to the best where both are."""
         best = self.best()
-        known = np.isfinite(self.lost[best])
-        lowest = float(np.average(self.lost[best][known], weights=self.weights[known]))
+        lowest = self.mean(best)
         return best, {choice: lowest + self.gain(choice, best)[0] for choice in self.lost}
 
 

@@ -79,12 +79,14 @@ def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) 
     run.notes += notes
     draws = run.run(stacklevel=5)
     found = run.found_draws()
+    tried = {} if held_out is None or not task.reader.em_compares_designs else dict(enumerate(held_out.losses))
     return Fit(
         found if mode is None else found.with_mode(*mode),  # type: ignore[arg-type]
         shape=shape,
         trace=draws["value"],
         n_iter=run.settings.tune + run.store.iterations,
-        extra={"diagnostics_": run.diagnose(), "inference_": run.settings, "design_": task.design, "notes_": run.notes},
+        extra={"diagnostics_": run.diagnose(), "inference_": run.settings, "design_": task.design, "notes_": run.notes}
+        | ({"design_log_loss_": tried} if len(tried) > 1 else {}),
     )
 
 

@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
-from plackett.data.validation import positive
+from plackett.data.validation import plain, positive
 from plackett.directions.prior import Prior
+from plackett.features.choice_design import BENDS
 from plackett.inference.base import check_count
 
 SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
@@ -47,6 +48,9 @@ class LearnedDirections(BaseEstimator):
         Gibbs: deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
     leapfrogs : int, optional
         Gibbs: the longest trajectory of the sampler, in steps. None: 96, and 24 where covariates outnumber rows.
+    bend : {"auto", "none", "hinges", "scores"}
+        Choices: how the log-rate may bend in an attribute. "none": it does not; "hinges": at the quartiles; "scores":
+        as normal scores do. "auto": held-out situations decide.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class LearnedDirections(BaseEstimator):
     sampler_only = Ignored(
         ("covariate_spread", "leapfrogs"), "it is for the chains of inference='gibbs'. Leave it out."
     )
+    choices_only = Ignored(("bend",), "it is for attributes of alternatives, in PlackettLuceChooser. Leave it out.")
 
     def __init__(
         self,
@@ -66,11 +71,13 @@ class LearnedDirections(BaseEstimator):
         own_shape: float = 0.05,
         covariate_spread: float = 0.8,
         leapfrogs: int | None = None,
+        bend: str = "auto",
     ):
         self.components = components
         self.own_shape = own_shape
         self.covariate_spread = covariate_spread
         self.leapfrogs = leapfrogs
+        self.bend = bend
 
     def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Prior:
         """The prior for so many classes and columns.
@@ -105,3 +112,13 @@ class LearnedDirections(BaseEstimator):
             check_count("LearnedDirections(leapfrogs)", self.leapfrogs)
         positive("LearnedDirections(own_shape)", self.own_shape)
         positive("LearnedDirections(covariate_spread)", self.covariate_spread)
+        self.bends()
+
+    def bends(self) -> tuple[str, ...]:
+        """The bends of attributes that are tried, the simplest first."""
+        if self.bend == "auto":
+            return BENDS
+        if self.bend not in BENDS:
+            named = ["auto", *BENDS]
+            raise ValueError(f"LearnedDirections(bend) must be one of {named}, got {plain(self.bend)} instead.")
+        return (self.bend,)

@@ -52,6 +52,7 @@ class HeldOut(NamedTuple):
 
     folds: Folds
     average: Array
+    losses: tuple[float, ...]  # mean log-loss of each design
 
 
 def held_out_averages(
@@ -61,14 +62,14 @@ def held_out_averages(
     longest: int,
     tune: int,
     clock: Clock,
-) -> tuple[int, Array]:
-    """The design that predicts best, and predictions of its short chains for the folds that they have not seen.
+) -> tuple[int, Array, tuple[float, ...]]:
+    """The design that predicts best, predictions of its short chains for the folds they have not seen, and all losses.
 
     Designs that half of the folds speak against are left out of the others.
     """
     load_kernels(tasks[0], priors[0])
     clock.start()
-    given_up = threading.Event()
+    given_up, halfway = threading.Event(), dict[int, tuple[float, float]]()
 
     def predict(which: int, f: int, *seeds: np.random.SeedSequence) -> Array:
         (train, test), task, prior = folds[f], tasks[which], priors[which]
@@ -112,15 +113,19 @@ def held_out_averages(
                 if part.start == 0 and half < F:
                     seen = np.concatenate([folds[f][1] for f in part])
                     gains = gains_of([each[seen] for each in found], tasks[0], seen)
-                    left = [which for which, (mean, error) in enumerate(gains) if which == 0 or mean > HOPE * error]
+                    halfway = dict(enumerate(gains))
+                    left = [which for which, (mean, error) in halfway.items() if which == 0 or mean > HOPE * error]
             gains = gains_of([found[which] for which in left], tasks[0], np.arange(n))
             report(len(tasks) * F * rounds)
     finally:
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
-    clear = [place for place, (mean, error) in enumerate(gains) if mean > CLEARLY * error]
-    which = left[max(clear, key=lambda place: gains[place][0], default=0)]
-    return which, found[which]
+    final = dict(zip(left, gains, strict=True))
+    clear = [which for which, (mean, error) in final.items() if mean > CLEARLY * error]
+    which = max(clear, key=lambda which: final[which][0], default=0)
+    observed = tasks[0].reader.observed(tasks[0])
+    first = float(np.average(losses(found[0], observed), weights=tasks[0].seen.weights))
+    return which, found[which], tuple(first - (halfway | final)[which][0] for which in range(len(tasks)))
 
 
 def gains_of(predicted: Sequence[Array], task: Task, some: Numbers) -> list[tuple[float, float]]:
@@ -155,15 +160,15 @@ def choose_design(
     folds = reader.folds(task, n_folds)
     priors = [reader.prior(each, settings, shape)._replace(totals=reader.totals) for each in tasks]
     longest = min(settings.longest(task.wide), LONGEST)
-    which, average = held_out_averages(tasks, priors, folds, longest, min(tune, TUNE), clock)
-    return tasks[which], HeldOut(folds, average)
+    which, average, lost = held_out_averages(tasks, priors, folds, longest, min(tune, TUNE), clock)
+    return tasks[which], HeldOut(folds, average, lost)
 
 
 def stacked_mode(
     task: Task, settings: LearnedDirections, shape: float, held_out: HeldOut, clock: Clock
 ) -> tuple[Mode, float, float]:
     """The mode with one component per owner to go beside the draws, its weight, and the power κ of predictions."""
-    reader, (folds, average) = task.reader, held_out
+    reader, folds, average = task.reader, held_out.folds, held_out.average
     contest, modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
     _, _, scale = best = contest.best()
     mode, observed, weights = modes[best], reader.observed(task), task.seen.weights

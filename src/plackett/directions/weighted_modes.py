@@ -31,7 +31,7 @@ from plackett.directions.elimination import Choice, Contest, first_folds
 from plackett.directions.map import ascend
 from plackett.directions.prior import Prior, n_owners, parts, size
 from plackett.directions.settings import LearnedDirections, shrinkage
-from plackett.directions.stacking import CLEARLY, NO_TIME, HeldOut, n_folds_of, stacked_mode
+from plackett.directions.stacking import CLEARLY, HeldOut, n_folds_of, stacked_mode
 from plackett.directions.task import Task
 from plackett.inference.base import Fit
 from plackett.inference.bootstrap import Bootstrap
@@ -40,10 +40,11 @@ from plackett.model.diagnostics import independent
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 
-PER_FOLD = {500: 4, 5000: 6, np.inf: 8}  # modes of a fold that choose σ, for fewer observations than the key
+PER_FOLD = {500: 4, 5000: 6, np.inf: 4}  # modes of a fold that choose σ, for fewer observations than the key
 MOST_FOLDS = 5
 FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # of the path, from weak to strong penalties
 USUAL = 0.35  # σ where too little can be held out
+LATE = "there was no time to predict all held-out data: no mode is stacked with the draws"
 TOLERANCE = 1e-5  # of objective and gradient per observation: a hundredth of the spread of modes is of no account
 
 
@@ -78,11 +79,12 @@ class Climber:
 
 
 class Decided(NamedTuple):
-    """The task with the design chosen, σ, and what was held out, if anything was."""
+    """The task with the design chosen, σ, and all held-out predictions, if there was enough and time for them."""
 
     task: Task
     scale: float
     held_out: HeldOut | None
+    late: bool = False  # whether time was up
 
 
 def workers_for(task: Task, prior: Prior) -> int:
@@ -92,7 +94,7 @@ def workers_for(task: Task, prior: Prior) -> int:
 
 
 def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter: int, clock: Clock) -> Decided:
-    """σ and design by the averaged predictions of modes that have not seen a fold."""
+    """σ and design by the averaged predictions of modes that have not seen a fold; if time is up, by those there are."""
     reader, n_folds = task.reader, min(n_folds_of(task), MOST_FOLDS)
     if n_folds < 2:
         return Decided(task, USUAL * shrinkage(task.n_columns), None)
@@ -125,25 +127,31 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
                 }
                 for (which, f), some in jobs.items():
                     wait(some, clock.left_of(HELD_OUT))
-                    if not all(job.done() for job in some):
-                        raise TimeIsUp
-                    average = np.mean([job.result() for job in some], axis=0)
-                    for scale, predicted in zip(scales[which], average, strict=True):
+                    done = [job.result() for job in some if job.done()]
+                    for scale, predicted in zip(scales[which], np.mean(done, axis=0) if done else (), strict=True):
                         found[which, 0, scale][folds[f][1]] = predicted
                         contest.take((which, 0, scale), folds[f][1], predicted)
+                    if len(done) < len(some):
+                        raise TimeIsUp
                     report(f + 1)
                 if part.start == 0 and first < n_folds:
                     contest.drop()
+    except TimeIsUp:
+        if not contest.known:
+            return Decided(task, USUAL * shrinkage(task.n_columns), None, late=True)
+        best = choose(contest)
+        return Decided(tasks[best[0]], best[2], None, late=True)
     finally:
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
-    best = choose(contest)
-    return Decided(tasks[best[0]], best[2], HeldOut(folds, found[best]))
+    best, lost = choose(contest), contest.mean_losses()[1]
+    lowest = [min(loss for (which, *_), loss in lost.items() if which == design) for design in range(len(tasks))]
+    return Decided(tasks[best[0]], best[2], HeldOut(folds, found[best], tuple(lowest)))
 
 
 def choose(contest: Contest) -> Choice:
     """The best σ of the first design, or of another that is clearly better."""
-    first = [choice for choice in contest.left if choice[0] == 0]
+    first = [choice for choice in contest.known if choice[0] == 0]
     best = contest.best()
     if not first or best[0] == 0:
         return best
@@ -196,18 +204,21 @@ def bootstrap(
     prior = reader.prior(task, directions, shape)
     density_of(task.prepared(task.precision), prior, task.n_columns)(*np.zeros((2, size(prior, task.n_columns))))
     clock.start()
-    few, mode, decided = n_folds_of(task) < 2, None, Decided(task, USUAL * shrinkage(task.n_columns), None)
+    few, mode = n_folds_of(task) < 2, None
+    decided = choose_scale(task, directions, shape, settings.max_iter, clock)
     try:
-        decided = choose_scale(task, directions, shape, settings.max_iter, clock)
         if decided.held_out is not None:
             mode = stacked_mode(decided.task, directions, shape, decided.held_out, clock)
     except TimeIsUp:
-        notes.append(NO_TIME)
+        decided = decided._replace(late=True)
+    if decided.late:
+        notes.append(LATE)
     task, prior = decided.task, reader.prior(decided.task, directions, shape, few=few)
     positions, values = draw_modes(task, prior, decided.scale, settings.draws, settings.max_iter, clock)
     if len(positions) < settings.draws:
         notes.append(f"there was time for {len(positions)} of {settings.draws} draws")
     found = task.unpacked(positions[None], prior)
+    tried = dict(enumerate(decided.held_out.losses)) if decided.held_out and reader.em_compares_designs else {}
     if notes:
         name = "Bootstrap" if instead is None else "Gibbs"
         message = f"{name}(max_seconds={settings.max_seconds:g}): {'; '.join(notes)}."
@@ -222,5 +233,6 @@ def bootstrap(
             "inference_": clone(settings).set_params(draws=len(positions)),
             "design_": task.design,
             "notes_": notes,
-        },
+        }
+        | ({"design_log_loss_": tried} if len(tried) > 1 else {}),
     )

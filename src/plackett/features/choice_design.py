@@ -5,8 +5,8 @@ Entry e of situation t, alternative a with attributes x_ta and a person's column
     z_e = (1{a = k} for all k but one,   B(x_ta),   h_t,   h_t·1{a = k} for all k but one),
 
 standardised. With one component and one set of weights for all, h_t cancels and what is left is conditional logit with
-alternative-specific constants and interactions. Where alternatives have weights of their own, these do the work of the
-constants, and z_e = (B(x_ta), h_t). Knows neither outcomes nor weights.
+alternative-specific constants and interactions; a linear utility leaves h_t out. Where alternatives have weights of
+their own, these do the work of the constants, and z_e = (B(x_ta), h_t). Knows neither outcomes nor weights.
 """
 
 from __future__ import annotations
@@ -104,6 +104,13 @@ class ChoiceDesign(BaseEstimator):
     bend : {"none", "hinges", "scores"}
         B(x): x itself; x and max(x − q, 0) for its three quartiles q; or its normal score. Attributes of fewer than
         five values have no bend.
+    person : bool
+        Whether persons' columns also stand by themselves; in a linear utility they cancel.
+    by_alternative : bool
+        Whether each alternative has attributes of its own, x·1{a = k}; an attribute that never varies for an
+        alternative has none there.
+    base : label, optional
+        The alternative without a constant; None: the one that is available most often.
 
     Attributes
     ----------
@@ -123,11 +130,23 @@ class ChoiceDesign(BaseEstimator):
         Averages of the attributes of each alternative; of all entries where it did not occur.
     shares_ : (alternatives,) array
         How much of all entries each alternative has.
+    own_ : (n, 2) array
+        Attribute and alternative of the columns of attributes by alternative.
     """
 
-    def __init__(self, constants: bool = True, bend: str = "none"):
+    def __init__(
+        self,
+        constants: bool = True,
+        bend: str = "none",
+        person: bool = True,
+        by_alternative: bool = False,
+        base: Any = None,
+    ):
         self.constants = constants
         self.bend = bend
+        self.person = person
+        self.by_alternative = by_alternative
+        self.base = base
 
     def fit(self, X: ChoiceSets, weight: Array | None = None) -> ChoiceDesign:
         """Learn names, scales and bends; weights are of the situations."""
@@ -143,6 +162,7 @@ class ChoiceDesign(BaseEstimator):
             knots_of(X.values[:, self.bent_], of_entries) if self.bend == "scores" and len(self.bent_) else None
         )
         self.centre_, self.spread_ = mean_and_scale(X.context, np.ones(len(X)) if weight is None else weight)
+        self.own_ = _varying(X, self.constants) if self.by_alternative else np.empty((0, 2), dtype=np.intp)
         self._know(X, Totals.of(X, weight))
         self._rescale(*mean_and_scale(self.columns(EntryTable.of(X)), of_entries))
         return self
@@ -153,7 +173,7 @@ class ChoiceDesign(BaseEstimator):
         The columns can be made then; their scales must be told by `rescaled`.
         """
         self.bent_, self.quartiles_, self.knots_ = _none(), np.empty((3, 0)), None
-        self.centre_, self.spread_ = centre, spread
+        self.centre_, self.spread_, self.own_ = centre, spread, np.empty((0, 2), dtype=np.intp)
         self._know(X, totals)
         return self
 
@@ -168,10 +188,19 @@ class ChoiceDesign(BaseEstimator):
         everywhere = sums.sum(axis=0) / total.sum()
         self.typical_ = np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], everywhere)
         self.shares_ = total / total.sum()
-        self.base_ = int(np.argmax(seen)) if self.constants and (seen > 1).any() else -1
+        self.base_ = self._base_of(X, seen) if self.constants and (seen > 1).any() else -1
         others = (seen > 1) & (np.arange(len(seen)) != self.base_)
         self.with_constant_ = np.flatnonzero(others) if self.base_ >= 0 else _none()
         self._name(X)
+
+    def _base_of(self, X: ChoiceSets, seen: npt.NDArray[np.intp]) -> int:
+        """The code of the alternative without a constant."""
+        if self.base is None:
+            return int(np.argmax(seen))
+        labels = X.alternatives.tolist()
+        if self.base not in labels:
+            raise ValueError(f"base must be one of the alternatives {labels}, got {plain(self.base)} instead.")
+        return labels.index(self.base)
 
     def _rescale(self, mean: Array, scale: Array) -> None:
         self.mean_, self.scale_ = mean, scale
@@ -185,7 +214,24 @@ class ChoiceDesign(BaseEstimator):
         apart = standardise(persons, self.centre_, self.spread_)
         marks = (table.alternative[:, None] == self.with_constant_).astype(np.float64)
         together = (marks[:, :, None] * apart[:, None, :]).reshape(len(marks), marks.shape[1] * apart.shape[1])
-        return np.column_stack([marks, self._bent(table.values), persons, together])
+        if self.by_alternative:
+            attribute, alternative = self.own_.T
+            attributes = table.values[:, attribute] * (table.alternative[:, None] == alternative)
+        else:
+            attributes = self._bent(table.values)
+        return np.column_stack([marks, attributes, *([persons] if self.person else []), together])
+
+    def to_units(self) -> Array:
+        """(d, d): coefficients of the standardised columns to those per unit of attributes and persons' columns.
+
+        Persons' columns are centred in their products with constants; a constant in the units of the data is that of a
+        person whose columns are all 0.
+        """
+        found, (n, q) = np.diag(1 / self.unit_), (len(self.with_constant_), len(self.centre_))
+        products = np.arange(len(self.unit_) - n * q, len(self.unit_)).reshape(n, q)
+        for k in range(n):
+            found[k, products[k]] = -self.centre_ / self.unit_[products[k]]
+        return found
 
     def transform(self, table: EntryTable) -> Array:
         """The same standardised, for learned directions; a column that never varied is zero."""
@@ -209,14 +255,19 @@ class ChoiceDesign(BaseEstimator):
     def _name(self, X: ChoiceSets) -> None:
         attributes, persons = list(map(str, X.attributes)), list(map(str, X.person))
         marked = [str(X.alternatives[k]) for k in self.with_constant_]
+        alone = persons if self.person else []
         scored = {attributes[f] for f in self.bent_} if self.bend == "scores" else set[str]()
         hinged = [attributes[f] for f in self.bent_] if self.bend == "hinges" else []
+        sources, titles = attributes, [f"score of {name}" if name in scored else name for name in attributes]
+        if self.by_alternative:
+            sources = [attributes[f] for f, _ in self.own_]
+            titles = [f"{attributes[f]}: {X.alternatives[k]}" for f, k in self.own_]
         self.names_ = np.array(
             [
                 *(f"constant: {k}" for k in marked),
-                *(f"score of {name}" if name in scored else name for name in attributes),
+                *titles,
                 *(f"{name} past {q:.4g}" for name, each in zip(hinged, self.quartiles_.T, strict=False) for q in each),
-                *persons,
+                *alone,
                 *(f"{name}: {k}" for k in marked for name in persons),
             ],
             dtype=object,
@@ -224,13 +275,24 @@ class ChoiceDesign(BaseEstimator):
         self.source_ = np.array(
             [
                 *("constant" for _ in marked),
-                *attributes,
+                *sources,
                 *(name for name in hinged for _ in range(3)),
-                *persons,
+                *alone,
                 *(name for _ in marked for name in persons),
             ],
             dtype=object,
         )
+
+
+def _varying(X: ChoiceSets, constants: bool) -> Codes:
+    """Attributes and alternatives (n, 2) with more than one value; without constants, with any other than 0."""
+    found = []
+    for f in range(X.values.shape[1]):
+        for k in range(len(X.alternatives)):
+            x = X.values[X.alternative == k, f]
+            if len(x) and (np.ptp(x) > 0 if constants else x.any()):
+                found.append((f, k))
+    return np.array(found, dtype=np.intp).reshape(-1, 2)
 
 
 def _none() -> Codes:

@@ -22,9 +22,10 @@ from plackett.posterior.base import Codes, Table, objects, significant
 from plackett.posterior.pool import Mask, Pool
 
 if TYPE_CHECKING:
-    from plackett.chooser import PlackettLuceChooser
+    from plackett.choosing import ChoosingModel
 
 DIGITS = 4  # of probabilities
+DIVIDED = 0.1  # of what is chosen, whose slope has the other sign than that of the rest, from which it is warned of
 DOUBTFUL = 0.05  # draws in which the cost speaks the other way, from which a ratio is warned of
 ALL, PERSON = "all", "person"
 
@@ -40,7 +41,7 @@ class Move(NamedTuple):
 class Survey:
     """Situations to average over, as a fitted chooser sees them, moved and not."""
 
-    def __init__(self, model: PlackettLuceChooser, table: EntryTable, person: Codes):
+    def __init__(self, model: ChoosingModel, table: EntryTable, person: Codes):
         some = spread_out(len(table.start) - 1)
         self.model, self.whole, self.table, self.person = model, table, table.take(some), person[some]
         self.posterior = model.posterior_
@@ -171,43 +172,97 @@ def willingness_to_pay(survey: Survey, f: int, cost: int, weight: Array | None, 
     """∂ln r/∂attribute over ∂ln r/∂cost, averaged over entries, in all and by alternative.
 
     Both are averages over entries, with weights (T, A), or by how probably each is chosen; then their ratio is taken
-    under every draw, and its median and quantiles.
+    under every draw, and its median and quantiles, or at the estimate.
     """
-    A, moves = len(survey.model.alternatives_), (survey.attribute(f), survey.attribute(cost))
-    totals = np.zeros(())
+    moves = survey.attribute(f), survey.attribute(cost)
+    totals, signs = np.zeros(()), np.zeros((2, 3))
     tables = (survey.table, *(end for move in moves for end in (move.low, move.high)))
     for some, (base, *ends) in survey.pools(*tables):
         share = base.prediction() if weight is None else weight[some]
-        S = base.n_draws
         found = []
-        for move, low, high in zip(moves, ends[::2], ends[1::2], strict=True):
-            slope = np.where(base.available, high.log_rates[:S] - low.log_rates[:S], 0.0) / move.step
+        for k, (move, low, high) in enumerate(zip(moves, ends[::2], ends[1::2], strict=True)):
+            slope = np.where(base.available, high.log_rates - low.log_rates, 0.0) / move.step
             found.append((slope * share).sum(axis=1))
-        totals = totals + np.array(found)
-    parts = np.concatenate([totals.sum(axis=2, keepdims=True), totals], axis=2)  # (2, S, 1 + A)
+            usual = np.tensordot(base.share, slope, 1)  # (T, A)
+            signs[k] += [(share * (np.sign(usual) == sign)).sum() for sign in (-1, 0, 1)]
+        totals, n_draws = totals + np.array(found), base.n_draws
+    parts = np.concatenate([totals.sum(axis=2, keepdims=True), totals], axis=2)  # (2, members, 1 + A)
     seen = np.append(True, parts[1, :, 1:].any(axis=0))
     parts = parts[:, :, seen]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = parts[0] / parts[1]
-    usual = np.sign(np.median(parts[1], axis=0))
-    doubt = (np.sign(parts[1]) != usual).mean(axis=0)
-    if doubt[0] > DOUBTFUL:
-        warnings.warn(
-            f"in {100 * doubt[0]:.0f} % of the draws {survey.model.attributes_[cost]!r} speaks the other way than in "
-            "most: what a unit of it is worth is hardly known, and neither is a ratio to it. The median and the "
-            "interval hold, an average would not exist.",
-            UserWarning,
-            stacklevel=3,
-        )
     tail = (1 - prob) / 2
-    centre, lower, upper = np.quantile(ratio, [0.5, tail, 1 - tail], axis=0)
+    centre, lower, upper = np.quantile(ratio[:n_draws], [0.5, tail, 1 - tail], axis=0)
+    if survey.posterior.estimated_at:
+        centre = ratio[-1]
+        lower, upper = np.fmin(lower, centre), np.fmax(upper, centre)
     if survey.posterior.no_interval is not None:
         lower = upper = np.full_like(centre, np.nan)
+    _warn_of_draws(survey, cost, parts[1, :n_draws, 0])
+    _warn_of_bends(survey, (f, cost), signs)
+    _warn_of_linear(survey, (f, cost), float(centre[0]))
     labels = np.append(objects([ALL]), objects(survey.model.alternatives_))[seen]
-    assert len(labels) <= A + 1
     return {"alternative": labels} | {
         name: significant(part) for name, part in (("value", centre), ("lower", lower), ("upper", upper))
     }
+
+
+def _warn_of_draws(survey: Survey, cost: int, slopes: Array) -> None:
+    """Where the sign of the cost is in doubt."""
+    doubt = (np.sign(slopes) != np.sign(np.median(slopes))).mean()
+    if doubt > DOUBTFUL:
+        warnings.warn(
+            f"in {100 * doubt:.0f} % of the draws {survey.model.attributes_[cost]!r} speaks the other way than in "
+            "most: what a unit of it is worth is hardly known, and neither is a ratio to it. The median and the "
+            "interval hold, an average would not exist.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_bends(survey: Survey, both: tuple[int, int], signs: Array) -> None:
+    """Where the slope of an attribute is positive in some situations and negative in others; signs (2, 3) by weight."""
+    for f, weight in zip(both, signs, strict=True):
+        against = min(weight[0], weight[2]) / weight.sum()
+        if against > DIVIDED:
+            rises = weight[2] / weight.sum()
+            warnings.warn(
+                f"the slope of {survey.model.attributes_[f]!r} is positive for {100 * rises:.0f} % of what is chosen "
+                "and negative for the rest: a single ratio hides that. Look at effects(X), or compare with "
+                "features='linear' or LearnedDirections(bend='none').",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _warn_of_linear(survey: Survey, both: tuple[int, int], value: float) -> None:
+    """Where conditional logit of the same data has a ratio of the other sign."""
+    slopes = getattr(survey.model, "linear_slopes_", None)
+    if slopes is None or not slopes[list(both)].all():
+        return
+    straight = slopes[both[0]] / slopes[both[1]]
+    if np.sign(straight) != np.sign(value):
+        name = survey.model.attributes_[both[0]]
+        warnings.warn(
+            f"the value of {name!r} is {value:.3g} here, and {straight:.3g} by conditional logit of the same data: "
+            "their signs disagree. Look at effects(X), and at features='linear', before either is used.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def market_shares(model: ChoosingModel, rows: Entries, weight: Array | None, prob: float) -> Table:
+    """Weighted averages of the probabilities over situations, with intervals over draws."""
+    posterior, total, done = model.posterior_, None, 0
+    for pool in posterior.pools(rows):
+        n = len(pool.available)
+        some = np.ones((n, 1)) if weight is None else weight[done : done + n, None]
+        total, done = _sum(pool.both(), some).plus(total), done + n
+    assert total is not None
+    shares = total.over(float(done if weight is None else weight.sum()))
+    lower, upper, _ = shares.judged(prob, posterior.no_interval is not None)
+    numbers = {"share": shares.point, "lower": lower, "upper": upper}
+    return {"alternative": objects(model.alternatives_)} | {name: significant(x) for name, x in numbers.items()}
 
 
 def _by_alternative(survey: Survey, move: Move) -> dict[int, Average]:

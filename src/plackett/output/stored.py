@@ -27,6 +27,7 @@ from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.gibbs import MOVES
+from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics, Measures
 from plackett.model.mixture import POOLED
 from plackett.output.schema import (
@@ -63,6 +64,7 @@ from plackett.output.schema import (
 )
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
@@ -144,8 +146,13 @@ def law_of_design(made: ChoiceDesign, name: str, sizes: Sizes) -> None:
     if not hasattr(made, "mean_"):
         return
     constants, traits, bent = len(made.with_constant_), len(made.centre_), len(made.bent_)
-    hinges = 3 * bent if made.bend == "hinges" else 0
-    sizes.agree("column", constants + made.typical_.shape[1] + hinges + traits + constants * traits, name)
+    attributes = made.typical_.shape[1] + (3 * bent if made.bend == "hinges" else 0)
+    if made.by_alternative:
+        insist(hasattr(made, "own_") and made.bend == "none", f"{name} must have own_ and no bend.")
+        attributes = len(made.own_)
+        for place, axis in enumerate(("attribute", "alternative")):
+            sizes.below(axis, int(made.own_[:, place].max(initial=0)), f"{name}.own_")
+    sizes.agree("column", constants * (1 + traits) + attributes + (traits if made.person else 0), name)
     sizes.agree("axis", len(made.mean_), name)
     scored = made.bend == "scores" and bent > 0
     insist(
@@ -260,6 +267,17 @@ RECORDS = by_name(
     ),
     Declaration(FixedChoices, {"of_weights": is_a(Point, Gammas, GIGs, Draws)}),
     Declaration(LearnedChoices, {"of_directions": is_a(SituationDraws, SituationPoint)}),
+    Declaration(
+        LinearEstimate,
+        {
+            "coefficients": array("column", BOUNDED),
+            **dict.fromkeys(("classical", "robust"), array("column column", BOUNDED)),
+            "person": array("column column", BOUNDED) | NONE,
+            "spread": number(POSITIVE) | NONE,
+            "converged": TRUTH,
+        },
+    ),
+    Declaration(LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -385,8 +403,10 @@ SETTINGS = by_name(
             "own_shape": number(POSITIVE),
             "covariate_spread": number(POSITIVE),
             "leapfrogs": COUNT | NONE,
+            "bend": one_of("auto", *BENDS),
         },
     ),
+    Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),
     Declaration(
         Gates,
         {
@@ -403,7 +423,10 @@ SETTINGS = by_name(
     ),
     Declaration(
         ChoiceDesign,
-        {"constants": TRUTH, "bend": one_of(*BENDS)},
+        {
+            **{"constants": TRUTH, "bend": one_of(*BENDS), "person": TRUTH, "by_alternative": TRUTH},
+            "base": SCALAR | NONE,
+        },
         {
             "bent_": array("bent", NOT_NEGATIVE, "i", below="attribute"),
             "quartiles_": array("3 bent"),
@@ -420,6 +443,7 @@ SETTINGS = by_name(
             "scale_": array("column", SCALE),
             "unit_": array("column", SCALE),
         },
-        law=law_of_design,
+        {"own_": array("own 2", NOT_NEGATIVE, "i")},
+        law_of_design,
     ),
 )

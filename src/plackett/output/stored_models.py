@@ -19,6 +19,7 @@ from plackett.features.choice_design import ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
+from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics
 from plackett.output.schema import (
     NONE,
@@ -47,6 +48,7 @@ from plackett.output.schema import (
 from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES, RECORDS, RUN, TRACE, WIDTH
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
+from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
 from plackett.priors import GIG
@@ -67,6 +69,7 @@ MORE = {
     "diagnostics_": is_a(Diagnostics) | NONE,
     "cv_log_loss_": LOSSES,
     "notes_": each(TEXT),
+    "design_log_loss_": LOSSES,
 }
 WEIGHTS_ = {"weights_": array("group feature", SHARE)}
 
@@ -81,7 +84,7 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
     if fixed:
         insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
         sums_to_one(model.weights_, "weights_")
-    point = isinstance(posterior, (Point, DirectionPoint, SituationPoint))
+    point = isinstance(posterior, (Point, DirectionPoint, SituationPoint, LinearEstimate))
     by: tuple[type, ...] = (EM,) if point else (Variational,) if isinstance(posterior, Approximation) else (Gibbs,)
     by += (Bootstrap,) if isinstance(posterior, learned) and not point else ()
     used, names = model._used_inference(), " or ".join(each.__name__ for each in by)
@@ -141,11 +144,11 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
 
 def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
     """Alternatives, columns and groups are those of the schema and of the weights."""
-    schema, learned = model.schema_, model._learned()
-    posterior = model.posterior_.of_directions if type(model.posterior_) is LearnedChoices else None
-    law_of_race(model, posterior or model.posterior_.of_weights, SituationDraws, not learned)
+    schema, learned, linear = model.schema_, model._learned(), model._linear()
+    kind = LinearChoices if linear else SituationDraws
+    law_of_race(model, _of_parameters(model.posterior_), kind, fixed=not (learned or linear))
     insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
-    insist(learned or hasattr(model, "features_"), "the model has no 'features_'.")
+    insist(learned or linear or hasattr(model, "features_"), "the model has no 'features_'.")
     for held, known in (
         (model.alternatives_.tolist(), schema.alternatives.tolist()),
         (model.classes_.tolist(), schema.alternatives.tolist()),
@@ -153,7 +156,9 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         (list(model.person_), list(schema.person)),
     ):
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
-    groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(model.weights, len(model.group_labels_))
+    insist(not (linear and model.weights == "person"), "weights must not be 'person' with a linear utility.")
+    whose = "shared" if linear else model.weights
+    groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(whose, len(model.group_labels_))
     sizes.agree("group", groups, f"weights={model.weights!r}")
     if hasattr(model, "table_"):
         names = [tuple(column.name for column in part) for part in (schema.attribute_columns, schema.person_columns)]
@@ -161,6 +166,13 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         insist(held == names, f"table_ must have the attributes and persons' columns {names}, got {held} instead.")
         n = len(model.table_.constants)
         insist(n in (0, len(schema.alternatives)), f"table_.constants must have one for each alternative, got {n}.")
+
+
+def _of_parameters(posterior: Any) -> Any:
+    """The posterior of the parameters, where a posterior of choices hands on what is asked of it."""
+    if type(posterior) is LearnedChoices:
+        return posterior.of_directions
+    return posterior.of_weights if type(posterior) is FixedChoices else posterior
 
 
 def race_settings(inferences: Collection[str], features: Collection[str], engines: Collection[str]) -> dict[str, Check]:
@@ -216,11 +228,12 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     )
 
 
-def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str]) -> Declaration:
-    """Declare the model of choices, with whose weights may differ."""
+def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], maps: Collection[str]) -> Declaration:
+    """Declare the model of choices, with whose weights may differ and what texts stand for as features."""
+    features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility)
     return Declaration(
         cls,
-        {**settings, "weights": one_of(*weights)},
+        {**settings, "features": features, "weights": one_of(*weights)},
         {
             **FOUND,
             "schema_": is_a(ChoiceSets),
@@ -230,8 +243,14 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str]) 
             "person_": each(TEXT),
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
-            "posterior_": is_a(FixedChoices, LearnedChoices),
+            "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws),
         },
-        {**MORE, **WEIGHTS_, "features_": FITTED_MAP, "table_": is_a(LongTable)},
+        {
+            **MORE,
+            **WEIGHTS_,
+            "features_": FITTED_MAP,
+            "table_": is_a(LongTable),
+            "linear_slopes_": array("attribute"),
+        },
         law_of_chooser,
     )

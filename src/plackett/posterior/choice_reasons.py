@@ -26,6 +26,7 @@ class ChoiceModel(WeightModel, Protocol):
     """What posteriors of choices read of a model."""
 
     weights: str
+    features: Any
     alternatives_: npt.NDArray[Any]
     attributes_: list[Any]
     person_: list[Any]

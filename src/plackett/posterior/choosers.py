@@ -5,25 +5,79 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from plackett.data.choice_outcomes import Chosen
+from plackett.features.choice_design import BENDS
 from plackett.model.mixture import POOLED, Entries, sharpened, varied
 from plackett.model.race import Array
 from plackett.posterior.base import Explanation, Quantities, Table, Variables, around, positive, significant
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice, explain_race
-from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values
+from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values, pools
 from plackett.posterior.situations import SituationDraws
 from plackett.posterior.stacked import DirectionMembers
 from plackett.posterior.weights import WeightMembers, WeightPosterior
 from plackett.responses import Outcomes, Response, make_response
 
+NAMES_OF_BENDS = {
+    "none": "attributes as they are",
+    "hinges": "attributes with hinges",
+    "scores": "attributes as scores",
+}
+
 
 class ChoicePosterior(SituationPosterior[ChoiceModel]):
-    """A posterior of alternatives, through that of the parameters."""
+    """A posterior of alternatives."""
 
     model_name = "Plackett–Luce choice model"
+    estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
+
+    @property
+    def counted(self) -> tuple[int | None, bool]:
+        """The number of parameters, None where a prior decides it, and whether the likelihood is at its maximum."""
+        return None, False
+
+    def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
+        """The columns of `coefficients`."""
+        raise ValueError(
+            f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ "
+            "between situations: summary() has them at average alternatives. Fit features='linear'."
+        )
+
+    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
+        """ln of the predicted probability of what was seen in each situation, (T,).
+
+        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
+        """
+        return log_probability_under(self.predicting(), entries, seen)
+
+    def predicting(self) -> Members:
+        """Members with a share in predictions."""
+        return self.members()
+
+    def reported(self) -> Members:
+        """Members whose log-likelihood is reported as that of the fit."""
+        return self.predicting()
+
+    def log_values(self, entries: Entries, seen: Chosen) -> Array:
+        """ln Pr(outcome) (S, T) under every draw of the chains."""
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+
+
+def log_probability_under(members: Members, entries: Entries, seen: Chosen) -> Array:
+    """ln of the probability of what was seen in each situation, (T,), as these members predict."""
+    members = members.meeting(entries)
+    if seen.response != "choice":
+        return log_scores(members, *_outcomes(entries, seen))
+    first, found = seen.first, np.concatenate([pool.prediction() for pool in pools(members, entries)])
+    with np.errstate(divide="ignore"):
+        return np.log(found[np.arange(len(first)), entries.column[first]])
+
+
+class ParametricChoices(ChoicePosterior):
+    """One that hands on what is asked of it to the posterior of the parameters."""
 
     @property
     @abstractmethod
@@ -49,21 +103,6 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
         """Those of the parameters."""
         return self.law.members(every)
 
-    def log_probability(self, entries: Entries, seen: Chosen) -> Array:
-        """ln of the predicted probability of what was seen in each situation, (T,).
-
-        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
-        """
-        if seen.response == "choice":
-            first = seen.first
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict(entries)[np.arange(len(first)), entries.column[first]])
-        return log_scores(self.members().meeting(entries), *_outcomes(entries, seen))
-
-    def log_values(self, entries: Entries, seen: Chosen) -> Array:
-        """ln Pr(outcome) (S, T) under every draw of the chains."""
-        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
-
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
         """That of the parameters."""
         return self.law.verdict(model)
@@ -78,7 +117,7 @@ def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Respon
 
 
 @dataclass(frozen=True)
-class FixedChoices(ChoicePosterior):
+class FixedChoices(ParametricChoices):
     """Weights λ̄_gj of features that do not know the outcomes, ln r_e = ln Σ_j W_ej λ̄_gj.
 
     Attributes
@@ -107,7 +146,7 @@ class FixedChoices(ChoicePosterior):
     def size(self, model: ChoiceModel) -> str:
         """Alternatives, features and prior."""
         p = self.shape_of_estimate[1]
-        return f"{_alternatives(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
+        return f"{alternatives_in_words(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Weights, the largest first, of all or by alternative or person."""
@@ -133,7 +172,7 @@ class FixedChoices(ChoicePosterior):
 
 
 @dataclass(frozen=True)
-class LearnedChoices(ChoicePosterior):
+class LearnedChoices(ParametricChoices):
     """Directions β_j and weights λ_gj, ln r_e = ln Σ_j exp(z_e·β_j) λ_gj; κ and a mode beside the draws.
 
     Attributes
@@ -175,7 +214,8 @@ class LearnedChoices(ChoicePosterior):
         """Alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
-        return f"{_alternatives(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
+        words = f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
+        return f"{words}, {bend_in_words(model)}" if model.attributes_ else words
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
@@ -227,8 +267,25 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
     return found
 
 
-def _alternatives(model: ChoiceModel) -> str:
+def alternatives_in_words(model: ChoiceModel) -> str:
+    """How many alternatives."""
     return f"{len(model.alternatives_)} alternatives"
+
+
+def bend_in_words(model: ChoiceModel) -> str:
+    """How attributes are bent, and by how much held-out situations are predicted better so."""
+    chosen, tried = model.design_.bend, dict[str, float]()
+    if hasattr(model, "design_log_loss_"):
+        tried = {BENDS[int(k)]: loss for k, loss in model.design_log_loss_.items() if int(k) < len(BENDS)}
+    for key, loss in getattr(model, "cv_log_loss_", {}).items():
+        if isinstance(key, tuple) and len(key) == 3 and key[0] in range(len(BENDS)):
+            name = BENDS[int(key[0])]
+            tried[name] = min(loss, tried.get(name, np.inf))
+    words = NAMES_OF_BENDS[chosen]
+    if len(tried) < 2 or chosen not in tried:
+        return words
+    others = ", ".join(f"{NAMES_OF_BENDS[name]} {loss:.4f}" for name, loss in tried.items() if name != chosen)
+    return f"{words} (held-out log-loss {tried[chosen]:.4f}; {others})"
 
 
 def _whose(model: ChoiceModel) -> str:

@@ -18,6 +18,7 @@ from plackett.model.race import Array
 from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants
 from plackett.output.html import text
 from plackett.plots.style import REST, colour, label
+from plackett.posterior.linear_choices import LinearEstimate
 from plackett.report import sections, words
 from plackett.report.figures import figure
 from plackett.report.markup import Cell, Head, Section, facts, paragraph, table
@@ -35,6 +36,17 @@ PROB = 0.9  # of intervals
 FEW = 12  # alternatives up to which effects of one on all others are listed
 LISTED = 300  # rows of a table
 WHY = 12  # lines of an explanation
+LINEAR = {
+    False: (
+        "By how much the log-rate of an alternative rises per unit of a column, by maximum likelihood, with classical "
+        "standard errors and 90 % intervals; p is that of a two-sided test of 0. Constants are against the alternative "
+        "that has none, for a person whose columns are all 0."
+    ),
+    True: (
+        "By how much the log-rate of an alternative rises per unit of a column: posterior mean, standard deviation and "
+        "90 % interval. Constants are against the alternative that has none, for a person whose columns are all 0."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,7 @@ def pages(
         data(fit, test),
         sections.model(model),
         coefficients(model),
+        statistics(model, fit),
         effects(model, fit),
         predictions(model, fit, test),
         why(model, judged),
@@ -119,7 +132,13 @@ def coefficients(model: PlackettLuceChooser) -> Section:
     names = [name for name in found if found[name].dtype.kind in "OU"]
     heads = [Head(name.capitalize(), name not in names) for name in found]
     rows = [list(row) for row in zip(*found.values(), strict=True)]
-    if "coefficient" in found:
+    if model._linear():
+        told = LINEAR[model.posterior_.no_chains is None]
+        if isinstance(model.posterior_, LinearEstimate) and model.posterior_.person is not None:
+            by_person = model.coefficients(PROB, "person")["std_error"]
+            heads.append(Head("Std_error by person", True))
+            rows = [[*row, float(error)] for row, error in zip(rows, by_person, strict=False)]
+    elif "coefficient" in found:
         told = (
             "By how much the log-rate of an alternative rises per unit of a column, at average alternatives and for an "
             "average person. With one direction these are the coefficients of conditional logit; constants are against "
@@ -130,6 +149,18 @@ def coefficients(model: PlackettLuceChooser) -> Section:
     return Section(
         "weights", title.capitalize(), paragraph(told) + table(title.capitalize(), heads, rows, sortable=True)
     )
+
+
+def statistics(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | None:
+    """Measures of fit as papers print them; None for rankings with ties."""
+    if (chosen(fit.X, fit.y).outcomes.sizes != 1).any():
+        return None
+    found = model.fit_statistics(fit.X, fit.y, groups=fit.groups)
+    heads = [Head("Statistic"), Head("Value")]
+    told = (
+        "On the situations of the fit, so that AIC and BIC, not the log-likelihood, compare models of different size."
+    )
+    return Section("fit", "Fit", paragraph(told) + table("Fit statistics", heads, found.rows()))
 
 
 def effects(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | None:
