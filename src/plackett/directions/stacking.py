@@ -104,6 +104,7 @@ def held_out_averages(
                     for which, f, i in places
                 }
                 for (which, f, _), job in jobs.items():
+                    clock.insist(HELD_OUT)
                     wait([job], clock.left_of(HELD_OUT))
                     if not job.done():
                         raise TimeIsUp

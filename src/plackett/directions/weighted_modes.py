@@ -66,7 +66,8 @@ class Climber:
         self.task, self.prior, self.max_iter, self.up = task, prior, max_iter, up
         weighted = task.weighted(random_weights(task.seen, rng))
         self.tilt = np.zeros(size(prior, task.n_columns))
-        u, v, *_ = parts(self.tilt, *prior.shape.shape, task.n_columns, n_owners(prior))
+        (K, M), owners = prior.shape.shape, n_owners(prior)
+        u, v, *_ = parts(self.tilt, K, M, task.n_columns, owners)
         u[:], v[:] = rng.standard_normal(u.shape), rng.standard_normal(v.shape)
         (self.position,) = weighted.starts(prior, [rng])
         self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns)
@@ -94,7 +95,7 @@ def workers_for(task: Task, prior: Prior) -> int:
 
 
 def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter: int, clock: Clock) -> Decided:
-    """σ and design by the averaged predictions of modes that have not seen a fold; if time is up, by those there are."""
+    """σ and design by the averaged predictions of modes that have not seen a fold; by some of them if time is up."""
     reader, n_folds = task.reader, min(n_folds_of(task), MOST_FOLDS)
     if n_folds < 2:
         return Decided(task, USUAL * shrinkage(task.n_columns), None)
@@ -126,6 +127,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
                     if scales[which]
                 }
                 for (which, f), some in jobs.items():
+                    clock.insist(HELD_OUT)
                     wait(some, clock.left_of(HELD_OUT))
                     done = [job.result() for job in some if job.done()]
                     for scale, predicted in zip(scales[which], np.mean(done, axis=0) if done else (), strict=True):
@@ -176,7 +178,7 @@ def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int
             jobs = [pool.submit(climb, seed) for seed in task.seed.spawn(draws)]
             for job in jobs:
                 wait([job], clock.left)
-                if not job.done():
+                if clock.up:
                     given_up.set()
                     if found:
                         break
