@@ -15,7 +15,10 @@ PARTS = (
     "dask",
     "table3",
 )
-LONG = ("coverage", "agreement", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction")
+LONG = (
+    *("coverage", "agreement", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),
+    "fast_posterior",
+)
 OTHERS = ("gpu", "gpu_fits", "gpu_dask")  # on a machine with an NVIDIA GPU
 PACKAGES = ("choices", "prediction")
 

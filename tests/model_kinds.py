@@ -14,6 +14,7 @@ import pandas as pd
 
 from plackett import (
     EM,
+    Bootstrap,
     ChoiceSets,
     Gibbs,
     PlackettLuceChooser,
@@ -36,6 +37,7 @@ from plackett.priors import GIG, Gamma
 STORED = Path(__file__).parent / "models"
 SHORT = Gibbs(draws=4, tune=4, chains=2)
 FEW = LearnedDirections(components=1, leapfrogs=2)
+FEW_COMPONENTS = LearnedDirections(components=2)
 SOME = {"inference": Variational(draws=5)}
 ITEMS = ["a", "b", "c"]
 
@@ -107,6 +109,7 @@ def chooser(persons=False, **settings):
 KINDS = {
     "learned-gibbs": lambda: classifier(inference=SHORT, features=FEW),
     "learned-em": lambda: classifier(inference="em", features=LearnedDirections(components=1)),
+    "learned-bootstrap": lambda: classifier(inference=Bootstrap(draws=4, max_iter=5), features=FEW_COMPONENTS),
     "gates": handed_on,
     "exp-em": lambda: classifier(inference=EM(shapes=(1.0, 0.9), cv=2), features=ExpFeatures(scales=(0.5, 1))),
     "exp-variational": lambda: classifier(**SOME, shape=1.0, features="exp", class_weight={"a": 2.0}),
@@ -137,6 +140,7 @@ KINDS = {
     "chooser-nests-gibbs": lambda: chooser(inference=SHORT, features=FEW, nests={"road": ["bus", "car"]}),
     "chooser-linear-nests-em": lambda: chooser(inference="em", features="linear", nests={"slow": ["bus", "walk"]}),
     "chooser-linear-nests-gibbs": lambda: chooser(inference=SHORT, features="linear", nests={"road": ["bus", "car"]}),
+    "chooser-learned-bootstrap": lambda: chooser(inference=Bootstrap(draws=4, max_iter=5), features=FEW_COMPONENTS),
     "chooser-exp-gibbs": lambda: chooser(inference=SHORT, shape=1.0, features="exp"),
     "chooser-exp-variational": lambda: chooser(**SOME, shape=1.0, features="exp", weights="alternative"),
     "chooser-tastes": lambda: chooser(

@@ -127,7 +127,7 @@ def learned(where):
         yield where, inference, "features", "own_shape", 0.5, CHANGES
     for name, value in {"covariate_spread": 2.0, "leapfrogs": 5}.items():
         yield where, gibbs, "features", name, value, CHANGES
-        yield where, em, "features", name, value, "for inference='gibbs', and this is EM"
+        yield where, em, "features", name, value, "for the chains of inference='gibbs'"
     for name, value in {"max_iter": 1, "cv": 3}.items():
         yield where, em, "inference", name, value, CHANGES
     for name, value in {"tol": 1e-2, "accelerate": False, "shapes": (3.0, 2.0)}.items():

@@ -28,6 +28,7 @@ WORDS = {
     "dask_files": "variational fit",
     "choices": "| travelmode | 1 |",
     "prediction": "lenses",
+    "fast_posterior": "40 rankings",
 }  # of the last lines that each prints
 
 

@@ -163,8 +163,8 @@ CASES = [
     (TWO, Gibbs(**SHORT), "features", "leapfrogs", 5, CHANGES),
     (TWO, EM(cv=2), "features", "components", 3, CHANGES),
     (TWO, EM(cv=2), "features", "own_shape", 0.5, CHANGES),
-    (TWO, EM(cv=2), "features", "covariate_spread", 2.0, "for inference='gibbs', and this is EM"),
-    (TWO, EM(cv=2), "features", "leapfrogs", 5, "for inference='gibbs', and this is EM"),
+    (TWO, EM(cv=2), "features", "covariate_spread", 2.0, "for the chains of inference='gibbs'"),
+    (TWO, EM(cv=2), "features", "leapfrogs", 5, "for the chains of inference='gibbs'"),
     (TWO, EM(cv=2), "features", "bend", "none", "bend='none'.* would be ignored: it is for attributes of alternatives"),
     *[
         ({"features": ExpFeatures(), "shape": 0.9}, EM(), "features", name, value, CHANGES)

@@ -36,7 +36,7 @@ from plackett.fit import (
     prepare_situations,
     straight,
 )
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import probed
@@ -69,8 +69,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
 
     Parameters
     ----------
-    inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
-        How the posterior is found; a variational approximation is for fixed features.
+    inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
+        How the posterior is found; the bootstrap is for learned directions, the variational approximation for fixed
+        features.
     shape : float or "learn"
         The Gamma prior's shape a of the weights.
     rate : float
@@ -153,7 +154,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
 
     def __init__(
         self,
-        inference: str | EM | Variational | Gibbs = "gibbs",
+        inference: str | EM | Variational | Gibbs | Bootstrap = "gibbs",
         shape: float | str = "learn",
         rate: float = 1.0,
         features: Any = "learned",

@@ -40,7 +40,7 @@ from plackett.engines.plain_rankings import without_covariates
 from plackett.engines.situations import canonical, merge_equal
 from plackett.features.choice_design import ChoiceDesign
 from plackett.features.mapped import dense, fit_features, nonempty_rows, transform
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit, Probe, Problem
 from plackett.inference.driver import Source
 from plackett.inference.folds import (
@@ -78,7 +78,7 @@ class Run:
 
     kind: Kind
     features: Any  # the map, not fitted yet
-    inference: EM | Variational | Gibbs
+    inference: EM | Variational | Gibbs | Bootstrap
     shape: float | None  # None: learned
     rate: float
     tailed: GIG | None  # the prior, where it is not the Gamma

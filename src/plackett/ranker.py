@@ -30,7 +30,7 @@ from plackett.fit import (
     prepare_ranking_parts,
     prepare_situations,
 )
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.output import stored_models
 from plackett.priors import GIG
@@ -54,8 +54,9 @@ class PlackettLuceRanker(RankingModel):
 
     Parameters
     ----------
-    inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
-        How the weights are found: draws from the posterior, a fast approximation of it, or its mode. ``"em"`` with
+    inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
+        How the weights are found: draws from the posterior, a fast approximation of it ("bootstrap" for learned
+        directions, "variational" for worths and fixed features), or its mode. ``"em"`` with
         ``shape=1`` is maximum likelihood; with ``ties="race"``, which know the scale, it is so as the rate goes to 0.
     shape : float or "learn"
         The shape a of the prior λ ~ Gam(a, rate) of worths and weights; the smaller, the more may worths differ.
@@ -116,7 +117,7 @@ class PlackettLuceRanker(RankingModel):
 
     def __init__(
         self,
-        inference: str | EM | Variational | Gibbs = "gibbs",
+        inference: str | EM | Variational | Gibbs | Bootstrap = "gibbs",
         shape: float | str = "learn",
         rate: float = 1.0,
         features: Any = "learned",

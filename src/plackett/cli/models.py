@@ -16,7 +16,7 @@ from rich.text import Text
 from plackett.cli.console import INTERRUPTED, echo, in_options, note
 from plackett.cli.options import Columns, Inference
 from plackett.data.columns import listed
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.loading import load
 from plackett.output.modelfile import save
 from plackett.output.summary import TEXT, Table, cells, describe
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plackett.estimator import Model
 
 
-def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variational | Gibbs:
+def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variational | Gibbs | Bootstrap:
     """Inference with the given settings; raises for a setting that belongs to another inference."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not given:
@@ -39,7 +39,7 @@ def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variat
         if kind not in owners:
             option = "--" + name.replace("_", "-")
             raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
-    made: EM | Variational | Gibbs = INFERENCES[kind](**given)
+    made: EM | Variational | Gibbs | Bootstrap = INFERENCES[kind](**given)
     return made
 
 

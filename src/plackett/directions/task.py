@@ -257,6 +257,10 @@ class Task:
         Z = self.Z if self.seen.codes is None else self.Z[some]
         return replace(self, seen=self.seen.part(some), Z=Z, remote=remote)
 
+    def weighted(self, weights: Array) -> Self:
+        """The same observations in this process, each counted with this weight instead."""
+        return replace(self, seen=self.seen.weighted(weights))
+
     def starts(self, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
         """A position for each chain or climb to begin with."""
         return self.reader.starts(self, prior, rngs)

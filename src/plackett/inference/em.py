@@ -300,7 +300,8 @@ class EM(BaseEstimator):
         ("tol", "accelerate", "shapes"),
         "it is a setting of the climb for fixed features, and directions are climbed by L-BFGS.",
     )
-    no_directions = None
+    no_directions = no_fixed = no_workers = None
+    groups_rows = False
 
     def __init__(
         self,

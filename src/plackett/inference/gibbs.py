@@ -92,7 +92,8 @@ class Gibbs(BaseEstimator):
         ("moves", "shape_prior", "move_budget"),
         "it is a setting of the sampler for fixed features, and this is features='learned'.",
     )
-    no_directions = None
+    no_directions = no_fixed = no_workers = None
+    groups_rows = True
 
     def __init__(
         self,

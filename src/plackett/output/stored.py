@@ -25,7 +25,7 @@ from plackett.features.checks import FLOOR
 from plackett.features.choice_design import BENDS, ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.gibbs import MOVES
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics, Measures
@@ -380,6 +380,7 @@ RECORDS = by_name(
             "prediction_rhat": number(MEASURED),
             "worst_probability": array("chain *", SHARE) | NONE,
             "worst_class": whole(below="outcome") | NONE,
+            "independent": TRUTH,
         },
         law=law_of_diagnostics,
     ),
@@ -460,6 +461,7 @@ SETTINGS = by_name(
             "shape_prior": SHAPE_PRIOR,
         },
     ),
+    Declaration(Bootstrap, {"draws": COUNT, "max_iter": COUNT, "max_seconds": LIMIT}),
     Declaration(
         Gibbs,
         {

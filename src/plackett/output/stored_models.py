@@ -18,7 +18,7 @@ from plackett.data.table import Table
 from plackett.features.choice_design import ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics
 from plackett.output.schema import (
@@ -68,9 +68,10 @@ def register(model: Declaration, *records: Declaration) -> None:
 FOUND = {"trace_": TRACE, "n_iter_": whole(), "shape_": number()}
 MORE = {
     **NAMES,
-    "inference_": is_a(EM, Variational, Gibbs),
+    "inference_": is_a(EM, Variational, Gibbs, Bootstrap),
     "diagnostics_": is_a(Diagnostics) | NONE,
     "cv_log_loss_": LOSSES,
+    "notes_": each(TEXT),
     "design_log_loss_": LOSSES,
 }
 WEIGHTS_ = {"weights_": array("group feature", SHARE)}
@@ -87,12 +88,13 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
         insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
         sums_to_one(model.weights_, "weights_")
     point = isinstance(posterior, (Point, DirectionPoint, SituationPoint, LinearEstimate))
-    by = EM if point else Variational if isinstance(posterior, Approximation) else Gibbs
-    used = model._used_inference()
-    insist(type(used) is by, f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
+    by: tuple[type, ...] = (EM,) if point else (Variational,) if isinstance(posterior, Approximation) else (Gibbs,)
+    by += (Bootstrap,) if isinstance(posterior, learned) and not point else ()
+    used, names = model._used_inference(), " or ".join(each.__name__ for each in by)
+    insist(type(used) in by, f"inference_ must be of the kind {names}, got {type(used).__name__} instead.")
     insist(getattr(used, "tune", 0) is not None, "inference_ must have its tune as a number, got None instead.")
-    insist((model.trace_.ndim == 2) == (by is Gibbs), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
-    insist(by is not Gibbs or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
+    insist((model.trace_.ndim == 2) == (Gibbs in by), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
+    insist(Gibbs not in by or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
 
 
 def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
@@ -181,7 +183,7 @@ def _of_parameters(posterior: Any) -> Any:
 def race_settings(inferences: Collection[str], features: Collection[str], engines: Collection[str]) -> dict[str, Check]:
     """Parameters of every model of the race, where these texts name inferences, features and engines."""
     return {
-        "inference": one_of(*inferences) | is_a(EM, Variational, Gibbs),
+        "inference": one_of(*inferences) | is_a(EM, Variational, Gibbs, Bootstrap),
         "shape": number(POSITIVE) | one_of("learn"),
         "rate": number(POSITIVE),
         "features": one_of(*features) | FEATURE_MAP,
