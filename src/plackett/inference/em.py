@@ -24,6 +24,7 @@ from plackett.engines.base import Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.parameters import maximise_parameters
+from plackett.inference.worth_mode import Density, WorthPrior
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
 from plackett.model.weights import GIG
@@ -257,6 +258,20 @@ class TailedClimb(Climbing):
         return log_weights if self.rows.absolute else normalised(log_weights)
 
 
+def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array) -> tuple[Rows, Array]:
+    """Rows with the parameters of the maximum, and its ln λ, where Newton's method finds them; else what was given."""
+    likelihood = rows.walk()
+    if likelihood is None or not (likelihood.absolute or likelihood.parameters):
+        return rows, log_weights
+    prior = WorthPrior(shape - 1.0, rate, 0.0, not likelihood.absolute)
+    K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode()
+    values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
+    if not np.isfinite(q).all() or any(v <= each.lower for each, v in zip(rows.parameters, values, strict=True)):
+        return rows, log_weights
+    x = q[:K, None]
+    return (rows.at(np.array(values)) if values else rows), x if likelihood.absolute else normalised(x)
+
+
 def walk(shape: float) -> list[float]:
     """Shapes on the way down to a target below 1: from equal weights at once whole classes would die."""
     if shape >= 1:
@@ -328,6 +343,8 @@ class EM(BaseEstimator):
         climbs: list[Climbing] = []
         for shape in shapes:
             climb: Climbing
+            if tailed is None and shape >= 1.0:
+                rows, log_weights = at_the_mode(rows, shape, rate, log_weights)
             if tailed is None:
                 climb = Climb(rows, shape, log_weights, self.accelerate, rate)
             else:

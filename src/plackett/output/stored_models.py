@@ -21,6 +21,7 @@ from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Gibbs, Variational
 from plackett.model.diagnostics import Diagnostics
 from plackett.output.schema import (
+    TRUTH,
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
@@ -202,7 +203,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     """Declare the model of rankings, with its ways to read ties."""
     return Declaration(
         cls,
-        {**settings, "ties": one_of(*ties)},
+        {**settings, "ties": one_of(*ties), "order_effect": TRUTH},
         {
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0: no covariates

@@ -1,0 +1,171 @@
+"""Hamiltonian Monte Carlo on worths and the parameters of a response, for rows that know slopes of the likelihood.
+
+Coordinates are x = ln λ and the unconstrained parameters, made alike in all directions by the curvature at the mode:
+then the posterior is nearly a standard normal law, and three leapfrog steps make a nearly independent draw. The shape a
+is drawn given λ as by plain sweeps; while tuning, the mode and its curvature follow the shapes that were drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from plackett.compute.pieces import cores
+from plackett.engines.base import Likelihood
+from plackett.inference import known_scale
+from plackett.inference.base import Problem
+from plackett.inference.chains import WeightChain
+from plackett.inference.store import Portion
+from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, redraw_shape
+from plackett.inference.worth_mode import DENSE, Density, Known, WorthPrior
+from plackett.model.race import Array
+
+LATE = 0.4  # of tuning, from where on coordinates follow the shapes drawn
+PROBES = 20  # of a diagonal
+ACCEPTANCE, LENGTH, SPREAD = 0.8, np.pi / 2, 0.3  # aimed at; of a trajectory, and its relative spread
+LONGEST = 40  # leapfrog steps
+DISPERSED, FREEDOM = 1.5, 4  # starts: deviations of Student's t about the mode
+LOG_STEP, STEPS = range(2)  # of WalkChain.step
+TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
+
+
+@dataclass
+class WalkChain(WeightChain):
+    """With the step of its trajectories."""
+
+    step: Array = field(default_factory=lambda: np.zeros(2))
+
+    def arrays(self) -> dict[str, Array]:
+        """The step as well."""
+        return super().arrays() | {"step": self.step}
+
+
+class WorthWalk:
+    """Trajectories on (ln λ, parameters), and the shape given λ."""
+
+    def __init__(self, likelihood: Likelihood, problem: Problem, target: Target, shape: float | None):
+        self.likelihood, self.target, self.shape_steps = likelihood, target, problem.shape_steps
+        self.scale_free = not likelihood.absolute and target.tail == 0.0
+        self.workers = cores() if problem.side_by_side else 1
+        self._settle(1.0 if shape is None else shape)
+
+    def _density(self, shape: float) -> Density:
+        prior = WorthPrior(shape, self.target.rate, self.target.tail, self.scale_free)
+        return Density(self.likelihood, prior)
+
+    def _settle(self, shape: float) -> None:
+        """The mode at this shape, and coordinates z with q = mode + A z in which its curvature is 1."""
+        density = self._density(shape)
+        self.mode = density.mode()
+        if len(self.mode) > DENSE:
+            self.scale = 1.0 / np.sqrt(roughly_diagonal(density, self.mode))
+            return
+        curvature, ridge = density.curvature(self.mode), 0.0
+        unit = np.eye(len(curvature))
+        while True:
+            try:
+                factor = cholesky(curvature + ridge * unit, lower=True)
+                break
+            except LinAlgError:
+                ridge = max(10.0 * ridge, 1e-8 * np.abs(np.diag(curvature)).max())
+        self.scale = np.ascontiguousarray(solve_triangular(factor, unit, lower=True).T)
+
+    def _outward(self, z: Array) -> Array:
+        """q − mode from z."""
+        return np.asarray(self.scale * z if self.scale.ndim == 1 else self.scale @ z)
+
+    def _inward(self, slope: Array) -> Array:
+        """The slope in z from that in q."""
+        return np.asarray(self.scale * slope if self.scale.ndim == 1 else slope @ self.scale)
+
+    def begin(self, start: State, rng: np.random.Generator) -> WalkChain:
+        """A chain about the mode, farther off than draws are; its shape is that of a dispersed start."""
+        z = rng.standard_t(FREEDOM, len(self.mode)) * DISPERSED
+        q = self.mode + self._outward(z)
+        chain = WalkChain(start, rng)
+        if self.likelihood.parameters:
+            chain.values = np.empty(len(self.likelihood.parameters))
+        chain.step[LOG_STEP] = np.log(1.2 * len(q) ** -0.25)
+        self._put(chain, q)
+        return chain
+
+    def _place(self, chain: WalkChain) -> Array:
+        """q of a chain; without a scale, ln λ with mean 0."""
+        x = chain.state.log_weights[:, 0]
+        x = x - x.mean() if self.scale_free else x + chain.state.numbers[LOG_MASS]
+        values = () if chain.values is None else chain.values
+        free = [each.free(value) for each, value in zip(self.likelihood.parameters, values, strict=True)]
+        return np.append(x, free)
+
+    def _put(self, chain: WalkChain, q: Array) -> None:
+        """Set the state of a chain from q."""
+        K = self.likelihood.n_groups
+        mass = float(np.logaddexp.reduce(q[:K]))
+        chain.state.log_weights[:, 0] = q[:K] - mass
+        if not self.scale_free:
+            chain.state.numbers[LOG_MASS] = mass
+        if chain.values is not None:
+            chain.values[:] = [each.bound(u) for each, u in zip(self.likelihood.parameters, q[K:], strict=True)]
+
+    def advance(self, chain: WalkChain, tuning: bool, **draws: Array) -> None:
+        """Record the state, move along a trajectory, draw the shape, and so on until the arrays are full."""
+        again = redraw_shape if self.scale_free else known_scale.redraw_shape
+        state, q = chain.state, self._place(chain)
+        known = self._density(1.0).of_data(q)
+        for t in range(len(draws["shape"])):
+            draws["log_weights"][t], draws["shape"][t] = state.log_weights, state.numbers[SHAPE]
+            draws["value"][t] = known[0]
+            if "log_mass" in draws:
+                draws["log_mass"][t] = state.numbers[LOG_MASS]
+            if chain.values is not None:
+                draws["parameters"][t] = chain.values
+            q, known = self._trajectory(chain, self._density(float(state.numbers[SHAPE])), q, known, tuning)
+            self._put(chain, q)
+            if self.target.learn:
+                again(chain.rng, state, self.target, tuning, self.shape_steps)
+        if self.target.learn and not len(draws["shape"]):  # compile
+            at = State(state.log_weights.copy(), state.numbers.copy())
+            again(np.random.default_rng(0), at, self.target, False, 0)
+
+    def _trajectory(
+        self, chain: WalkChain, density: Density, q: Array, known: Known, tuning: bool
+    ) -> tuple[Array, Known]:
+        """Leapfrog steps in whitened coordinates, and the Metropolis test."""
+        rng, step = chain.rng, float(np.exp(chain.step[LOG_STEP]))
+        length = LENGTH * (1.0 + SPREAD * (2.0 * rng.random() - 1.0))
+        momentum = rng.standard_normal(len(q))
+        value, slope = density.joined(q, known)
+        energy = 0.5 * float(momentum @ momentum) - value
+        new, there, found, gradient = q, known, value, self._inward(slope)
+        for _ in range(int(np.clip(np.rint(length / step), 1, LONGEST))):
+            momentum = momentum + 0.5 * step * gradient
+            new = new + self._outward(step * momentum)
+            there = density.of_data(new)
+            found, slope = density.joined(new, there)
+            if not np.isfinite(found) or energy + found < -TOO_FAR:
+                found = -np.inf
+                break
+            gradient = self._inward(slope)
+            momentum = momentum + 0.5 * step * gradient
+        accepted = float(np.exp(min(0.0, energy - 0.5 * float(momentum @ momentum) + found)))
+        if tuning:
+            chain.step[STEPS] += 1.0
+            chain.step[LOG_STEP] += (accepted - ACCEPTANCE) / (chain.step[STEPS] + 5.0) ** 0.6
+        return (new, there) if rng.random() < accepted else (q, known)
+
+    def adapt(self, chains: list[WalkChain], states: Portion, done: float) -> None:
+        """Where about half of tuning is done, the mode and its curvature at the shapes drawn lately."""
+        if self.target.learn and LATE <= done < 1.0 and states["shape"].size:
+            lately = states["shape"][:, states["shape"].shape[1] // 2 :]
+            self._settle(float(np.exp(np.log(lately).mean())))
+
+
+def roughly_diagonal(density: Density, q: Array) -> Array:
+    """The diagonal of the curvature of many items, by Hutchinson's estimate from differences of slopes."""
+    rng, step, found = np.random.default_rng(0), 1e-4, np.zeros(len(q))
+    for _ in range(PROBES):
+        signs = rng.choice([-1.0, 1.0], len(q))
+        up, down = (density.slopes(q + h * signs)[1] for h in (step, -step))
+        found += signs * (down - up) / (2.0 * step * PROBES)
+    return np.asarray(np.maximum(found, density.prior.shape))
