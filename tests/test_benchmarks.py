@@ -18,6 +18,7 @@ WORDS = {
     "mixing": "lenses  exchange, mean of the seeds",
     "directions": "200 rows × 8",
     "rankings": "NUTS ballot by ballot",
+    "comparisons": "plain sweeps take",
     "dask": "Dask: an expected pass by workers",
     "table3": "PL-Gibbs, exchange",
     "coverage": "noise       30 rows",
