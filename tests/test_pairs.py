@@ -167,13 +167,20 @@ def _outcomes(R):
     return R.outcomes, R.item, shown
 
 
-def test_pruning_below_a_shape_of_one_is_that_of_other_rankings():
-    """With a < 1 EM climbs by passes: an item that never won is worth exactly nothing."""
-    R = as_rankings([0, 0, 1, 1, 2, 2, 3], [1, 2, 2, 0, 0, 1, 4], [False] * 6 + [True])
-    model = PlackettLuceRanker("em", shape=0.7, ties="race").fit(None, as_rankings([0, 1, 2, 0], [1, 2, 0, 3], None))
-    assert model.weights_[3, 0] == 0.0
-    model = PlackettLuceRanker("em", shape=2.0, ties="davidson").fit(None, R)
-    assert (model.weights_ > 0).all()
+@pytest.mark.parametrize("name", ["davidson", "photo-finish", "race"])
+def test_newton_ends_where_passes_end(name, monkeypatch):
+    """EM by passes alone comes to the mode that Newton's method starts it at, and climbs at every step."""
+    rng = np.random.default_rng(3)
+    values = np.array([each.start for each in parameters_of(make_response(name))])
+    winner, loser, tied, _ = drawn(rng, name, np.exp(rng.normal(size=K)), values, 100)
+    R, found = as_rankings(winner, loser, tied), []
+    for start in (None, lambda rows, shape, rate, log_weights: (rows, log_weights)):
+        if start is not None:
+            monkeypatch.setattr("plackett.inference.em.at_the_mode", start)
+        found.append(PlackettLuceRanker(EM(tol=1e-9), shape=1.5, ties=name).fit(None, R))
+    assert (np.diff(found[1].trace_) > -1e-9).all() and found[0].n_iter_ < found[1].n_iter_
+    np.testing.assert_allclose(found[0].weights_, found[1].weights_, rtol=1e-6)
+    np.testing.assert_allclose(*(model.parameters()["mean"] for model in found), rtol=1e-6)
 
 
 def test_the_shape_is_learned_by_held_out_pairs():
@@ -203,8 +210,8 @@ def test_the_law_of_worths_and_its_mode(prior):
 def by_plain_sweeps(name, order, R, shape, seed):
     """Draws of the walk and of plain sweeps: ln worths against the first item, and ln of parameters."""
     found = []
-    for moves, draws in (("walk", 1000), ("none", 4000)):
-        sampler = Gibbs(draws=draws, tune=300, chains=4, moves=moves)
+    for moves, draws in (("walk", 500), ("none", 1000)):
+        sampler = Gibbs(draws=draws, tune=200, chains=4, moves=moves)
         model = PlackettLuceRanker(sampler, shape=shape, ties=name, order_effect=order, random_state=seed)
         found.append(model.fit(None, R))
     return found
@@ -235,15 +242,16 @@ def test_the_walk_draws_what_plain_sweeps_draw(name, order, shape):
 
 
 def agree(one, two):
-    """Means within 4.5 standard errors, by effective sample sizes; deviations within a tenth."""
+    """Means within 4.5 standard errors, by effective sample sizes; deviations within a seventh."""
     from plackett.model.measures import measures
 
     (_, few, _), (_, many, _) = measures(one), measures(two)
     error = np.sqrt(one.var(axis=(0, 1)) / few + two.var(axis=(0, 1)) / many)
     assert (np.abs(one.mean(axis=(0, 1)) - two.mean(axis=(0, 1))) < 4.5 * error).all()
-    np.testing.assert_allclose(one.std(axis=(0, 1)), two.std(axis=(0, 1)), rtol=0.12)
+    np.testing.assert_allclose(one.std(axis=(0, 1)), two.std(axis=(0, 1)), rtol=0.15)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings(QUIET)
 def test_a_prior_with_a_tail_is_walked_too():
     R = as_rankings([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2], [False, True, False, False, True, False], counts=[4] * 6)
@@ -287,10 +295,10 @@ def test_davidson_agrees_with_nuts():
             gradient[K] += (1.0 if tied[t] else 0.0) - np.exp(q[K]) / total
         return value, gradient
 
-    other = sampled(density, K + 2, 1000, 500, 4, 1)
+    other = sampled(density, K + 2, 600, 300, 4, 1)
     other[..., :K] -= other[..., :K].mean(axis=2, keepdims=True)
     model = PlackettLuceRanker(
-        Gibbs(draws=1000, tune=200, chains=4), shape=shape, ties="davidson", order_effect=True, random_state=0
+        Gibbs(draws=600, tune=200, chains=4), shape=shape, ties="davidson", order_effect=True, random_state=0
     ).fit(None, as_rankings(winner, loser, tied, first))
     logs = model.posterior_.log_weights[..., 0]
     own = np.concatenate([logs - logs.mean(axis=2, keepdims=True), np.log(model.posterior_.parameters)], axis=2)

@@ -56,7 +56,7 @@ from plackett.inference.maximum import check_maximum, shapes_with_maximum
 from plackett.model.race import Array
 from plackett.posterior.learned import of_classes, of_situations
 from plackett.priors import GIG
-from plackett.responses.base import parameters_of
+from plackett.responses import UnknownOrder
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ def prepare_situations(
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
     whole = cache(lambda: engine.rows(W, seen))
-    # Parameters of a response take many passes: without covariates equal situations are counted.
-    merged = W is None and bool(parameters_of(seen.response))
+    # Without covariates equal rankings with ties are counted; pairs are in any case, and untied ones by their sets.
+    merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:

@@ -32,13 +32,14 @@ TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 @dataclass
 class WalkChain(WeightChain):
-    """With the step of its trajectories."""
+    """With its place q = (ln λ, unconstrained parameters) and the step of its trajectories."""
 
+    place: Array = field(default_factory=lambda: np.empty(0))
     step: Array = field(default_factory=lambda: np.zeros(2))
 
     def arrays(self) -> dict[str, Array]:
-        """The step as well."""
-        return super().arrays() | {"step": self.step}
+        """The place and the step as well."""
+        return super().arrays() | {"place": self.place, "step": self.step}
 
 
 class WorthWalk:
@@ -83,24 +84,16 @@ class WorthWalk:
         """A chain about the mode, farther off than draws are; its shape is that of a dispersed start."""
         z = rng.standard_t(FREEDOM, len(self.mode)) * DISPERSED
         q = self.mode + self._outward(z)
-        chain = WalkChain(start, rng)
+        chain = WalkChain(start, rng, place=np.empty(len(q)))
         if self.likelihood.parameters:
             chain.values = np.empty(len(self.likelihood.parameters))
         chain.step[LOG_STEP] = np.log(1.2 * len(q) ** -0.25)
         self._put(chain, q)
         return chain
 
-    def _place(self, chain: WalkChain) -> Array:
-        """q of a chain; without a scale, ln λ with mean 0."""
-        x = chain.state.log_weights[:, 0]
-        x = x - x.mean() if self.scale_free else x + chain.state.numbers[LOG_MASS]
-        values = () if chain.values is None else chain.values
-        free = [each.free(value) for each, value in zip(self.likelihood.parameters, values, strict=True)]
-        return np.append(x, free)
-
     def _put(self, chain: WalkChain, q: Array) -> None:
         """Set the state of a chain from q."""
-        K = self.likelihood.n_groups
+        K, chain.place[:] = self.likelihood.n_groups, q
         mass = float(np.logaddexp.reduce(q[:K]))
         chain.state.log_weights[:, 0] = q[:K] - mass
         if not self.scale_free:
@@ -111,7 +104,7 @@ class WorthWalk:
     def advance(self, chain: WalkChain, tuning: bool, **draws: Array) -> None:
         """Record the state, move along a trajectory, draw the shape, and so on until the arrays are full."""
         again = redraw_shape if self.scale_free else known_scale.redraw_shape
-        state, q = chain.state, self._place(chain)
+        state, q = chain.state, chain.place.copy()
         known = self._density(1.0).of_data(q)
         for t in range(len(draws["shape"])):
             draws["log_weights"][t], draws["shape"][t] = state.log_weights, state.numbers[SHAPE]
