@@ -1,7 +1,7 @@
-"""Comparisons of pairs, in one run: maximum likelihood beside choix, evalica and SciPy, posteriors, and best–worst tasks.
+"""Comparisons of pairs in one run: maximum likelihood beside choix, evalica and SciPy, posteriors, best–worst tasks.
 
-Libraries that are not installed are left out, and the output says so. Bradley–Terry is fitted to decided votes, the laws
-of ties to all; SciPy's L-BFGS has the gradient by distinct pair, as the ranker has.
+Libraries that are not installed are left out, and the output says so. Bradley–Terry is fitted to decided votes, the
+laws of ties to all; SciPy's L-BFGS has the gradient by distinct pair, as the ranker has.
 """
 
 import time
@@ -108,7 +108,8 @@ def maxima(R):
         print(f"  {name}: {took:.3f} s, {took / own:.1f} times as long; log-worths differ by {apart:.1e}")
     for ties in ("photo-finish", "davidson"):
         took, model = seconds(lambda ties=ties: PlackettLuceRanker(EM(), shape=1, ties=ties).fit(None, R))
-        print(f"  plackett, {ties}: {took:.3f} s, {-model.score(None, R):.5f} a vote, {model.parameters()['mean'].iloc[0]:.4f}")
+        parameter = model.parameters()["mean"].iloc[0]
+        print(f"  plackett, {ties}: {took:.3f} s, {-model.score(None, R):.5f} a vote, {parameter:.4f}")
 
 
 def posteriors(R):
@@ -163,7 +164,9 @@ def main():
     warnings.simplefilter("ignore")
     R = votes()
     maxima(R)
-    PlackettLuceRanker(Gibbs(draws=5, tune=5, chains=2), ties="race").fit(None, R[:50])  # loads, or compiles, the kernels
+    PlackettLuceRanker(Gibbs(draws=5, tune=5, chains=2), ties="race").fit(
+        None, R[:50]
+    )  # loads, or compiles, the kernels
     posteriors(R)
     best_worst()
     sparse_network()

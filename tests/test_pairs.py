@@ -344,7 +344,9 @@ def test_a_checkpoint_goes_on_with_the_same_draws(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_file_arviz_and_predictions(tmp_path):
     """A model file keeps all; of a new pair the response itself gives the chances, with and without an order."""
-    R = as_rankings([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2], [False, True, False, False, True, False], [0, 2, 2, 3, 0, 0])
+    R = as_rankings(
+        [0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2], [False, True, False, False, True, False], [0, 2, 2, 3, 0, 0]
+    )
     model = PlackettLuceRanker(
         Gibbs(draws=10, tune=10, chains=2), shape=1, ties="davidson", order_effect=True, random_state=0
     ).fit(None, R)
@@ -364,7 +366,9 @@ def test_the_order_effect_of_simulated_games_is_found():
     rng = np.random.default_rng(6)
     winner, loser, tied, first = drawn(rng, "unknown-order", np.exp(rng.normal(size=K)), np.empty(0), 3000, eta=1.8)
     model = PlackettLuceRanker("em", shape=1, order_effect=True).fit(None, as_rankings(winner, loser, tied, first))
-    assert np.log(model.parameters().loc["eta", "mean"]) == pytest.approx(np.log(1.8), abs=4.5 * 2 / np.sqrt(3000) * 1.3)
+    assert np.log(model.parameters().loc["eta", "mean"]) == pytest.approx(
+        np.log(1.8), abs=4.5 * 2 / np.sqrt(3000) * 1.3
+    )
 
 
 def test_engines_know_pairs():
@@ -412,8 +416,8 @@ def test_what_was_shown_first_stays_with_its_pair():
     R = Rankings.from_pairs(["b", "a", "c"], ["a", "c", "b"], first=["a", None, "c"])
     assert R.first.tolist() == [0, -1, 2] and R[[2, 0]].first.tolist() == [2, 0]
     assert R.with_items(["c", "b", "z", "a"]).first.tolist() == [3, -1, 0]
-    assert R[:2] == Rankings.from_pairs(["b", "a"], ["a", "c"], first=["a", np.nan], items="a b c".split())
-    assert R != Rankings.from_pairs(["b", "a", "c"], ["a", "c", "b"])
+    assert R[:2] == Rankings.from_pairs(["b", "a"], ["a", "c"], first=["a", np.nan], items=["a", "b", "c"])
+    assert Rankings.from_pairs(["b", "a", "c"], ["a", "c", "b"]) != R
     with pytest.raises(ValueError, match="one of the two items, 'a' and 'b' in row 0, got 'c'"):
         Rankings.from_pairs(["a"], ["b"], first=["c"], items=["a", "b", "c"])
     with pytest.raises(ValueError, match="one label for each of the 1 pairs"):
@@ -446,7 +450,9 @@ def test_published_maxima():
         )
         for law in ("davidson", "photo-finish"):
             model = PlackettLuceRanker("em", shape=1, ties=law).fit(None, R)
-            found.append((model.score(None, R) * (R.counts.sum() if name[0] == "p" else 1), model.parameters()["mean"].iloc[0]))
+            found.append(
+                (model.score(None, R) * (R.counts.sum() if name[0] == "p" else 1), model.parameters()["mean"].iloc[0])
+            )
     assert found[0] == pytest.approx((-809.71, np.exp(-0.2919)), abs=5e-3)
     assert found[2] == pytest.approx((-1.01001, 0.5476), abs=1e-4)
     assert found[3] == pytest.approx((-1.00948, 1.5683), abs=1e-4)

@@ -282,17 +282,17 @@ class PlackettLuceRanker(RankingModel):
             return seen
         if R.first is None or (R.first < 0).all():
             raise ValueError(
-                "order_effect=True needs to know what was shown first. Give Rankings.from_pairs(..., first=...), or leave "
-                "order_effect out."
+                "order_effect=True needs to know what was shown first. Give Rankings.from_pairs(..., first=...), or "
+                "leave order_effect out."
             )
         situations = seen.all_situations._replace(row=shown_rows(R))
-        return replace(seen, situations=situations, response=OrderEffect(seen.response))
+        return replace(seen, situations=situations, response=OrderEffect(seen.response))  # type: ignore[arg-type]
 
     def _note_ignored_ties(self, R: Rankings) -> None:
         """Warn where ties of pairs are read as an unknown order, and so tell nothing."""
         if self.ties != "unknown-order" or not R.tied:
             return
-        (start, bucket_start, sizes, counts), pair = R.outcomes, np.diff(R.outcomes.start) == 2
+        (_, bucket_start, sizes, counts), pair = R.outcomes, np.diff(R.outcomes.start) == 2
         tied = pair & (sizes[np.minimum(bucket_start[:-1], len(sizes) - 1)] == 2) & (np.diff(bucket_start) > 0)
         ignored = float(counts[tied].sum())
         if ignored >= IGNORED * counts.sum():

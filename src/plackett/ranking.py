@@ -87,8 +87,8 @@ class RankingModel(RaceModel):
             - ``log_worth``, or ``elo``: the mean of ln r_k on the scale, and ``lower`` and ``upper`` of its interval
               (NaN after EM). Differences of two log-worths are log-odds of who comes before whom;
             - ``first``: the probability that no other item has a larger worth, as far as the data tell;
-            - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval. EM
-              does not tell how sure they are: NaN.
+            - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
+              EM does not tell how sure these are, nor ``first``: NaN.
 
         Examples
         --------
@@ -129,8 +129,8 @@ class RankingModel(RaceModel):
         of : {"worth", "ranking"}
             "worth": that its worth is the larger one, given all that was seen; after EM 0 or 1. "ranking": that it
             comes before the other in a new ranking; with ``ties="race"`` in an earlier slot, and with
-            ``ties="photo-finish"`` ahead by more than θ, so that what is missing to 1 is the probability of a tie, as it
-            is with ``ties="davidson"``.
+            ``ties="photo-finish"`` ahead by more than θ. With this and with ``ties="davidson"`` what is missing to 1 is
+            the probability of a tie.
         top : int, optional
             So many items, the best; None: all.
 

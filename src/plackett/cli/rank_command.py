@@ -77,8 +77,8 @@ def rank(
     ties: Annotated[
         Ties,
         typer.Option(
-            help="Tied items came in an order that is not known, in one slot of a race, within a factor of each other's "
-            "times, behind a third entrant, or by mistake."
+            help="Tied items came in an order that is not known, in one slot of a race, within a factor of each "
+            "other's times, behind a third entrant, or by mistake."
         ),
     ] = Ties.unknown_order,
     order_effect: Annotated[

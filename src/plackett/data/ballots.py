@@ -57,8 +57,8 @@ class Ballots:
                 kinds = ", ".join(KINDS)
                 raise ValueError(
                     f"{path} is no file of PrefLib ({kinds}) by its name: say table='ranks' for a table with a column "
-                    "an item, table='orders' for one with a column a place, the best first, or table='pairs' for winners "
-                    "and losers."
+                    "an item, table='orders' for one with a column a place, the best first, or table='pairs' for "
+                    "winners and losers."
                 )
             return Rankings.read_preflib(path, unranked=self.unranked)
         if preflib:
@@ -94,8 +94,9 @@ def ballots_of(path: str, sep: str | None = None, decimal: str | None = None) ->
     if {WINNER, LOSER} <= set(read_table(path, sep, decimal).columns):
         return Ballots("pairs")
     raise ValueError(
-        f"{path} is neither a file of PrefLib nor a table of pairs with the columns {WINNER!r} and {LOSER!r}, and the model "
-        "was saved in Python, so that it does not know the table it was fitted to. Use plackett.report.write_report."
+        f"{path} is neither a file of PrefLib nor a table of pairs with the columns {WINNER!r} and {LOSER!r}, and the "
+        "model was saved in Python, so that it does not know the table it was fitted to. Use "
+        "plackett.report.write_report."
     )
 
 
@@ -114,8 +115,8 @@ def pairs_of(frame: pd.DataFrame, counts: Array | None, unranked: str | None) ->
     for name in (WINNER, LOSER):
         if name not in frame:
             raise ValueError(
-                f"a table of pairs has the columns {WINNER!r} and {LOSER!r}, and may have {TIE!r}, {FIRST!r} and {COUNT!r}; there is "
-                f"no {name!r} among {listed(frame.columns)}."
+                f"a table of pairs has the columns {WINNER!r} and {LOSER!r}, and may have {TIE!r}, {FIRST!r} and "
+                f"{COUNT!r}; there is no {name!r} among {listed(frame.columns)}."
             )
     others = [name for name in frame if name not in (WINNER, LOSER, TIE, FIRST)]
     if others:

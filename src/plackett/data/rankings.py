@@ -39,8 +39,7 @@ UNRANKED = ("absent", "last")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings:
-    """Rankings of some items, one a row, made by `from_orders`, `from_ranks`, `from_pairs`,
-    `from_best_worst` or `read_preflib`.
+    """Rankings of some items, one a row, made by a method whose name begins with ``from`` or ``read``.
 
     A row says which items were there, and places them in buckets, the best first: a bucket is one item, or several
     that are tied. Items that were there and not placed are *left*: they come after all buckets, in no order.
@@ -240,9 +239,9 @@ class Rankings:
     ) -> Rankings:
         """Rankings from best–worst tasks (MaxDiff): of each set of items the best and the worst.
 
-        A task says that the best comes before all others, and the worst behind all others, whose order is unknown. It is
-        the ranking [best, {others}, worst]; with ``ties="unknown-order"`` its likelihood is the exact probability that
-        the race begins with the one and ends with the other.
+        A task says that the best comes before all others and the worst behind all others, whose order is unknown. It
+        is the ranking [best, {others}, worst]; with ``ties="unknown-order"`` its likelihood is the exact probability
+        that the race begins with the one and ends with the other.
 
         Parameters
         ----------
@@ -318,10 +317,11 @@ class Rankings:
         """Whether both say the same of the same items."""
         if not isinstance(other, Rankings):
             return NotImplemented
-        mine, others = (
-            (each.items, each.item, *each.outcomes, [] if each.first is None else each.first) for each in (self, other)
-        )
-        return all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
+        mine, others = (self.items, self.item, *self.outcomes), (other.items, other.item, *other.outcomes)
+        if (self.first is None) != (other.first is None):
+            return False
+        first = self.first is None or np.array_equal(self.first, other.first)  # type: ignore[arg-type]
+        return first and all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -89,7 +89,7 @@ class Rows(Protocol):
         ...
 
     def walk(self) -> Likelihood | None:
-        """The likelihood of worths and parameters with its slopes, for a Hamiltonian walk; None where sweeps are used."""
+        """The likelihood of worths and parameters, for a Hamiltonian walk; None where sweeps are used."""
         ...
 
 

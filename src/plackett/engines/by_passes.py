@@ -1,4 +1,4 @@
-"""The likelihood of worths with slopes and curvature, from the passes of any rows without covariates. Knows no prior."""
+"""The likelihood of worths with slopes and curvature, by passes of any rows without covariates. Knows no prior."""
 
 from __future__ import annotations
 

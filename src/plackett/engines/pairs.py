@@ -1,8 +1,8 @@
 """Pairs without covariates: by distinct pairs with counts of wins, losses and ties, so that votes cost nothing.
 
-A pass goes through arrays over the distinct pairs; `plackett.responses.pair_laws` has the mathematics. With x = ln λ and
-the parameters φ of the law the log-likelihood is Σ count · V(x_i, x_j, φ), and its slopes and curvature in x and φ are
-sums of those of the pairs. Knows no prior.
+A pass goes through arrays over the distinct pairs; `plackett.responses.pair_laws` has the mathematics. With x = ln λ
+and the parameters φ of the law the log-likelihood is Σ count · V(x_i, x_j, φ), and its slopes and curvature in x and φ
+are sums of those of the pairs. Knows no prior.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class PairRows(SituationRows):
         self.order = np.lexsort((counts, outcome, key, pair))
         distinct, which = np.unique(key[pair], return_inverse=True)
         size = len(distinct)
-        self.counts: Array = np.bincount(outcome[pair] * size + which, counts[pair], 3 * size).reshape(3, size)
+        times: Array = np.bincount(outcome[pair] * size + which, counts[pair], 3 * size).astype(np.float64)
+        self.counts = times.reshape(3, size)
         self.shown: Whole = distinct % 2
         self.first, self.second = np.divmod(distinct // 2, self.n_groups)
 
@@ -107,7 +108,8 @@ class PairRows(SituationRows):
         return self.law.chances(*self._log_rates(log_weights, values))
 
     def _by_item(self, of_first: Array, of_second: Array) -> Array:
-        return np.bincount(self._index, np.append(of_first, of_second), self.n_groups)
+        found: Array = np.bincount(self._index, np.append(of_first, of_second), self.n_groups).astype(np.float64)
+        return found
 
     def _arrivals(self) -> Array:
         """n (K,)."""

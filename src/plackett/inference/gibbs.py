@@ -33,8 +33,8 @@ MOVES = ("auto", "exchange", "walk", "none")
 USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # with fixed features
 EXCHANGES = {PanelRows: ExchangeSampler, CompiledSituations: SituationExchange}  # samplers with moves, by kind of rows
 NO_WALK = (
-    "Gibbs(moves='walk') is for comparisons of pairs with ties='race', 'photo-finish' or 'davidson' or an order effect, and "
-    "for rankings with ties of unknown order, without covariates and in memory. Use Gibbs(moves='auto')."
+    "Gibbs(moves='walk') is for pairs with ties='race', 'photo-finish' or 'davidson' or an order effect, and for "
+    "rankings with ties of unknown order, without covariates and in memory. Use Gibbs(moves='auto')."
 )
 TARGET_LIMIT = 200_000  # iterations at which a target is given up
 

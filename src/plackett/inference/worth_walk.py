@@ -8,6 +8,7 @@ is drawn given λ as by plain sweeps; while tuning, the mode and its curvature f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 

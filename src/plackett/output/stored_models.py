@@ -21,13 +21,13 @@ from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Gibbs, Variational
 from plackett.model.diagnostics import Diagnostics
 from plackett.output.schema import (
-    TRUTH,
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
     SCALAR,
     SHARE,
     TEXT,
+    TRUTH,
     Check,
     Declaration,
     Sizes,

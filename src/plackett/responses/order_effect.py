@@ -1,8 +1,8 @@
 """An order effect of pairs: the rate of the item shown first, or at home, times η.
 
-It wraps the response that says what a tie means. η > 0 is a parameter with prior Exp(1) = Gam(1, 1), and η = 1 no effect.
-An entry uses row 1 of W if its item was shown first, and else row 0. With Davidson's ties the third entrant has the rate
-ν√(η r_i r_j); ν' = ν/√η is that of Davidson & Beaver (1977), where all pairs have an order.
+It wraps the response that says what a tie means. η > 0 is a parameter with prior Exp(1) = Gam(1, 1), and η = 1 is no
+effect. An entry uses row 1 of W if its item was shown first, and else row 0. With Davidson's ties the third entrant has
+the rate ν√(η r_i r_j): where all pairs have an order, 1/η and ν/√η are the parameters of Davidson & Beaver (1977).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ each of the three outcomes V = ln Pr, the arrivals n that it counts and the expe
 items, so that ∂V/∂u = n − r s, and ∂V in the unconstrained coordinates of φ. Knows no weights and no counts.
 
 - `BradleyTerry`: i first with probability r_i/(r_i + r_j); a tie tells nothing.
-- `RaoKupper` (1967): i first with r_i/(r_i + θ r_j). A tie is two wins times θ² − 1, of i against θ·j and j against θ·i.
-- `Davidson` (1970): a third entrant of rate ν√(r_i r_j) wins where the two tie. Its s bounds −V from above by a linear
+- `RaoKupper` (1967): i first with r_i/(r_i + θ r_j). A tie is two wins times θ² − 1, of i over θ·j and j over θ·i.
+- `Davidson` (1970): a third entrant of rate ν√(r_i r_j) wins where the two tie. Its s bounds −V above by a linear
   function of the rates (Hunter 2004), so that EM climbs, but no complete likelihood has it: it cannot be drawn.
 - `Slots`: the race is seen in slots of length 1, as in `plackett.responses.race_ties`.
 """
@@ -80,7 +80,7 @@ class RaoKupper:
     """i first with probability r_i/(r_i + θ r_j)."""
 
     arrivals = ONE_EACH
-    parameters = PhotoFinish.parameters
+    parameters: tuple[Parameter, ...] = PhotoFinish.parameters
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
         """A tie adds up both wins."""
@@ -108,7 +108,7 @@ class Davidson:
     """A tie has the rate ν√(r_i r_j) beside r_i and r_j."""
 
     arrivals = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    parameters = DavidsonTies.parameters
+    parameters: tuple[Parameter, ...] = DavidsonTies.parameters
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
         """Of all outcomes the items wait alike; a tie is half an arrival of each."""

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from plackett.compute.compiled import jit
 from plackett.model.draws import begin, exponential, gamma, mean_share, truncated, uniform
 from plackett.model.race import Array
-from plackett.responses.bucket_orders import LARGEST, SUBSETS, expect_orders
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
+from plackett.responses.bucket_orders import LARGEST, SUBSETS, expect_orders
 from plackett.responses.ranking import forget, running_left
 
 # Trapezoids in x = ln t. The integrand is analytic for |Im x| < π/2, so that steps of h err by about exp(−π²/h); at its
