@@ -171,6 +171,7 @@ class PlackettLuceRanker(RankingModel):
             if not isinstance(R, PartitionedRankings):
                 return self._fit_here(X, R, sample_weight, groups)
             run = self._run(groups, partitions=True, without=X is None)
+            run = self._with_length(run, None) if X is None else run
             learned = X is not None and self._learned()
             with one_blas_thread(), cluster() as client:
                 network = run.inference.maximises and not learned
@@ -186,6 +187,7 @@ class PlackettLuceRanker(RankingModel):
         """Fit to rankings in memory."""
         R, X, groups = self._checked_data(X, R, groups)
         run = self._run(groups, without=X is None)
+        run = self._with_length(run, R) if X is None else run
         response, learned = self._response(R), X is not None and self._learned()
         R = _weighted(R, sample_weight)
         if run.samples and not learned:
@@ -238,10 +240,20 @@ class PlackettLuceRanker(RankingModel):
             raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
         if not isinstance(self.order_effect, (bool, np.bool_)):
             raise ValueError(f"order_effect must be True or False, got {plain(self.order_effect)} instead.")
-        run = super()._run(groups, partitions, without)
-        if isinstance(run.inference, Gibbs) and without:
-            return replace(run, inference=run.inference.completed(**LENGTH))
-        return run
+        return super()._run(groups, partitions, without)
+
+    def _with_length(self, run: Run, R: Rankings | None) -> Run:
+        """The run without covariates: as long as plain sweeps need, but for a walk on worths, which ends when it has."""
+        if not isinstance(run.inference, Gibbs) or (R is not None and self._walks(run.inference, R)):
+            return run
+        return replace(run, inference=run.inference.completed(**LENGTH))
+
+    def _walks(self, gibbs: Gibbs, R: Rankings) -> bool:
+        """Whether draws of rankings in memory, without covariates, come by a walk on worths."""
+        if gibbs.moves not in ("auto", "walk") or self.engine not in ("auto", "numba", "numpy"):
+            return False
+        pairs = bool((np.diff(R.outcomes.start) <= 2).all())
+        return (pairs and self.ties == "race") or bool(self._parameter_names()) or (R.tied and self.ties != "race")
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)

@@ -97,6 +97,7 @@ class Density:
         free = [each.free(each.start) for each in self.likelihood.parameters]
         return np.append(np.zeros(self.K), free)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
     def mode(self, start: Array | None = None) -> Array:
         """The mode: by Newton's method with halved steps, or by L-BFGS where there are many items."""
         q = self.start() if start is None else start

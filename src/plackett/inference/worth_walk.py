@@ -2,7 +2,8 @@
 
 Coordinates are x = ln λ and the unconstrained parameters, made alike in all directions by the curvature at the mode:
 then the posterior is nearly a standard normal law, and three leapfrog steps make a nearly independent draw. The shape a
-is drawn given λ as by plain sweeps; while tuning, the mode and its curvature follow the shapes that were drawn.
+is drawn given λ as by plain sweeps, and with standardised log-worths held; while tuning, the mode and its curvature
+follow the shapes that were drawn.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.special import digamma, gammaln, polygamma
 
 from plackett.compute.pieces import cores
 from plackett.engines.base import Likelihood
@@ -18,7 +20,7 @@ from plackett.inference import known_scale
 from plackett.inference.base import Problem
 from plackett.inference.chains import WeightChain
 from plackett.inference.store import Portion
-from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, redraw_shape
+from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, log_prior, redraw_shape
 from plackett.inference.worth_mode import DENSE, Density, Known, WorthPrior
 from plackett.model.race import Array
 
@@ -27,7 +29,7 @@ PROBES = 20  # of a diagonal
 ACCEPTANCE, LENGTH, SPREAD = 0.8, np.pi / 2, 0.3  # aimed at; of a trajectory, and its relative spread
 LONGEST = 40  # leapfrog steps
 DISPERSED, FREEDOM = 1.5, 4  # starts: deviations of Student's t about the mode
-LOG_STEP, STEPS = range(2)  # of WalkChain.step
+LOG_STEP, STEPS, LOG_STRETCH = range(3)  # of WalkChain.step
 TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 
@@ -36,7 +38,7 @@ class WalkChain(WeightChain):
     """With its place q = (ln λ, unconstrained parameters) and the step of its trajectories."""
 
     place: Array = field(default_factory=lambda: np.empty(0))
-    step: Array = field(default_factory=lambda: np.zeros(2))
+    step: Array = field(default_factory=lambda: np.zeros(3))
 
     def arrays(self) -> dict[str, Array]:
         """The place and the step as well."""
@@ -102,6 +104,7 @@ class WorthWalk:
         if chain.values is not None:
             chain.values[:] = [each.bound(u) for each, u in zip(self.likelihood.parameters, q[K:], strict=True)]
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of trajectories that are given up
     def advance(self, chain: WalkChain, tuning: bool, **draws: Array) -> None:
         """Record the state, move along a trajectory, draw the shape, and so on until the arrays are full."""
         again = redraw_shape if self.scale_free else known_scale.redraw_shape
@@ -118,6 +121,7 @@ class WorthWalk:
             self._put(chain, q)
             if self.target.learn:
                 again(chain.rng, state, self.target, tuning, self.shape_steps)
+                q, known = self._stretch(chain, q, known, tuning)
         if self.target.learn and not len(draws["shape"]):  # compile
             at = State(state.log_weights.copy(), state.numbers.copy())
             again(np.random.default_rng(0), at, self.target, False, 0)
@@ -147,6 +151,44 @@ class WorthWalk:
             chain.step[STEPS] += 1.0
             chain.step[LOG_STEP] += (accepted - ACCEPTANCE) / (chain.step[STEPS] + 5.0) ** 0.6
         return (new, there) if rng.random() < accepted else (q, known)
+
+    def _stretch(self, chain: WalkChain, q: Array, known: Known, tuning: bool) -> tuple[Array, Known]:
+        """Move ln a with standardised log-worths held, which mixes where the data say little of them.
+
+        Under the prior ln λ has the deviation ψ'(a)^½, so that x − centre is multiplied by the ratio s of two of them,
+        with s^(K−1) in the Metropolis ratio, or s^K where the scale is known and the centre is ψ(a) − ln b.
+        """
+        rng, numbers, K = chain.rng, chain.state.numbers, self.likelihood.n_groups
+        old = float(np.log(numbers[SHAPE]))
+        new = old + float(np.exp(chain.step[LOG_STRETCH])) * rng.standard_normal()
+        log_ratio, moved, there = log_prior(self.target, new) - log_prior(self.target, old), q, known
+        if log_ratio > -np.inf:
+            a, b = np.exp(old), np.exp(new)
+            s = float(np.sqrt(polygamma(1, b) / polygamma(1, a)))
+            x = q[:K]
+            if self.scale_free:
+                centre = target = x.mean()
+            else:
+                centre, target = digamma(a) - np.log(self.target.rate), digamma(b) - np.log(self.target.rate)
+            moved = np.append(target + s * (x - centre), q[K:])
+            there = self.likelihood.slopes(moved[:K], moved[K:])
+            log_ratio += there[0] - known[0] + (K - self.scale_free) * np.log(s)
+            log_ratio += self._law_of_worths(moved[:K], b) - self._law_of_worths(x, a)
+        accepted = bool(np.log(rng.random()) < log_ratio)  # False if the likelihood is not finite
+        if tuning:
+            chain.step[LOG_STRETCH] += (float(accepted) - 0.4) / np.sqrt(chain.step[STEPS] + 1.0)
+        if not accepted:
+            return q, known
+        numbers[SHAPE] = np.exp(new)
+        self._put(chain, moved)
+        return moved, there
+
+    def _law_of_worths(self, x: Array, shape: float) -> float:
+        """ln p(x|a) with the terms of a, of the Dirichlet or the Gamma law."""
+        K, value = len(x), self._density(shape).prior.slopes(x)[0]
+        if self.scale_free:
+            return float(value + gammaln(K * shape) - K * gammaln(shape))
+        return float(value + K * (shape * np.log(self.target.rate) - gammaln(shape)))
 
     def adapt(self, chains: list[WalkChain], states: Portion, done: float) -> None:
         """Where about half of tuning is done, the mode and its curvature at the shapes drawn lately."""

@@ -28,7 +28,8 @@ from plackett.responses.ranking import Ranking
 from plackett.responses.unknown_order import UnknownOrder
 
 FIRST, SECOND, TIE = range(3)  # outcomes
-HIGHEST = 600.0  # ln of a rate beyond which a slot is as good as over at once
+HIGHEST = 300.0  # ln of a rate beyond which a slot is as good as over at once; below its inverse none is ever seen
+RARE = 1e-9  # chance of an arrival in a slot, below which time is as good as continuous
 SMALL = 1e-3  # a rate below which a difference is taken from its series
 ONE_EACH = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # arrivals (outcome, item)
 
@@ -134,7 +135,7 @@ class Slots:
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
         """Slots before the first arrival are E[G] = 1/(exp(r_i + r_j) − 1)."""
-        r, q = np.exp(np.minimum(u, HIGHEST)), np.exp(np.minimum(v, HIGHEST))
+        r, q = np.exp(np.clip(u, -HIGHEST, HIGHEST)), np.exp(np.clip(v, -HIGHEST, HIGHEST))
         both = r + q
         came, other, any_came = (np.log(-np.expm1(-rate)) for rate in (r, q, both))
         value = np.array([came - q, other - r, came + other]) - any_came
@@ -145,11 +146,12 @@ class Slots:
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
         """Empty slots, and the time within a slot of each that arrives, vote by vote."""
-        rates = np.exp(np.minimum(u, HIGHEST)), np.exp(np.minimum(v, HIGHEST))
+        rates = np.exp(np.clip(u, -HIGHEST, HIGHEST)), np.exp(np.clip(v, -HIGHEST, HIGHEST))
         times = counts.astype(np.int64)
         n = times.sum(axis=0)
-        left = np.exp(-rates[0] - rates[1])
-        empty = np.where(n > 0, rng.negative_binomial(np.maximum(n, 1), 1.0 - left), 0)
+        came = -np.expm1(-rates[0] - rates[1])
+        slots = rng.negative_binomial(np.maximum(n, 1), np.maximum(came, RARE))
+        empty = np.where(n > 0, np.where(came > RARE, slots, rng.standard_gamma(n) / came), 0.0)
         found = []
         for item, rate in enumerate(rates):
             arrived = times[item] + times[TIE]
