@@ -41,7 +41,7 @@ from plackett.posterior.worths import (
 )
 from plackett.race_model import RaceModel
 from plackett.responses import RESPONSES, Outcomes, Response, make_response
-from plackett.responses.base import parameters_of
+from plackett.responses.base import Parameter, parameters_of
 from plackett.responses.order_effect import ETA
 
 if TYPE_CHECKING:
@@ -374,9 +374,13 @@ class RankingModel(RaceModel):
             Z, row = np.vstack([Z[:1], Z[:1]]), shown_rows(R)
         return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
 
-    def _parameter_names(self) -> tuple[str, ...]:
+    def _parameters(self) -> tuple[Parameter, ...]:
+        """Parameters of the response, the order effect last."""
         own = parameters_of(make_response(self.ties)) if self.ties in RESPONSES else ()
-        return tuple(each.name for each in (*own, *((ETA,) if self.order_effect else ())))
+        return *own, *((ETA,) if self.order_effect else ())
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self._parameters())
 
     def parameters(self, prob: float = 0.9) -> pd.DataFrame:
         """Parameters of the response, without rows where it has none.

@@ -124,6 +124,16 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
         insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
 
 
+def law_of_parameters(model: Any, plain: bool) -> None:
+    """Parameters of the response are those that its settings name, each above its lower bound."""
+    known, found = model._parameters(), getattr(model.posterior_, "parameters", None)
+    insist(plain or not known, f"a model with covariates has no parameters of a response, expected none of {known}.")
+    n = 0 if found is None else found.shape[-1]
+    insist(n == len(known), f"posterior_.parameters must be {[each.name for each in known]}, got {n} of them.")
+    for i, each in enumerate(known):
+        insist(bool((found[..., i] > each.lower).all()), f"{each.name} must be above {each.lower:g}.")
+
+
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     """Items, and a map of covariates where there are some."""
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
@@ -131,6 +141,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     learned = not plain and model._learned()
     law_of_race(model, model.posterior_, SituationDraws, not learned)
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
+    law_of_parameters(model, plain)
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
