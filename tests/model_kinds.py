@@ -88,7 +88,7 @@ def ranker(d=0, ballots=False, **settings):
 def comparisons(**settings):
     rng = np.random.default_rng(0)
     pairs = np.array([rng.choice(ITEMS, 2, replace=False) for _ in range(40)])
-    R = Rankings.from_pairs(*pairs.T, ties=rng.random(40) < 0.3, first=pairs[:, 0])
+    R = Rankings.from_pairs(*pairs.T, ties=rng.random(40) < 0.3, first=pairs[np.arange(40), rng.integers(0, 2, 40)])
     model = PlackettLuceRanker(random_state=0, order_effect=True, **settings).fit(None, R)
     model.table_ = Ballots("pairs", counts="n", rankings=40.0)
     return model

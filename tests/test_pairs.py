@@ -406,6 +406,18 @@ def test_longer_rankings_are_refused():
         PlackettLuceRanker(ties="davidson").fit(None, R)
 
 
+def test_a_tie_that_counts_connects_both_ways():
+    """A maximum exists where ties alone lead back; where a parameter has none, EM says so."""
+    R = as_rankings([0, 0, 1, 2, 3], [1, 1, 2, 3, 4], [False, True, True, True, True])
+    for ties in ("davidson", "photo-finish"):
+        model = PlackettLuceRanker("em", shape=1, ties=ties).fit(None, R)
+        assert model.weights_[0] > model.weights_[1] and np.isfinite(model.parameters()["mean"].iloc[0])
+        with pytest.raises(ValueError, match="every pair is a tie"):
+            PlackettLuceRanker("em", shape=1, ties=ties).fit(None, as_rankings([0, 1], [1, 2], [True, True]))
+    with pytest.raises(ValueError, match="who was shown first won every time"):
+        PlackettLuceRanker("em", shape=2, order_effect=True).fit(None, as_rankings([0, 1], [1, 0], None, [0, 1]))
+
+
 def test_ties_that_tell_nothing_are_noted():
     R = as_rankings([0, 1, 0], [1, 0, 1], [False, False, True], counts=[5, 5, 90])
     with pytest.warns(UserWarning, match="90 of 100 rankings are ties of two items"):

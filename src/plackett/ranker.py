@@ -33,6 +33,7 @@ from plackett.fit import (
 )
 from plackett.inference import EM, Gibbs, Variational
 from plackett.inference.base import Fit
+from plackett.inference.maximum import network_of_pairs
 from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
@@ -206,7 +207,8 @@ class PlackettLuceRanker(RankingModel):
                 fit = fit_directions(run, direct_situations(run, [each.of(X) for each in candidates], seen, owned=True))
                 fit.extra["features_"] = candidates[fit.extra.pop("design_")]
             elif X is None:
-                fit = fit_weights(run, prepare_situations(run, None, seen, network=R))
+                network = network_of_pairs(R, self._law_of_pairs, self.order_effect) if run.inference.maximises else R
+                fit = fit_weights(run, prepare_situations(run, None, seen, network=network))
             else:
                 fit = fit_weights(run, prepare_map(run, X, seen, R))
         return self._keep_items(run, R.items, fit)

@@ -32,6 +32,7 @@ from plackett.posterior.weights import Point
 
 Mask = npt.NDArray[np.bool_]
 PRECISION = 1e-8  # of a parameter of the response: a maximum is no sharper than the root of rounding
+GAIN = 1e-14  # of the objective, as a share of it, that ends the climb of parameters, which may have no maximum
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 
@@ -358,9 +359,10 @@ class EM(BaseEstimator):
     def _with_parameters(self, climb: Climbing, tol: float) -> Rows:
         """Climb the weights and the parameters of the response by turns; the rows with the parameters found."""
         for _ in range(self.max_iter if climb.rows.parameters else 0):
+            before = climb.ascent.value
             moved = climb.move_parameters()
             climb.run(tol, self.max_iter)
-            if moved <= max(tol, PRECISION):
+            if moved <= max(tol, PRECISION) or climb.ascent.value - before <= GAIN * abs(before):
                 break
         return climb.rows
 
