@@ -210,8 +210,8 @@ def test_the_law_of_worths_and_its_mode(prior):
 def by_plain_sweeps(name, order, R, shape, seed):
     """Draws of the walk and of plain sweeps: ln worths against the first item, and ln of parameters."""
     found = []
-    for moves, draws in (("walk", 500), ("none", 1000)):
-        sampler = Gibbs(draws=draws, tune=200, chains=4, moves=moves)
+    for moves, draws in (("walk", 400), ("none", 600)):
+        sampler = Gibbs(draws=draws, tune=150, chains=4, moves=moves)
         model = PlackettLuceRanker(sampler, shape=shape, ties=name, order_effect=order, random_state=seed)
         found.append(model.fit(None, R))
     return found
@@ -263,6 +263,7 @@ def test_a_prior_with_a_tail_is_walked_too():
     agree(*found)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings(QUIET)
 def test_davidson_agrees_with_nuts():
     """Log-worths, ν and η of an independent sampler, whose density is written out here."""
