@@ -245,7 +245,7 @@ class PlackettLuceRanker(RankingModel):
         return super()._run(groups, partitions, without)
 
     def _with_length(self, run: Run, R: Rankings | None) -> Run:
-        """The run without covariates: as long as plain sweeps need, but for a walk on worths, which ends when it has."""
+        """The run without covariates: as long as plain sweeps need; a walk on worths goes on until it has converged."""
         if not isinstance(run.inference, Gibbs) or (R is not None and self._walks(run.inference, R)):
             return run
         return replace(run, inference=run.inference.completed(**LENGTH))

@@ -31,7 +31,7 @@ from plackett.priors import as_prior, tabulate
 
 MOVES = ("auto", "exchange", "walk", "none")
 USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # with fixed features
-WALK = {"draws": 500, "tune": 200, "max_draws": 10_000}  # of a walk on worths, whose draws are nearly independent
+WALK = {"draws": 500, "tune": 150, "max_draws": 10_000}  # of a walk on worths, whose draws are nearly independent
 EXCHANGES = {PanelRows: ExchangeSampler, CompiledSituations: SituationExchange}  # samplers with moves, by kind of rows
 NO_WALK = (
     "Gibbs(moves='walk') is for pairs with ties='race', 'photo-finish' or 'davidson' or an order effect, and for "
@@ -49,14 +49,14 @@ class Gibbs(BaseEstimator):
         Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: the chains go on
         until predictions have converged, that is, R-hat of class probabilities is at most 1.05 and the Monte-Carlo
         error of their averages at most 0.01, or to ``max_draws``. They make at least 1,000 draws, 500 of a walk on
-        worths, and with learned directions 150, and keep at most twice as many: of longer ones every second, fourth and so on. Up to 10,000
-        draws are always kept if they are asked for; beyond that chains are thinned in the same way to 262,144 draws in
-        all or 16.8 million numbers, which bounds the memory and time of everything that is done with them. ``repr``
-        says how many iterations the draws were thinned from.
+        worths, and with learned directions 150, and keep at most twice as many: of longer ones every second, fourth and
+        so on. Up to 10,000 draws are always kept if they are asked for; beyond that chains are thinned in the same way
+        to 262,144 draws in all or 16.8 million numbers, which bounds the memory and time of everything that is done
+        with them. ``repr`` says how many iterations the draws were thinned from.
     tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
         begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
-        200 for a walk on worths, and 150 with learned directions.
+        150 for a walk on worths and with learned directions.
     chains : int
         Chains, from dispersed starts, run in parallel.
     moves : {"auto", "exchange", "none"}

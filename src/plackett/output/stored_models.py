@@ -128,10 +128,12 @@ def law_of_parameters(model: Any, plain: bool) -> None:
     """Parameters of the response are those that its settings name, each above its lower bound."""
     known, found = model._parameters(), getattr(model.posterior_, "parameters", None)
     insist(plain or not known, f"a model with covariates has no parameters of a response, expected none of {known}.")
-    n = 0 if found is None else found.shape[-1]
-    insist(n == len(known), f"posterior_.parameters must be {[each.name for each in known]}, got {n} of them.")
-    for i, each in enumerate(known):
-        insist(bool((found[..., i] > each.lower).all()), f"{each.name} must be above {each.lower:g}.")
+    values = np.empty(0) if found is None else found
+    n, names = values.shape[-1], [parameter.name for parameter in known]
+    insist(n == len(known), f"posterior_.parameters must be {names}, got {n} of them.")
+    for i, parameter in enumerate(known):
+        above = bool((values[..., i] > parameter.lower).all())
+        insist(above, f"{parameter.name} must be above {parameter.lower:g}.")
 
 
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:

@@ -18,6 +18,7 @@ from plackett.compute.compiled import jit
 
 LARGEST = 7  # items of a bucket up to which subsets cost less than quadrature
 SUBSETS = 1 << LARGEST
+FAINT = 1e-150  # a product whose logarithm is taken before it underflows
 
 
 @jit
@@ -26,10 +27,17 @@ def expect_orders(rates, low, high, q, tables, times):
     sums, waits, before, after = tables[0], tables[1], tables[2], tables[3]
     m = high - low
     whole = (1 << m) - 1
-    value = 0.0
+    value, product = 0.0, 1.0
     for i in range(low, high):
-        value += math.log(rates[i]) - math.log(q + rates[i])
+        alone = rates[i] / (q + rates[i])
         times[i] = 0.0
+        if alone < FAINT:
+            value += math.log(alone)
+            continue
+        product *= alone
+        if product < FAINT:
+            value += math.log(product)
+            product = 1.0
     sums[0] = 0.0
     for i in range(m):
         for some in range(1 << i):
@@ -58,4 +66,4 @@ def expect_orders(rates, low, high, q, tables, times):
         for i in range(m):
             if not some >> i & 1:
                 times[low + i] += time
-    return value + math.log(before[whole]), last
+    return value + math.log(product * before[whole]), last

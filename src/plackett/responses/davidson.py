@@ -2,8 +2,8 @@
 
 i is first with probability r_i/(r_i + r_j + ν√(r_i r_j)). ν > 0 is a parameter of the response; ν → 0 is the race
 without ties. The likelihood has no complete form with Gamma times: the time at risk is that of a bound which touches V
-(Hunter 2004), so that EM climbs and r s = n − ∂V/∂ln r holds, with half an arrival of each of two that tie. It cannot be
-drawn.
+(Hunter 2004), so that EM climbs and r s = n − ∂V/∂ln r holds, with half an arrival of each of two that tie. It cannot
+be drawn.
 """
 
 from __future__ import annotations
