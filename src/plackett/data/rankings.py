@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,8 @@ class Rankings:
             What an item is that an order does not name; may be left out only for soc and toc, which name all.
         """
         found = preflib.read(path)
-        return _ranked(found.items, found.code, found.sizes, found.length, found.counts, unranked)
+        held = found.items, found.code, found.sizes, found.length, found.counts, unranked
+        return _ranked(*held, where=lambda t: f"{Path(path).name}, line {found.lines[t]}: this order")
 
     @property
     def counts(self) -> Array:
@@ -454,7 +456,13 @@ def _rank_table(ranks: MatrixLike) -> Array:
 
 
 def _ranked(
-    items: Labels, code: Codes, sizes: Codes, length: Codes, counts: npt.ArrayLike | None, unranked: str | None
+    items: Labels,
+    code: Codes,
+    sizes: Codes,
+    length: Codes,
+    counts: npt.ArrayLike | None,
+    unranked: str | None,
+    where: Callable[[int], str] = "row {}".format,
 ) -> Rankings:
     """Rankings from buckets one after the other: entries' codes, buckets' sizes, and rows' numbers of buckets."""
     if unranked is not None and unranked not in UNRANKED:
@@ -473,7 +481,7 @@ def _ranked(
     if unranked is None and (placed < K).any():
         t = int(np.argmax(placed < K))
         raise ValueError(
-            f"row {t} ranks {placed[t]} of {K} items: say unranked='absent' if the others were not there, or "
+            f"{where(t)} ranks {placed[t]} of {K} items: say unranked='absent' if the others were not there, or "
             "unranked='last' if they came behind those that are ranked."
         )
     entries = placed
