@@ -260,7 +260,7 @@ def test_every_setting_changes_something_or_is_refused(where, inference, part, n
 
 ELSEWHERE = {  # below, and in the tests of bars and of checkpoints
     "PlackettLuceClassifier": {"inference", "features", "engine", "progress"},
-    "PlackettLuceRanker": {"inference", "progress"},
+    "PlackettLuceRanker": {"inference", "progress", "order_effect"},  # of pairs: test_pairs.py
     "PlackettLuceChooser": {"inference", "features", "progress"},
     "Gibbs": {"max_seconds", "checkpoint"},
     "SparseLogitClassifier": {"progress", "max_seconds", "checkpoint"},
@@ -283,9 +283,11 @@ def test_no_setting_of_the_logit_is_left_out():
     assert set(inspect.signature(SparseLogitClassifier).parameters) - ELSEWHERE["SparseLogitClassifier"] == tried
 
 
-@pytest.mark.parametrize("where", [PLAIN, PERSONS | RACE], ids=["worths", "race ties"])
-def test_that_there_be_no_moves_can_be_said_where_there_are_none(where):
-    plain, said = (outcome(built(where, Gibbs(**SHORT, moves=moves), "model"), where) for moves in ("auto", "none"))
+@pytest.mark.parametrize(
+    ("where", "same"), [(PLAIN, "walk"), (PERSONS | RACE, "none")], ids=["tied worths", "race ties"]
+)
+def test_what_moves_there_are_can_be_said(where, same):
+    plain, said = (outcome(built(where, Gibbs(**SHORT, moves=moves), "model"), where) for moves in ("auto", same))
     np.testing.assert_array_equal(plain, said)
 
 

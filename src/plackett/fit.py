@@ -65,7 +65,7 @@ from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
-from plackett.responses.base import parameters_of
+from plackett.responses import UnknownOrder
 from plackett.responses.nests import Nests
 from plackett.tastes.panel import check_panel, make_panel
 from plackett.tastes.sampler import TasteRun
@@ -205,8 +205,8 @@ def prepare_situations(
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
     whole = cache(lambda: engine.rows(W, seen))
-    # Parameters of a response take many passes: without covariates equal situations are counted.
-    merged = W is None and bool(parameters_of(seen.response))
+    # Without covariates equal rankings with ties are counted; pairs are in any case, and untied ones by their sets.
+    merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:

@@ -41,6 +41,7 @@ from plackett.cli.options import (
 )
 from plackett.cli.rank_command import rank
 from plackett.cli.reproduce_command import register as register_reproduce
+from plackett.data.ballots import ballots_of
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
@@ -301,10 +302,13 @@ def report(
 ) -> None:
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
     check_output(out, force)
-    found = cli.models.read_model_of(model, data)
+    found = cli.models.read_model_of(model, data, _knows_items)
     kind = _kind(found)
-    read = found.table_.read if kind is cli.ranking_commands else cli.tablefile.read_table
-    kind.report(found, read(data, sep, decimal), out, title)
+    if kind is cli.ranking_commands:
+        ballots = found.table_ if hasattr(found, "table_") else ballots_of(data, sep, decimal)
+        kind.report(found, ballots.read(data, sep, decimal), out, title)
+    else:
+        kind.report(found, cli.tablefile.read_table(data, sep, decimal), out, title)
 
 
 @app.command()
@@ -330,6 +334,11 @@ def show(
         echo(f"  {_kind(found).origin(found)}")
     title, table = found._largest(weights)
     cli.models.print_table(f"The {len(next(iter(table.values())))} {title}", table)
+
+
+def _knows_items(model: Model) -> bool:
+    """True for a ranker without covariates, which reads any rankings of its items."""
+    return hasattr(model, "items_") and model.n_features_in_ == 0
 
 
 def _kind(model: Model) -> ModuleType:

@@ -71,12 +71,12 @@ def read_model(path: str) -> Model:
     return found
 
 
-def read_model_of(model: str, data: str) -> Model:
-    """Load a model that knows the columns of the table it was fitted to."""
+def read_model_of(model: str, data: str, needs_no_table: Callable[[Model], bool] = lambda model: False) -> Model:
+    """Load a model that knows the columns of the table it was fitted to, unless it needs none."""
     if model == data == "-":
         raise typer.BadParameter("the model and the table cannot both come from standard input.")
     found = read_model(model)
-    if not hasattr(found, "table_"):
+    if not hasattr(found, "table_") and not needs_no_table(found):
         raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
     return found
 
@@ -103,7 +103,7 @@ def save_and_tell(
     lines = [origin, size] if words else [origin, size, in_options(verdict)]
     echo(*lines, *more, err=out == "-")
     if worths is not None and out != "-":
-        print_table("Worths, with 90 % intervals of log_worth", worths)
+        print_table(f"Worths{', with 90 % intervals of log_worth and rank' if 'lower' in worths else ''}", worths)
     for word in words:
         note(word)
     if any(word.startswith("interrupted") for word in words):

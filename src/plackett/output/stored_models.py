@@ -28,6 +28,7 @@ from plackett.output.schema import (
     SCALAR,
     SHARE,
     TEXT,
+    TRUTH,
     Check,
     Declaration,
     Sizes,
@@ -131,6 +132,18 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
         insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
 
 
+def law_of_parameters(model: Any, plain: bool) -> None:
+    """Parameters of the response are those that its settings name, each above its lower bound."""
+    known, found = model._parameters(), getattr(model.posterior_, "parameters", None)
+    insist(plain or not known, f"a model with covariates has no parameters of a response, expected none of {known}.")
+    values = np.empty(0) if found is None else found
+    n, names = values.shape[-1], [parameter.name for parameter in known]
+    insist(n == len(known), f"posterior_.parameters must be {names}, got {n} of them.")
+    for i, parameter in enumerate(known):
+        above = bool((values[..., i] > parameter.lower).all())
+        insist(above, f"{parameter.name} must be above {parameter.lower:g}.")
+
+
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     """Items, and a map of covariates where there are some."""
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
@@ -138,6 +151,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     learned = not plain and model._learned()
     law_of_race(model, model.posterior_, SituationDraws, not learned)
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
+    law_of_parameters(model, plain)
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
@@ -221,7 +235,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     """Declare the model of rankings, with its ways to read ties."""
     return Declaration(
         cls,
-        {**settings, "ties": one_of(*ties)},
+        {**settings, "ties": one_of(*ties), "order_effect": TRUTH},
         {
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0: no covariates
