@@ -52,7 +52,6 @@ def columns_of(frame, alternatives, attributes, persons, sep):
 def test_one_component_is_conditional_logit(name, sigma, folder, monkeypatch):
     """β = σ(u + v) has the penalty ½(u² + v²) = β²/4σ²; of σ = 100 next to nothing, that is maximum likelihood."""
     monkeypatch.setattr("plackett.directions.map.SCALES", (sigma,))
-    monkeypatch.setattr("plackett.chooser.BENDS", ("none",))
     frame, alternatives, attributes, persons, sep, y = set_of(name, folder)
     X = ChoiceSets.from_wide(frame, alternatives=alternatives, attributes=attributes, person=persons, sep=sep)
     columns = columns_of(frame, alternatives, attributes, persons, sep)
@@ -61,7 +60,7 @@ def test_one_component_is_conditional_logit(name, sigma, folder, monkeypatch):
     penalty = 1 / (4 * (sigma * shrinkage(d)) ** 2) if sigma < 1 else 0.0
     chosen = np.array([alternatives.index(label) for label in y.tolist()])
     beta = conditional_logit(columns / deviation, chosen, penalty)
-    model = PlackettLuceChooser(EM(cv=2), features=LearnedDirections(components=1)).fit(X, y)
+    model = PlackettLuceChooser(EM(cv=2), features=LearnedDirections(components=1, bend="none")).fit(X, y)
     utility = columns / deviation @ beta
     p = np.exp(utility - utility.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)

@@ -381,6 +381,7 @@ def test_intervals_after_maximum_likelihood(fitted):
     np.testing.assert_allclose(why.attrs["reference"] + why["contribution"].sum(), np.log(p) - np.log1p(-p), rtol=1e-6)
 
 
+@pytest.mark.brief("fitted")
 @pytest.mark.parametrize("which", ["fitted", "drawn"])
 def test_files_tables_and_reports(which, request, tmp_path):
     model, X, y, *_ = request.getfixturevalue(which)
