@@ -14,6 +14,7 @@ import pandas as pd
 
 from plackett import (
     EM,
+    Bootstrap,
     ChoiceSets,
     Gibbs,
     PlackettLuceChooser,
@@ -36,6 +37,7 @@ from plackett.priors import GIG, Gamma
 STORED = Path(__file__).parent / "models"
 SHORT = Gibbs(draws=4, tune=4, chains=2)
 FEW = LearnedDirections(components=1, leapfrogs=2)
+FEW_COMPONENTS = LearnedDirections(components=2)
 SOME = {"inference": Variational(draws=5)}
 ITEMS = ["a", "b", "c"]
 
@@ -87,6 +89,15 @@ def ranker(d=0, ballots=False, **settings):
     return model
 
 
+def comparisons(**settings):
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(ITEMS, 2, replace=False) for _ in range(40)])
+    R = Rankings.from_pairs(*pairs.T, ties=rng.random(40) < 0.3, first=pairs[np.arange(40), rng.integers(0, 2, 40)])
+    model = PlackettLuceRanker(random_state=0, order_effect=True, **settings).fit(None, R)
+    model.table_ = Ballots("pairs", counts="n", rankings=40.0)
+    return model
+
+
 def chooser(persons=False, **settings):
     rng = np.random.default_rng(0)
     n = 40
@@ -107,6 +118,7 @@ def chooser(persons=False, **settings):
 KINDS = {
     "learned-gibbs": lambda: classifier(inference=SHORT, features=FEW),
     "learned-em": lambda: classifier(inference="em", features=LearnedDirections(components=1)),
+    "learned-bootstrap": lambda: classifier(inference=Bootstrap(draws=4, max_iter=5), features=FEW_COMPONENTS),
     "gates": handed_on,
     "exp-em": lambda: classifier(inference=EM(shapes=(1.0, 0.9), cv=2), features=ExpFeatures(scales=(0.5, 1))),
     "exp-variational": lambda: classifier(**SOME, shape=1.0, features="exp", class_weight={"a": 2.0}),
@@ -124,6 +136,8 @@ KINDS = {
     "ranker-variational": lambda: ranker(**SOME),
     "ranker-gibbs": lambda: ranker(inference=SHORT),
     "ranker-race": lambda: ranker(inference=SHORT, ties="race", shape=1.0),
+    "ranker-davidson": lambda: comparisons(inference=SHORT, ties="davidson"),
+    "ranker-photo-finish-em": lambda: comparisons(inference="em", ties="photo-finish", shape=2.0),
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),
@@ -131,6 +145,13 @@ KINDS = {
     "chooser-learned-gibbs": lambda: chooser(
         inference=SHORT, features=LearnedDirections(components=2, leapfrogs=2), weights="alternative"
     ),
+    "chooser-nests-em": lambda: chooser(
+        inference="em", features=LearnedDirections(components=1), nests={"road": ["bus", "car"]}
+    ),
+    "chooser-nests-gibbs": lambda: chooser(inference=SHORT, features=FEW, nests={"road": ["bus", "car"]}),
+    "chooser-linear-nests-em": lambda: chooser(inference="em", features="linear", nests={"slow": ["bus", "walk"]}),
+    "chooser-linear-nests-gibbs": lambda: chooser(inference=SHORT, features="linear", nests={"road": ["bus", "car"]}),
+    "chooser-learned-bootstrap": lambda: chooser(inference=Bootstrap(draws=4, max_iter=5), features=FEW_COMPONENTS),
     "chooser-exp-gibbs": lambda: chooser(inference=SHORT, shape=1.0, features="exp"),
     "chooser-exp-variational": lambda: chooser(**SOME, shape=1.0, features="exp", weights="alternative"),
     "chooser-tastes": lambda: chooser(

@@ -52,6 +52,7 @@ PERSONS_LEARNED = {"of": "persons", "features": LearnedDirections(components=2),
 CHOICES_LEARNED = {"of": "choices", "features": LearnedDirections(components=2), "random_state": 0}
 OWNED = CHOICES_LEARNED | {"weights": "alternative"}
 PANEL = CHOICES_LEARNED | {"of": "panel"}
+NEST = {"first": ["a", "b"]}
 ALONE = {"features": LearnedDirections(components=1)}
 
 
@@ -126,7 +127,7 @@ def learned(where):
         yield where, inference, "features", "own_shape", 0.5, CHANGES
     for name, value in {"covariate_spread": 2.0, "leapfrogs": 5}.items():
         yield where, gibbs, "features", name, value, CHANGES
-        yield where, em, "features", name, value, "for inference='gibbs', and this is EM"
+        yield where, em, "features", name, value, "for the chains of inference='gibbs'"
     for name, value in {"max_iter": 1, "cv": 3}.items():
         yield where, em, "inference", name, value, CHANGES
     for name, value in {"tol": 1e-2, "accelerate": False, "shapes": (3.0, 2.0)}.items():
@@ -199,4 +200,8 @@ CASES = [
     (CHOICES_LEARNED | ALONE, EM(cv=2), "features", "own_shape", 0.5, "own_shape=0.5.* would be ignored: .* cancels"),
     (CHOICES_LEARNED | {"weights": "alternative"} | ALONE, EM(cv=2), "features", "own_shape", 0.5, CHANGES),
     (CHOICES, EM(cv=2), "model", "weights", "mine", "weights must be one of"),
+    *[(CHOICES_LEARNED, inference, "model", "nests", NEST, CHANGES) for inference in (EM(cv=2), Gibbs(**SHORT))],
+    (CHOICES, EM(cv=2), "model", "nests", NEST, "nests would need draws of weights that are not conjugate"),
+    (OWNED, EM(cv=2), "model", "nests", NEST, "nests are for weights='shared'"),
+    (CHOICES_LEARNED, EM(cv=2), "model", "nests", {"one": ["a"]}, "'one' needs two alternatives or more"),
 ]

@@ -19,6 +19,7 @@ WORDS = {
     "directions": "200 rows × 8",
     "rankings": "NUTS ballot by ballot",
     "linear": "plackett, EM",
+    "comparisons": "plain sweeps take",
     "dask": "Dask: an expected pass by workers",
     "table3": "PL-Gibbs, exchange",
     "coverage": "noise       30 rows",
@@ -28,6 +29,7 @@ WORDS = {
     "dask_files": "variational fit",
     "choices": "| travelmode | 1 |",
     "prediction": "lenses",
+    "fast_posterior": "40 rankings",
 }  # of the last lines that each prints
 
 

@@ -359,13 +359,21 @@ def test_a_fit_out_of_time_is_judged_as_any_other(iris, quiet, seconds):
 
 
 def test_max_seconds_counts_tuning(tmp_path, iris, seconds):
-    """Nothing comes of a fit whose time ends in tuning but what its checkpoint keeps."""
+    """Where tuning would take more than its share it is shortened, and the checkpoint goes on from there."""
     path = tmp_path / "fit"
     settings = {"draws": 20, "tune": 100_000, "chains": 2, "checkpoint": path}
     model = PlackettLuceClassifier(Gibbs(**settings, max_seconds=0.5), random_state=0, features="exp")
-    with pytest.raises(ValueError, match=r"max_seconds=0.5\) was over after [56]\d of 100,000 .*max_seconds=\d+\)"):
+    words = r"Gibbs\(max_seconds=0.5\): there was time for (\d+) of 100,000 iterations of tuning"
+    with pytest.warns(ConvergenceWarning, match=words):
         model.fit(*iris)
+    assert 35 <= model.inference_.tune < 55 and 1 <= model.trace_.shape[1] <= 20
     assert len(read(path)[0]) > 1
+    longer = PlackettLuceClassifier(Gibbs(**settings | {"draws": 30}), random_state=0, features="exp")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        longer.fit(*iris)
+    assert longer.trace_.shape[1] == 30 and longer.inference_.tune == model.inference_.tune
+    np.testing.assert_array_equal(longer.trace_[:, : model.trace_.shape[1]], model.trace_)
 
 
 @pytest.mark.parametrize("seed", range(5))

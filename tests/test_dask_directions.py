@@ -244,8 +244,8 @@ def test_a_limit_of_time_counts(client, seconds):
     limited = fitted(cut(X), inference=Gibbs(draws=100_000, tune=2, chains=2, max_seconds=0.2))
     assert 18 <= limited.trace_.shape[1] < 38
     seconds.reading = 0.01
-    with pytest.raises(ValueError, match=r"Gibbs\(max_seconds=0\.02\) was over while rows were held out"):
-        fitted(cut(X), inference=Gibbs(max_seconds=0.02))
+    hurried = fitted(cut(X), inference=Gibbs(max_seconds=0.02))
+    assert hurried.trace_.shape[1] >= 1 and "no time to hold data out" in hurried.notes_[0]
 
 
 def test_predictions_are_those_of_the_compiled_engine(client):

@@ -32,7 +32,7 @@ from plackett.features import ExpFeatures
 from plackett.inference import hmc
 from plackett.inference.checkpoint import CheckpointError
 from plackett.inference.driver import Chain, Run, Source
-from plackett.inference.limits import Clock
+from plackett.inference.limits import Clock, TimeIsUp
 from plackett.model.mixture import SMALLEST, normalised, probabilities, sharpened, varied
 from plackett.posterior.directions import shortest
 
@@ -495,19 +495,14 @@ def test_a_limit_of_time_ends_the_chains(iris, quiet, seconds):
     assert 50 <= clf.trace_.shape[1] < 70 and 0 < clf.posterior_.mode_weight < 1
 
 
-def test_a_limit_of_time_counts_the_held_out_rows(iris, seconds):
-    seconds.reading = 0.01
-    with pytest.raises(ValueError, match=r"Gibbs\(max_seconds=0\.02\) was over while rows were held out"):
-        PlackettLuceClassifier(Gibbs(max_seconds=0.02), random_state=0).fit(*iris)
-
-
-def test_the_time_of_held_out_modes_counts(iris, monkeypatch):
-    monkeypatch.setattr(stacking, "held_out_averages", lambda tasks, *_: [np.full((len(t.Z), 3), 1 / 3) for t in tasks])
+def test_held_out_modes_end_with_their_share_of_the_time(iris, monkeypatch):
+    averages = [np.full((len(iris[0]), 3), 1 / 3)]
+    monkeypatch.setattr(stacking, "held_out_averages", lambda *_: (0, *averages, (0.0, 0.0)))
     clock = Clock(1e-9)
     clock.start()
     task = make_class_task(*iris, None, Source(np.random.SeedSequence(0)))
     task, held_out = stacking.choose_design(task, LearnedDirections(), 0.02, 100, clock)
-    with pytest.raises(ValueError, match="while rows were held out"):
+    with pytest.raises(TimeIsUp):
         stacking.stacked_mode(task, LearnedDirections(), 0.02, held_out, clock)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
     from plackett.explaining import explain, win_probabilities
-    from plackett.inference import EM, Gibbs, Variational
+    from plackett.inference import EM, Bootstrap, Gibbs, Variational
     from plackett.loading import load
     from plackett.logit import SparseLogitClassifier
     from plackett.ranker import PlackettLuceRanker
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EM",
+    "Bootstrap",
     "ChoiceSets",
     "Gibbs",
     "PlackettLuceChooser",
@@ -40,6 +41,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
+    "Bootstrap": "inference",
     "ChoiceSets": "data.choice_sets",
     "EM": "inference",
     "Gibbs": "inference",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_choices
 from plackett.compute.blas import one_blas_thread
+from plackett.data.choice_nests import check_nests, nests_of
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
@@ -35,7 +36,7 @@ from plackett.fit import (
     prepare_situations,
     straight,
 )
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import probed
@@ -43,12 +44,14 @@ from plackett.model.race import Array
 from plackett.output import stored_models
 from plackett.output.progress import progress_bar
 from plackett.output.what_if import spread_out
-from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.base import refuse
+from plackett.posterior.choosers import NO_RANKINGS, FixedChoices, LearnedChoices
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
 from plackett.race_model import FEATURES, STORED
 from plackett.responses import make_response
 from plackett.responses.choice import Choice
+from plackett.responses.nests import Nests
 from plackett.responses.ranking import Ranking
 from plackett.tastes import Tastes
 from plackett.tasting import TastingModel
@@ -66,8 +69,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
 
     Parameters
     ----------
-    inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
-        How the posterior is found; a variational approximation is for fixed features.
+    inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
+        How the posterior is found; the bootstrap is for learned directions, the variational approximation for fixed
+        features.
     shape : float or "learn"
         The Gamma prior's shape a of the weights.
     rate : float
@@ -93,6 +97,10 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         Seed of everything random; results depend neither on threads nor on the order of the situations.
     progress : bool
         Show a progress bar; in a terminal one comes by itself after five seconds.
+    nests : dict, optional
+        Alternatives that substitute for each other more than for others, by the name of their nest, such as
+        ``{"existing": ["train", "car"]}`` (nested logit); those not named stand alone. The dissimilarity of each nest,
+        between 0 and 1, is learned: see `parameters`. For features="linear", and "learned" with shared weights.
 
     Attributes
     ----------
@@ -146,7 +154,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
 
     def __init__(
         self,
-        inference: str | EM | Variational | Gibbs = "gibbs",
+        inference: str | EM | Variational | Gibbs | Bootstrap = "gibbs",
         shape: float | str = "learn",
         rate: float = 1.0,
         features: Any = "learned",
@@ -155,6 +163,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
+        nests: Mapping[str, Sequence[Any]] | None = None,
     ):
         self.inference = inference
         self.shape = shape
@@ -165,6 +174,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
+        self.nests = nests
 
     def fit(
         self, X: ChoiceSets, y: Any, *old: Any, sample_weight: Any = None, groups: Any = None
@@ -230,6 +240,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
+            nests = None if self.nests is None else nests_of(self.nests, self.alternatives_)
+            refuse(NO_RANKINGS if nests is not None and given.response != "choice" else None)
             self._seen = table.take(spread_out(len(X)))
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
@@ -237,7 +249,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             if not self._linear():
                 _note_one_choice(X, given, weight)
             else:
-                return self._fit_linear(run, X, weight, Observations.of_situations(situations, response, 1, person))
+                seen = Observations.of_situations(situations, response, 1, person)
+                return self._fit_linear(run, X, weight, seen, nests)
             seen = Observations.of_situations(situations, response, n_groups, units)
             with one_blas_thread(), cluster_for(self.engine):
                 if not self._learned():
@@ -264,10 +277,12 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
                         )
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
-                    directed = direct_situations(run, Zs, seen, owned)
+                    nest = None if nests is None else nests.of_alternative[table.alternative]
+                directed = direct_situations(run, Zs, seen, owned, nests, nest)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
-            self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
+            posterior = LearnedChoices(fit.posterior, nests)  # type: ignore[arg-type]
+            self._keep(run.inference, replace(fit, posterior=posterior))  # type: ignore[arg-type]
             self.linear_slopes_ = self._straight(X, weight, seen)
         return self
 
@@ -281,8 +296,10 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         first = len(design.with_constant_)
         return slopes[first : first + p]
 
-    def _fit_linear(self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations) -> PlackettLuceChooser:
-        """Fit conditional logit."""
+    def _fit_linear(
+        self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations, nests: Nests | None
+    ) -> PlackettLuceChooser:
+        """Fit conditional logit, or nested logit."""
         if not isinstance(seen.response, (Choice, Ranking)):
             raise ValueError(
                 "features='linear' takes choices, and rankings in which no alternatives are tied. Leave tied rankings "
@@ -295,7 +312,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         self.design_ = design.fit(X, weight)
         Z = self.design_.transform(EntryTable.of(X))
         with one_blas_thread():
-            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen)
+            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen, nests)
         self._keep(run.inference, fit)
         return self
 
@@ -352,6 +369,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         given = super()._combination(grouped, partitions, without)
         linear = self._linear() or self._tasting()
         given = replace(given, holds_out=given.learned or linear or self.weights == "person")
+        if self.nests is not None:
+            check_nests(self.nests)
+            given = replace(given, refused=self._no_nests(given.learned or self._linear()))
         if linear:
             return self._linear_combination(given)
         if not given.learned:
@@ -367,10 +387,25 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             unowned += [(given.features, Ignored(("own_shape",), more)), (self, Ignored(("weights",), more))]
         return replace(given, ignored=tuple(unowned))
 
+    def _no_nests(self, possible: bool) -> str | None:
+        """Why there can be no nests, if there cannot."""
+        if self._tasting():
+            return "random tastes have no nests. Leave nests out, or use features='linear'."
+        if not possible:
+            return (
+                "nests would need draws of weights that are not conjugate, so there are none with these features. Use "
+                "features='linear' or 'learned', or leave nests out."
+            )
+        if self.weights != "shared" and not self._linear():
+            return f"nests are for weights='shared', and these are weights={self.weights!r}. Leave one of the two out."
+        if self.engine not in ("auto", "numba"):
+            return f"engine={self.engine!r} has no pass over nests. Use engine='auto', or leave nests out."
+        return None
+
     def _linear_combination(self, given: Combination) -> Combination:
         """What conditional logit does not read, and where it cannot be had."""
         settings, inference = given.features, given.inference
-        refused = None
+        refused = given.refused
         if self._tasting() and not inference.samples:
             refused = (
                 "random tastes are drawn, by inference='gibbs': neither EM nor a variational approximation is made for "

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 
+NO_EXPLANATION = (
+    "contributions add up to log-odds where all alternatives substitute alike, which those of a nest do not. effects, "
+    "elasticities and diversion know the nests."
+)
+
+
 class ChoosingModel(RaceModel):
     """A fitted model of choices; `weights` says whose weights an entry uses."""
 
@@ -145,7 +151,7 @@ class ChoosingModel(RaceModel):
         >>> from plackett import PlackettLuceChooser
         >>> from plackett.datasets import load
         >>> travel = load("travelmode")
-        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.target)
+        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.y)
         >>> model.coefficients().columns.tolist()
         ['column', 'coefficient', 'std_error', 'z', 'p', 'lower', 'upper']
         """
@@ -330,6 +336,30 @@ class ChoosingModel(RaceModel):
         return optional("pandas", "diversion").DataFrame(
             choice_effects.diversion(survey, labels.index(drop), check_prob(prob))
         )
+
+    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
+        """Dissimilarities of nests, between 0 and 1; without rows where there are no nests.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            By name of the nest: ``mean``, ``lower`` and ``upper``. The smaller the dissimilarity, the more the
+            alternatives of a nest substitute for each other; at 1 the nest makes no difference.
+        """
+        check_is_fitted(self)
+        table = self.posterior_.parameter_table(check_prob(prob))
+        return optional("pandas", "parameters").DataFrame(table, index=list(self._parameter_names()))
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return () if self.posterior_.nests is None else self.posterior_.nests.names
+
+    def _no_explanation(self) -> str | None:
+        return None if self.posterior_.nests is None else NO_EXPLANATION
 
     def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""

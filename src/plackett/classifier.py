@@ -44,7 +44,7 @@ from plackett.fit import (
     prepare_class_parts,
     prepare_map,
 )
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -66,9 +66,10 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     Parameters
     ----------
-    inference : {"gibbs", "variational", "em"} or EM, Variational or Gibbs
-        How the weights are found: draws from the posterior, a fast approximation of it (not for learned directions),
-        or its mode with exact zeros. A configured object sets the details.
+    inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
+        How the weights are found: draws from the posterior, a fast approximation of it ("bootstrap" for learned
+        directions, "variational" for fixed features), or its mode with exact zeros. A configured object sets the
+        details.
     shape : float or "learn"
         The Gamma prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
         (variational), cross-validated log-loss (EM).
@@ -103,7 +104,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         Class labels, in the order of all outputs.
     features_ : transformer
         The fitted feature map.
-    inference_ : EM, Variational or Gibbs
+    inference_ : EM, Variational, Gibbs or Bootstrap
         The inference, with the numbers that were used where its settings leave them open.
     weights_ : (K, p) array
         Normalised weights: the mode (EM) or the posterior mean; they sum to 1.
@@ -115,7 +116,9 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     posterior_ : Point, Gammas, GIGs, Draws, DirectionDraws or DirectionPoint
         What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics
-        Gibbs only: R-hat and effective sample sizes.
+        Gibbs and Bootstrap: R-hat and effective sample sizes, or the standard errors of independent draws.
+    notes_ : list of str
+        What a limit of time has left out, in words. Learned directions after Gibbs and Bootstrap.
     cv_log_loss_ : dict
         EM with ``shape="learn"`` only: held-out log-loss by shape. Learned directions: by components of a class and
         scale.
@@ -147,14 +150,14 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         "rows",
         "X is a Dask collection",
         "Use engine='auto', or give it X.compute().",
-        "groups say which rows to hold out together, which only features='learned' with inference='gibbs' does by "
-        "itself; leave them out, or give EM(cv=...) the folds.",
+        "groups say which rows to hold out together, which only features='learned' with inference='gibbs' or "
+        "'bootstrap' does by itself; leave them out, or give EM(cv=...) the folds.",
         repeated_up_to=20_000,  # which gives the draws of repeated rows to the last bit
     )
 
     def __init__(
         self,
-        inference: str | EM | Variational | Gibbs = "gibbs",
+        inference: str | EM | Variational | Gibbs | Bootstrap = "gibbs",
         shape: float | str = "learn",
         rate: float = 1.0,
         features: Any = "learned",
@@ -249,7 +252,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
-        given = replace(given, holds_out=given.learned and given.inference.samples)
+        given = replace(given, holds_out=given.learned and given.inference.groups_rows)
         if not given.engine.partitions:
             return given
         cv = getattr(given.inference, "cv", 0)

@@ -40,7 +40,7 @@ from plackett.engines.plain_rankings import without_covariates
 from plackett.engines.situations import canonical, merge_equal
 from plackett.features.choice_design import ChoiceDesign
 from plackett.features.mapped import dense, fit_features, nonempty_rows, transform
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit, Probe, Problem
 from plackett.inference.driver import Source
 from plackett.inference.folds import (
@@ -65,7 +65,8 @@ from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
-from plackett.responses.base import parameters_of
+from plackett.responses import UnknownOrder
+from plackett.responses.nests import Nests
 from plackett.tastes.panel import check_panel, make_panel
 from plackett.tastes.sampler import TasteRun
 from plackett.tastes.settings import complete
@@ -77,7 +78,7 @@ class Run:
 
     kind: Kind
     features: Any  # the map, not fitted yet
-    inference: EM | Variational | Gibbs
+    inference: EM | Variational | Gibbs | Bootstrap
     shape: float | None  # None: learned
     rate: float
     tailed: GIG | None  # the prior, where it is not the Gamma
@@ -204,8 +205,8 @@ def prepare_situations(
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
     whole = cache(lambda: engine.rows(W, seen))
-    # Parameters of a response take many passes: without covariates equal situations are counted.
-    merged = W is None and bool(parameters_of(seen.response))
+    # Without covariates equal rankings with ties are counted; pairs are in any case, and untied ones by their sets.
+    merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:
@@ -325,15 +326,33 @@ def direct_class_parts(run: Run, table: ClassTable, factors: Array) -> Directed:
     return Directed(task, training)
 
 
-def direct_situations(run: Run, designs: Sequence[Array], seen: Observations, owned: bool) -> Directed:
-    """Situations in memory with candidate covariates; `owned`: whether each group owns components."""
-    engine = choose_engine(run.engine, designs[-1].shape, seen)
-    task = make_situation_task(designs, seen, run.source(), owned, engine)
+def direct_situations(
+    run: Run,
+    designs: Sequence[Array],
+    seen: Observations,
+    owned: bool,
+    nests: Nests | None = None,
+    nest: Codes | None = None,
+) -> Directed:
+    """Situations in memory with candidate covariates; `owned`: whether each group owns components.
+
+    `nest` is that of each row, −1 for an alternative that stands alone.
+    """
+    engine = choose_engine(run.engine, designs[-1].shape, seen) if nests is None else "numba"
+    task = make_situation_task(designs, seen, run.source(), owned, engine, nests, nest)
     return Directed(send_situations(task) if engine == "dask" else task)
 
 
-def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, labels: Any, seen: Observations) -> Fit:
-    """Conditional logit: coefficients of the columns Z of entries, whose alternatives have these codes and labels."""
+def fit_linear(
+    run: Run,
+    design: ChoiceDesign,
+    Z: Array,
+    alternative: Codes,
+    labels: Any,
+    seen: Observations,
+    nests: Nests | None = None,
+) -> Fit:
+    """Conditional or nested logit: coefficients of the columns Z of entries; their alternatives by codes and labels."""
     found, order, used = canonical(Z, seen.all_situations)
     entries = used[found.row]
     marked = np.append(design.with_constant_, design.base_) if design.base_ >= 0 else design.with_constant_
@@ -348,6 +367,7 @@ def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, lab
             marked,
             None if seen.units is None else seen.units[order],
             run.source(),
+            nests,
         ),
     )
 

@@ -17,20 +17,21 @@ from plackett.estimator import Model
 from plackett.features import ExpFeatures
 from plackett.features.mapped import feature_names
 from plackett.fit import Run
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.inference.gibbs import USUAL
 from plackett.model.race import Array
 from plackett.output.stored_models import race_settings
 from plackett.priors import GIG
 
-INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs}
-NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs"}
+INFERENCES = {"em": EM, "variational": Variational, "gibbs": Gibbs, "bootstrap": Bootstrap}
+NAMES = {EM: "EM", Variational: "variational", Gibbs: "Gibbs", Bootstrap: "bootstrap"}
+Inference = EM | Variational | Gibbs | Bootstrap
 FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 STORED = race_settings(INFERENCES, FEATURES, ENGINES)
 STALE = (
     *("diagnostics_", "cv_log_loss_", "design_log_loss_", "features_", "gate_shares_", "linear_slopes_"),
-    *("mean_relevance_", "readable_draw_", "table_"),
+    *("mean_relevance_", "readable_draw_", "notes_", "table_"),
 )
 
 
@@ -45,7 +46,7 @@ class RaceModel(Model):
     features: Any
     prior: Any
     engine: str
-    inference_: EM | Variational | Gibbs
+    inference_: Inference
     features_: Any
     weights_: Array
     shape_: float
@@ -69,7 +70,7 @@ class RaceModel(Model):
         parts = self, features, inference, engine, shape, self._tailed(), self.kind, learned, grouped, partitions
         return Combination(*parts, ignored=unread)
 
-    def _keep(self, inference: EM | Variational | Gibbs, fit: Fit) -> None:
+    def _keep(self, inference: Inference, fit: Fit) -> None:
         """What the fit found, and nothing of one before."""
         for stale in STALE:
             self.__dict__.pop(stale, None)
@@ -115,7 +116,7 @@ class RaceModel(Model):
         used = self._used_inference().get_params()
         return super()._settings() | {f"inference__{name}": value for name, value in used.items()}
 
-    def _used_inference(self) -> EM | Variational | Gibbs:
+    def _used_inference(self) -> Inference:
         """`inference_`, which model files of version 1 do not have."""
         if hasattr(self, "inference_"):
             return self.inference_
@@ -124,13 +125,13 @@ class RaceModel(Model):
             inference.completed(**(LENGTH if self._learned() else USUAL)) if isinstance(inference, Gibbs) else inference
         )
 
-    def _make_inference(self) -> EM | Variational | Gibbs:
+    def _make_inference(self) -> Inference:
         if isinstance(self.inference, str) and self.inference in INFERENCES:
             return INFERENCES[self.inference]()
-        if isinstance(self.inference, (EM, Variational, Gibbs)):
+        if isinstance(self.inference, (EM, Variational, Gibbs, Bootstrap)):
             return self.inference
         raise ValueError(
-            f"inference must be one of {sorted(INFERENCES)} or an EM, Variational or Gibbs object, "
+            f"inference must be one of {sorted(INFERENCES)} or an EM, Variational, Gibbs or Bootstrap object, "
             f"got {self.inference!r} instead."
         )
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def fit(
     settings: Settings,
     weights: str,
+    nests: dict[str, list[str]] | None,
     frame: pd.DataFrame,
     columns: ChoiceColumns,
     drop: list[str],
@@ -34,12 +35,15 @@ def fit(
     """Fit a chooser to a long table and save it."""
     for name in drop:
         check_column(frame, name)
-    model, frame = PlackettLuceChooser(**settings, weights=weights), frame.drop(columns=drop)
+    frame = frame.drop(columns=drop)
     names = {name: getattr(columns, name) for name in ("situation", "alternative", "choice", "available")}
     attributes, person = columns_of(columns.attributes, frame), columns_of(columns.person, frame)
     persons = columns.persons
     spared = frame.drop(columns=persons) if attributes is None and persons in frame else frame
     X, y = ChoiceSets.read_choices(spared, **names, attributes=attributes, person=person or ())
+    labels = {str(label): label for label in X.alternatives.tolist()}
+    named = nests and {name: [labels.get(each, each) for each in members] for name, members in nests.items()}
+    model = PlackettLuceChooser(**settings, weights=weights, nests=named)
     who = None if persons is None else persons_of(frame, names["situation"], persons)
     held = random_situations(len(X), test, settings["random_state"], None if model.weights == "person" else who)
     X_fit, y_fit, who_fit = X[~held], y[~held], None if who is None else who[~held]

@@ -16,7 +16,7 @@ from rich.text import Text
 from plackett.cli.console import INTERRUPTED, echo, in_options, note
 from plackett.cli.options import Columns, Inference
 from plackett.data.columns import listed
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.loading import load
 from plackett.output.modelfile import save
 from plackett.output.summary import TEXT, Table, cells, describe
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plackett.estimator import Model
 
 
-def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variational | Gibbs:
+def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variational | Gibbs | Bootstrap:
     """Inference with the given settings; raises for a setting that belongs to another inference."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not given:
@@ -39,7 +39,7 @@ def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variat
         if kind not in owners:
             option = "--" + name.replace("_", "-")
             raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
-    made: EM | Variational | Gibbs = INFERENCES[kind](**given)
+    made: EM | Variational | Gibbs | Bootstrap = INFERENCES[kind](**given)
     return made
 
 
@@ -71,12 +71,12 @@ def read_model(path: str) -> Model:
     return found
 
 
-def read_model_of(model: str, data: str) -> Model:
-    """Load a model that knows the columns of the table it was fitted to."""
+def read_model_of(model: str, data: str, needs_no_table: Callable[[Model], bool] = lambda model: False) -> Model:
+    """Load a model that knows the columns of the table it was fitted to, unless it needs none."""
     if model == data == "-":
         raise typer.BadParameter("the model and the table cannot both come from standard input.")
     found = read_model(model)
-    if not hasattr(found, "table_"):
+    if not hasattr(found, "table_") and not needs_no_table(found):
         raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
     return found
 
@@ -103,7 +103,7 @@ def save_and_tell(
     lines = [origin, size] if words else [origin, size, in_options(verdict)]
     echo(*lines, *more, err=out == "-")
     if worths is not None and out != "-":
-        print_table("Worths, with 90 % intervals of log_worth", worths)
+        print_table(f"Worths{', with 90 % intervals of log_worth and rank' if 'lower' in worths else ''}", worths)
     for word in words:
         note(word)
     if any(word.startswith("interrupted") for word in words):

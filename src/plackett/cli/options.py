@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 import typer
 
 if TYPE_CHECKING:
-    from plackett.inference import EM, Gibbs, Variational
+    from plackett.inference import EM, Bootstrap, Gibbs, Variational
     from plackett.tastes import Tastes
 
 
@@ -16,6 +16,7 @@ class Inference(StrEnum):
     """How the weights are found."""
 
     gibbs = "gibbs"
+    bootstrap = "bootstrap"
     variational = "variational"
     em = "em"
 
@@ -33,14 +34,16 @@ Spreadsheet = Annotated[
 ]
 Sep = Annotated[str | None, typer.Option(help="Character between fields, or tab, if it is not recognised.")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark, . or , if it is not recognised.")]
-Method = Annotated[Inference, typer.Option(help="Draws, a fast approximation, or the mode.")]
+Method = Annotated[Inference, typer.Option(help="Draws, a fast approximation (bootstrap, variational), or the mode.")]
 Shape = Annotated[str, typer.Option(help="Shape a of the prior: a number, the smaller the sparser.")]
-Draws = Annotated[int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as many as needed).")]
+Draws = Annotated[
+    int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as many as needed), or in all (bootstrap; 64).")
+]
 Chains = Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")]
 TargetESS = Annotated[float | None, typer.Option(min=1, help="Go on to this effective sample size (gibbs).")]
 MaxDraws = Annotated[int | None, typer.Option(min=1, help="Iterations at which chains that go on give up (gibbs).")]
-MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Stop drawing after this time (gibbs).")]
-MaxIter = Annotated[int | None, typer.Option(min=1, help="Iterations at most (variational, em).")]
+MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after about this time (gibbs, bootstrap).")]
+MaxIter = Annotated[int | None, typer.Option(min=1, help="Iterations at most (variational, em, bootstrap).")]
 Tol = Annotated[float | None, typer.Option(min=0, help="Movement that counts as none (variational, em).")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 
@@ -48,7 +51,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 class Settings(TypedDict, total=False):
     """Parameters of an estimator that come from options."""
 
-    inference: str | EM | Variational | Gibbs
+    inference: str | EM | Variational | Gibbs | Bootstrap
     shape: float | str
     features: str | Tastes
     random_state: int
@@ -74,6 +77,19 @@ class ChoiceColumns(NamedTuple):
     attributes: Columns
     person: Columns
     persons: str | None
+
+
+def nests_of(texts: Columns) -> dict[str, list[str]] | None:
+    """Alternatives by the name of their nest, of texts such as ``name=a,b``."""
+    found = dict[str, list[str]]()
+    for text in texts or ():
+        name, mark, labels = text.partition("=")
+        if not (name and mark and labels):
+            raise typer.BadParameter(f"--nest must be a name and alternatives, such as road=bus,car; got {text!r}.")
+        if name in found:
+            raise typer.BadParameter(f"--nest {name} is given twice; name all of its alternatives at once.")
+        found[name] = [label.strip() for label in labels.split(",")]
+    return found or None
 
 
 def shape_of(text: str) -> float | str:

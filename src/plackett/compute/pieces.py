@@ -13,6 +13,7 @@ from plackett.compute.blas import one_blas_thread
 from plackett.model.race import Array
 
 MANY_ROWS = 10_000  # from which columns are worth sharing out
+LIMITS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")  # environment variables that limit threads
 ROWS, COLUMNS = 256, 256  # of a tile of a matrix product: half a megabyte
 
 
@@ -43,5 +44,15 @@ def over_columns(work: Callable[..., Any], X: Array, *more: Iterable[Any]) -> li
 
 
 def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores this process may use; joblib limits its workers by such variables, so that together they take no more.
+
+    Examples
+    --------
+    >>> import os
+    >>> from plackett.compute.pieces import cores
+    >>> 1 <= cores() <= os.cpu_count()
+    True
+    """
+    present = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limits = [os.environ.get(name, "") for name in LIMITS]
+    return max(min([present, *(int(limit) for limit in limits if limit.isdigit())]), 1)

@@ -122,3 +122,10 @@ class Observations:
             counts = None if self.counts is None else self.counts[some]
             found = replace(self, codes=self.class_codes[some], counts=counts)
         return found if self.units is None else replace(found, units=self.units[some])
+
+    def weighted(self, weights: Array) -> Self:
+        """The same rows or situations, each counted with this weight instead."""
+        if self.situations is None:
+            return replace(self, counts=weights)
+        outcomes = self.situations.outcomes._replace(counts=weights)
+        return replace(self, situations=self.situations._replace(outcomes=outcomes), counts=weights)

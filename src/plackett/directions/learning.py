@@ -7,23 +7,28 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from plackett.directions.map import mode_at, path, scales_for
+from plackett.directions.budget import plan_fit
+from plackett.directions.elimination import COARSE, held_out_modes
+from plackett.directions.map import mode_at, path, scales_for, way_to
 from plackett.directions.prior import n_owners
 from plackett.directions.sampler import DirectionRun
 from plackett.directions.settings import LearnedDirections, lengths
-from plackett.directions.stacking import best_choice, choose_design, held_out_modes, stacked_mode
+from plackett.directions.stacking import NO_TIME, choose_design, n_folds_of, stacked_mode
 from plackett.directions.task import Task
-from plackett.inference import EM, Gibbs, Variational
+from plackett.directions.weighted_modes import bootstrap
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit, open_ended
-from plackett.inference.limits import Clock
+from plackett.inference.limits import Clock, TimeIsUp
 
 
-def learn(inference: EM | Variational | Gibbs, task: Task, settings: LearnedDirections, shape: float) -> Fit:
+def learn(
+    inference: EM | Variational | Gibbs | Bootstrap, task: Task, settings: LearnedDirections, shape: float
+) -> Fit:
     """Draws of directions and weights, or their mode.
 
     Parameters
     ----------
-    inference : Gibbs or EM
+    inference : Gibbs, Bootstrap or EM
         How.
     task : Task
         Observations of classes or situations, with their covariates.
@@ -41,6 +46,8 @@ def learn(inference: EM | Variational | Gibbs, task: Task, settings: LearnedDire
     settings.check()
     if isinstance(inference, Gibbs):
         return sample(inference, task, settings, shape)
+    if isinstance(inference, Bootstrap):
+        return bootstrap(inference, task, settings, shape)
     if isinstance(inference, EM):
         return climb(inference, task, settings, shape)
     raise ValueError(
@@ -52,11 +59,24 @@ def learn(inference: EM | Variational | Gibbs, task: Task, settings: LearnedDire
 def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) -> Fit:
     """The posterior of directions and weights, with a mode stacked beside it."""
     goes_on, gibbs = open_ended(gibbs), gibbs.completed(**lengths(task.wide, task.n_seen))
-    clock = Clock(gibbs.max_seconds)
-    task, held_out = choose_design(task, settings, shape, gibbs.tune, clock)
-    mode = None if held_out is None else stacked_mode(task, settings, shape, held_out, clock)
-    prior = task.reader.prior(task, settings, shape, few=held_out is None)._replace(totals=task.reader.totals)
+    clock, notes, few = Clock(gibbs.max_seconds), list[str](), n_folds_of(task) < 2
+    held_out = mode = n_folds = None
+    if gibbs.max_seconds is not None:
+        prior = task.reader.prior(task, settings, shape)._replace(totals=task.reader.totals)
+        plan = plan_fit(task, prior, gibbs, settings, clock)
+        if not plan.chains:
+            return bootstrap(Bootstrap(max_seconds=gibbs.max_seconds), task, settings, shape, instead=clock)
+        n_folds = plan.n_folds
+        if not few and n_folds < n_folds_of(task):
+            notes.append(NO_TIME if n_folds < 2 else f"there was time for {n_folds} of {n_folds_of(task)} folds")
+    try:
+        task, held_out = choose_design(task, settings, shape, gibbs.tune, clock, n_folds)
+        mode = None if held_out is None else stacked_mode(task, settings, shape, held_out, clock)
+    except TimeIsUp:
+        notes.append(NO_TIME)
+    prior = task.reader.prior(task, settings, shape, few=few)._replace(totals=task.reader.totals)
     run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on)
+    run.notes += notes
     draws = run.run(stacklevel=5)
     found = run.found_draws()
     tried = {} if held_out is None or not task.reader.em_compares_designs else dict(enumerate(held_out.losses))
@@ -65,7 +85,7 @@ def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) 
         shape=shape,
         trace=draws["value"],
         n_iter=run.settings.tune + run.store.iterations,
-        extra={"diagnostics_": run.diagnose(), "inference_": run.settings, "design_": task.design}
+        extra={"diagnostics_": run.diagnose(), "inference_": run.settings, "design_": task.design, "notes_": run.notes}
         | ({"design_log_loss_": tried} if len(tried) > 1 else {}),
     )
 
@@ -79,13 +99,13 @@ def climb(em: EM, task: Task, settings: LearnedDirections, shape: float) -> Fit:
         prior = reader.prior(task, settings, shape)
         components = sorted({1, len(prior.owner) // n_owners(prior)})
         folds = reader.splits(task, em.cv)
-        found = held_out_modes(candidates, settings, shape, components, folds, em.max_iter, Clock())
-        (which, m, scale), losses = best_choice(found, task)
+        contest, _ = held_out_modes(candidates, settings, shape, components, folds, em.max_iter, Clock())
+        (which, m, scale), losses = contest.mean_losses()
     else:
         (which, m, scale), losses = (0, 1, scales_for(task.n_columns)[-1]), {}
     task = candidates[which]
     prior = reader.prior(task, settings, shape, m)
-    climbs = path(task, prior, em.max_iter, reader.mode_tolerance)[: scales_for(task.n_columns).index(scale) + 1]
+    climbs = path(task, prior, way_to(task, prior, scale), em.max_iter, COARSE, last_tol=reader.mode_tolerance)
     position, trace, converged = climbs[-1]
     if not converged:
         message = f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...)."

@@ -7,11 +7,11 @@ one component for each class the weights for other classes are left out: that is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from plackett.directions.density import density_of
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts
@@ -33,33 +33,56 @@ def scales_for(n_columns: int) -> list[float]:
 
 
 def ascend(
-    task: Task, prior: Prior, density: Density, position: Array, scale: float, max_iter: int, tol: float
+    task: Task,
+    prior: Prior,
+    density: Density,
+    position: Array,
+    scale: float,
+    max_iter: int,
+    tol: float,
+    tilt: Array | None = None,
+    up: Callable[[], bool] | None = None,
+    learn_s: bool = False,
 ) -> Climb:
-    """Climb to the mode at a given σ from a position."""
+    """Climb to the mode at a given σ from a position.
+
+    The slope `tilt` is added to the log-density, None: 0. The climb ends where `up` is true.
+    The scales s of covariates stay at 1 unless `learn_s`.
+    """
     d = task.n_columns
-    free = len(position) - d - 2
+    end = len(position) - prior.parameters
+    fixed = end - (2 if learn_s else d + 2)
+    free = np.append(np.arange(fixed), np.arange(end, len(position)))
     position = position.copy()
-    position[free:] = 0.0
-    position[-2:] = np.log(scale)
+    position[fixed:end] = 0.0
+    position[end - 2 : end] = np.log(scale)
     held = pure_votes(position, prior, d)
     gradient, trace = np.empty_like(position), []
     n = task.n_seen
 
     def objective(x: Array) -> tuple[float, Array]:
-        position[:free] = x
+        position[free] = x
         value = density(position, gradient)
+        if tilt is not None:
+            value += float(tilt[free] @ x)
+            gradient[:] += tilt
         gradient[held] = 0.0
-        return -value / n, -gradient[:free] / n
+        return -value / n, -gradient[free] / n
+
+    def note(intermediate_result: OptimizeResult) -> None:
+        trace.append(-n * intermediate_result.fun)
+        if up is not None and up():
+            raise StopIteration
 
     found = minimize(
         objective,
-        position[:free],
+        position[free],
         jac=True,
         method="L-BFGS-B",
-        callback=lambda intermediate_result: trace.append(-n * intermediate_result.fun),
+        callback=note,
         options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": tol, "gtol": tol, "maxcor": 20},
     )
-    position[:free] = found.x
+    position[free] = found.x
     flat = np.abs(found.jac).max() <= FLAT  # near a mode rounding can keep L-BFGS from reporting success
     return position, trace, bool(found.success or flat)
 
@@ -76,15 +99,35 @@ def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
     return held
 
 
-def path(task: Task, prior: Prior, max_iter: int, tol: float) -> list[Climb]:
-    """Modes at the scales of the path."""
-    density = density_of(task.prepared(np.float64), prior, task.n_columns)
-    (position,) = task.starts(prior, [np.random.default_rng(0)])
-    climbs = []
-    for scale in scales_for(task.n_columns):
-        climbs.append(ascend(task, prior, density, position, scale, max_iter, tol))
+def path(
+    task: Task,
+    prior: Prior,
+    scales: Sequence[float],
+    max_iter: int,
+    tol: float,
+    start: Array | None = None,
+    last_tol: float | None = None,
+) -> list[Climb]:
+    """Modes at these scales, each climb from the last mode; the tolerance of the last may be another."""
+    density = density_of(task.prepared(np.float64), prior, task.n_columns, of_coordinates=False)
+    position = task.starts(prior, [np.random.default_rng(0)])[0] if start is None else start
+    climbs: list[Climb] = []
+    for i, scale in enumerate(scales, start=1):
+        finest = last_tol if last_tol is not None and i == len(scales) else tol
+        climbs.append(ascend(task, prior, density, position, scale, max_iter, finest))
         position = climbs[-1][0]
     return climbs
+
+
+def is_concave(prior: Prior) -> bool:
+    """Whether the log-posterior has one mode at each scale, so that it does not matter from where it is climbed."""
+    return len(prior.owner) == n_owners(prior)
+
+
+def way_to(task: Task, prior: Prior, scale: float) -> list[float]:
+    """Scales of the path down to this one; the last alone where there is one mode."""
+    scales = scales_for(task.n_columns)
+    return [scale] if is_concave(prior) else scales[: scales.index(scale) + 1]
 
 
 def mode_at(task: Task, prior: Prior, position: Array) -> Mode:

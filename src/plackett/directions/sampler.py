@@ -10,7 +10,7 @@ from plackett.directions.walk import MANY, make_sampler
 from plackett.inference.driver import Chain, Run
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.hmc import windows
-from plackett.inference.limits import Clock
+from plackett.inference.limits import BEGUN, Clock
 from plackett.inference.store import SURE, Portion
 from plackett.model.diagnostics import Diagnostics, Report, diagnose
 from plackett.model.mixture import Stacked
@@ -32,7 +32,7 @@ class DirectionRun(Run):
         self.task, self.prior = task, prior
         runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
-        walks = runner.begin(task.starts(prior, generators))
+        walks = runner.begin(task.starts(prior, generators), lambda: clock.past(BEGUN))
         chains = [Chain(*each) for each in zip(walks, generators, strict=True)]
         identity = (*task.identity, *prior, longest, *(["flying"] if task.on_gpu else []))
         shapes = {"position": (size(prior, task.n_columns),), "value": ()}

@@ -61,7 +61,7 @@ class LearnedDirections(BaseEstimator):
     """
 
     sampler_only = Ignored(
-        ("covariate_spread", "leapfrogs"), "it is for inference='gibbs', and this is EM. Leave it out."
+        ("covariate_spread", "leapfrogs"), "it is for the chains of inference='gibbs'. Leave it out."
     )
     choices_only = Ignored(("bend",), "it is for attributes of alternatives, in PlackettLuceChooser. Leave it out.")
 

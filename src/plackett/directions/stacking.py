@@ -22,7 +22,8 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_expit
 
 from plackett.compute.pieces import cores
-from plackett.directions.map import mode_at, path, scales_for
+from plackett.directions.elimination import ITERATIONS, SMALLEST_LOG, held_out_modes, losses, mean_and_error
+from plackett.directions.map import mode_at, path, way_to
 from plackett.directions.prior import Prior, size
 from plackett.directions.settings import LearnedDirections
 from plackett.directions.task import Numbers, Task
@@ -30,23 +31,20 @@ from plackett.directions.walk import AT_ONCE, load_kernels, make_sampler
 from plackett.engines.device import gpu
 from plackett.inference.driver import Chain
 from plackett.inference.folds import Folds
-from plackett.inference.limits import Clock
+from plackett.inference.limits import HELD_OUT, Clock, TimeIsUp
 from plackett.model.mixture import SMALLEST, Mode, sharpened
 from plackett.model.race import Array
-from plackett.output.progress import progress_bar, tracked
-from plackett.output.scores import log_losses
+from plackett.output.progress import progress_bar
 
 CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
 CLEARLY = 2.0  # standard errors
+HOPE = 0.83  # standard errors after half of the folds, with which two more in the other half would make it clear
 FEWEST = 20  # rows or units, to hold some out
 FOLDS = {500: 10, 5000: 5, np.inf: 2}  # number of folds of fewer observations than the key
 CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
-ITERATIONS, TOLERANCE = 300, 1e-8  # of the mode that is stacked
-COARSE = 1e-6  # tolerance of objective and gradient per observation, for modes that predict a fold
+TOLERANCE = 1e-8  # of the mode that is stacked
+NO_TIME = "there was no time to hold data out: the first design, and predictions that are not stacked with a mode"
 ROUND = 10  # iterations after which a short chain looks whether it is still wanted
-SMALLEST_LOG = -600.0  # ln of an outcome's probability over that of a guess, at the least
-
-Choice = tuple[int, int, float]  # design, components of each owner, σ
 
 
 class HeldOut(NamedTuple):
@@ -64,18 +62,21 @@ def held_out_averages(
     longest: int,
     tune: int,
     clock: Clock,
-) -> list[Array]:
-    """Predictions of short chains for the folds that they have not seen, for each design."""
+) -> tuple[int, Array, tuple[float, ...]]:
+    """The design that predicts best, predictions of its short chains for the folds they have not seen, and all losses.
+
+    Designs that half of the folds speak against are left out of the others.
+    """
     load_kernels(tasks[0], priors[0])
     clock.start()
-    given_up = threading.Event()
+    given_up, halfway = threading.Event(), dict[int, tuple[float, float]]()
 
     def predict(which: int, f: int, *seeds: np.random.SeedSequence) -> Array:
         (train, test), task, prior = folds[f], tasks[which], priors[which]
         part = task.part(train)
         runner = make_sampler(part, prior, tune, longest)
         generators = [np.random.default_rng(seed) for seed in seeds]
-        walks = runner.begin(part.starts(prior, generators))
+        walks = runner.begin(part.starts(prior, generators), given_up.is_set)
         chains, D = [Chain(*each) for each in zip(walks, generators, strict=True)], size(prior, task.n_columns)
         for tuning, length in ((True, tune), (False, DRAWS)):
             positions, values = np.empty((len(chains), length, D)), np.empty((len(chains), length))
@@ -86,119 +87,82 @@ def held_out_averages(
         return task.predicted(positions.reshape(-1, D), prior, test)
 
     together = CHAINS if tasks[0].on_gpu else 1  # chains of a job
-    places = [(which, f) for which in range(len(tasks)) for f in range(len(folds))] * (CHAINS // together)
-    seeds = np.random.SeedSequence(0).spawn(len(places) * together)  # decisions are a function of the data alone
-    n = sum(len(test) for _, test in folds)
+    rounds, F = CHAINS // together, len(folds)
+    root = np.random.SeedSequence(0)  # decisions are a function of the data alone
+    seeds = [[root.spawn(CHAINS) for _ in folds] for _ in tasks]
+    n, half = sum(len(test) for _, test in folds), -(-F // 2)
     found = [np.zeros((n, task.n_predicted)) for task in tasks]
     at_once = 1 if tasks[0].on_gpu else AT_ONCE if tasks[0].is_remote else cores()
-    pool = ThreadPoolExecutor(min(len(places), at_once))
+    pool, left = ThreadPoolExecutor(min(len(tasks) * F * rounds, at_once)), list(range(len(tasks)))
     try:
-        with progress_bar(tasks[0].progress, "held-out rows", len(places)) as report:
-            jobs = [pool.submit(predict, *place, *seeds[i :: len(places)]) for i, place in enumerate(places)]
-            for done, ((which, f), job) in enumerate(zip(places, jobs, strict=True)):
-                wait([job], clock.left)
-                if not job.done():
-                    clock.check("while rows were held out", done / len(jobs) / 4)  # about a quarter of the work
-                found[which][folds[f][1]] += job.result() / (CHAINS // together)
-                report(done + 1)
+        with progress_bar(tasks[0].progress, "held-out rows", len(tasks) * F * rounds) as report:
+            done = 0
+            for part in (range(half), range(half, F)):
+                places = [(which, f, i) for f in part for which in left for i in range(rounds)]
+                jobs = {
+                    (which, f, i): pool.submit(predict, which, f, *seeds[which][f][i * together : (i + 1) * together])
+                    for which, f, i in places
+                }
+                for (which, f, _), job in jobs.items():
+                    clock.insist(HELD_OUT)
+                    wait([job], clock.left_of(HELD_OUT))
+                    if not job.done():
+                        raise TimeIsUp
+                    found[which][folds[f][1]] += job.result() / rounds
+                    done += 1
+                    report(done)
+                if part.start == 0 and half < F:
+                    seen = np.concatenate([folds[f][1] for f in part])
+                    gains = gains_of([each[seen] for each in found], tasks[0], seen)
+                    halfway = dict(enumerate(gains))
+                    left = [which for which, (mean, error) in halfway.items() if which == 0 or mean > HOPE * error]
+            gains = gains_of([found[which] for which in left], tasks[0], np.arange(n))
+            report(len(tasks) * F * rounds)
     finally:
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
-    return found
+    final = dict(zip(left, gains, strict=True))
+    clear = [which for which, (mean, error) in final.items() if mean > CLEARLY * error]
+    which = max(clear, key=lambda which: final[which][0], default=0)
+    observed = tasks[0].reader.observed(tasks[0])
+    first = float(np.average(losses(found[0], observed), weights=tasks[0].seen.weights))
+    return which, found[which], tuple(first - (halfway | final)[which][0] for which in range(len(tasks)))
+
+
+def gains_of(predicted: Sequence[Array], task: Task, some: Numbers) -> list[tuple[float, float]]:
+    """How much lower the loss of each is than that of the first for these observations, and the standard error."""
+    reader, observed = task.reader, task.reader.observed(task)
+    units = task.seen.units[some] if reader.error_by_unit and task.seen.units is not None else None
+    lost = [losses(each, None if observed is None else observed[some]) for each in predicted]
+    return [mean_and_error(lost[0] - each, task.seen.weights[some], units) for each in lost]
+
+
+def n_folds_of(task: Task) -> int:
+    """Folds where nothing limits them; 0 where too little could be held out."""
+    reader = task.reader
+    if reader.n_units(task) < FEWEST:
+        return 0
+    if task.wide and reader.folds_if_wide:
+        return reader.folds_if_wide
+    return next(folds for many, folds in FOLDS.items() if task.n_rows < many)
 
 
 def choose_design(
-    task: Task, settings: LearnedDirections, shape: float, tune: int, clock: Clock
+    task: Task, settings: LearnedDirections, shape: float, tune: int, clock: Clock, n_folds: int | None = None
 ) -> tuple[Task, HeldOut | None]:
-    """The task with the design that predicts best, if clearly better than the first; nothing held out if few."""
-    reader = task.reader
-    if reader.n_units(task) < FEWEST:
+    """The task with the design that predicts best, if clearly better than the first; nothing held out if few.
+
+    `n_folds` is the number of folds, None: by the number of observations; fewer than two: nothing is held out.
+    """
+    n_folds = n_folds_of(task) if n_folds is None else n_folds
+    if n_folds < 2:
         return task, None
-    n_folds = next(folds for many, folds in FOLDS.items() if task.n_rows < many)
-    folds = reader.folds(task, reader.folds_if_wide if task.wide and reader.folds_if_wide else n_folds)
-    tasks = reader.candidates(task)
+    reader, tasks = task.reader, task.reader.candidates(task)
+    folds = reader.folds(task, n_folds)
     priors = [reader.prior(each, settings, shape)._replace(totals=reader.totals) for each in tasks]
-    found = held_out_averages(tasks, priors, folds, min(settings.longest(task.wide), LONGEST), min(tune, TUNE), clock)
-    lost = [losses(predicted, reader.observed(task)) for predicted in found]
-    units = task.seen.units if reader.error_by_unit else None
-    gains = [mean_and_error(lost[0] - each, task.seen.weights, units) for each in lost]
-    clear = [which for which, (mean, error) in enumerate(gains) if mean > CLEARLY * error]
-    which = max(clear, key=lambda which: gains[which][0], default=0)
-    means = tuple(float(np.average(each, weights=task.seen.weights)) for each in lost)
-    return tasks[which], HeldOut(folds, found[which], means)
-
-
-def losses(predicted: Array, observed: Numbers | None) -> Array:
-    """−ln Pr of each outcome; relative to a guess if whole outcomes are predicted."""
-    if observed is not None:
-        return log_losses(predicted, observed)
-    found: Array = -np.log(np.maximum(predicted[:, 0], np.exp(SMALLEST_LOG)))
-    return found
-
-
-def mean_and_error(gain: Array, weight: Array, units: Numbers | None) -> tuple[float, float]:
-    """Weighted mean, and its standard error, from the sums over units if there are any."""
-    total = weight.sum()
-    mean = float(weight @ gain / total)
-    away = weight * (gain - mean)
-    squares = weight * (gain - mean) ** 2 if units is None else np.bincount(units, away) ** 2
-    return mean, float(np.sqrt(squares.sum()) / total)
-
-
-def held_out_modes(
-    tasks: Sequence[Task],
-    settings: LearnedDirections,
-    shape: float,
-    components: Sequence[int],
-    folds: Folds,
-    max_iter: int,
-    clock: Clock,
-) -> dict[Choice, Array]:
-    """Predictions of modes for held-out observations, by choice; NaN for those that no mode could predict."""
-    reader, n, width = tasks[0].reader, len(tasks[0].seen), tasks[0].n_predicted
-    found = {
-        (which, m, scale): np.full((n, width), np.nan)
-        for which, task in enumerate(tasks)
-        for m in components
-        for scale in scales_for(task.n_columns)
-    }
-
-    def predict(done: int, train: Any, test: Numbers) -> None:
-        clock.check(f"while {reader.noun} were held out", (1 + done / len(folds)) / 4)
-        for which, task in enumerate(tasks):
-            part, groups = reader.training(task, train)
-            if groups is not None and len(groups) < 2:
-                return
-            columns = slice(None) if groups is None else groups
-            for m in components:
-                prior = reader.prior(part, settings, shape, m)
-                climbs = path(part, prior, max_iter, COARSE)
-                for scale, (position, *_) in zip(scales_for(task.n_columns), climbs, strict=True):
-                    predicted = np.zeros((len(test), width))
-                    predicted[:, columns] = task.predicted(position[None], prior, test)
-                    found[which, m, scale][test] = predicted
-
-    pool = ThreadPoolExecutor(AT_ONCE)
-    try:
-        numbers, (trains, tests) = range(len(folds)), zip(*folds, strict=True)
-        results = (pool.map if tasks[0].is_remote else map)(predict, numbers, trains, tests)
-        for _ in tracked(folds, tasks[0].progress, f"held-out {reader.noun}, modes"):
-            next(results)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    return found
-
-
-def best_choice(found: dict[Choice, Array], task: Task) -> tuple[Choice, dict[Choice, float]]:
-    """The choice of the lowest held-out loss, and the losses."""
-    observed, lost = task.reader.observed(task), {}
-    for choice, predicted in found.items():
-        known = np.isfinite(predicted[:, 0])
-        if not known.any():
-            raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
-        loss = losses(predicted[known], None if observed is None else observed[known])
-        lost[choice] = float(np.average(loss, weights=task.seen.weights[known]))
-    return min(lost, key=lambda choice: lost[choice]), lost
+    longest = min(settings.longest(task.wide), LONGEST)
+    which, average, lost = held_out_averages(tasks, priors, folds, longest, min(tune, TUNE), clock)
+    return tasks[which], HeldOut(folds, average, lost)
 
 
 def stacked_mode(
@@ -206,16 +170,16 @@ def stacked_mode(
 ) -> tuple[Mode, float, float]:
     """The mode with one component per owner to go beside the draws, its weight, and the power κ of predictions."""
     reader, folds, average = task.reader, held_out.folds, held_out.average
-    modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
-    (_, _, scale), _ = best_choice(modes, task)
-    mode, observed, weights = modes[0, 1, scale], reader.observed(task), task.seen.weights
+    contest, modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
+    _, _, scale = best = contest.best()
+    mode, observed, weights = modes[best], reader.observed(task), task.seen.weights
     if observed is None:
         weight, power = best_weight(mode[:, 0], average[:, 0], weights), 1.0
     else:
         mode = np.nan_to_num(mode, nan=1 / task.n_predicted)
         weight, power = best_mixture(mode, average, observed, weights, task.on_gpu and reader.mixes_on_gpu)
     single = reader.prior(task, settings, shape, 1)
-    position = path(task, single, ITERATIONS, TOLERANCE)[scales_for(task.n_columns).index(scale)][0]
+    *_, (position, *_) = path(task, single, way_to(task, single, scale), ITERATIONS, TOLERANCE)
     return mode_at(task, single, position), weight, power
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,27 +37,32 @@ class HamiltonianSampler:
         self.walk_on = compiled_walk(self.rows, prior, task.n_columns, task.precision)
         self.workers = AT_ONCE if task.is_remote else 1 if self.walk_on is None else cores()
 
-    def begin(self, positions: list[Array]) -> list[hmc.Walk]:
-        """Chains at positions, or uphill of them where observations are many.
+    def begin(self, positions: list[Array], up: Callable[[], bool] | None = None) -> list[hmc.Walk]:
+        """Chains at positions, or uphill of them where observations are many; climbs end where `up` is true.
 
         A place that is far below another, by more than their widths can make up for, is left for that one.
         """
         if self.n_seen < MANY or self.prior.totals:
             return [hmc.begin(position, by_slopes=self.narrow) for position in positions]
-        places, values = zip(*map(self._uphill, positions), strict=True)
+        places, values = zip(*(self._uphill(position, up) for position in positions), strict=True)
         best = int(np.argmax(values))
         chosen = [c if value > values[best] - len(places[c]) else best for c, value in enumerate(values)]
         return [hmc.begin(places[c].copy(), NARROW / self.n_seen, self.narrow) for c in chosen]
 
-    def _uphill(self, position: Array) -> tuple[Array, float]:
+    def _uphill(self, position: Array, up: Callable[[], bool] | None) -> tuple[Array, float]:
         """A place near the mode above a position, and the log-density there."""
+
+        def note(_: Array) -> None:
+            if up is not None and up():
+                raise StopIteration
+
         density, gradient = density_of(self.rows, self.prior, self.n_columns), np.empty_like(position)
 
         def objective(q: Array) -> tuple[float, Array]:
             return -density(q, gradient) / self.n_seen, -gradient / self.n_seen
 
         limits = {"maxiter": CLIMB, "maxfun": CLIMB, "maxcor": 20, "ftol": GAIN / self.n_seen}
-        found = minimize(objective, position, jac=True, method="L-BFGS-B", options=limits)
+        found = minimize(objective, position, jac=True, method="L-BFGS-B", callback=note, options=limits)
         return found.x, -found.fun * self.n_seen
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
@@ -96,11 +102,11 @@ class FlyingTogether(HamiltonianSampler):
 
     rows: Any
 
-    def begin(self, positions: list[Array]) -> list[hmc.Walk]:
+    def begin(self, positions: list[Array], up: Callable[[], bool] | None = None) -> list[hmc.Walk]:
         """At modes, where rows are many."""
         if self._many:
             return flights.begin_at_modes(self.rows, self.prior, positions)
-        return super().begin(positions)
+        return super().begin(positions, up)
 
     def advance_together(self, chains: list[Chain], tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (chain, n, D), and `value` (chain, n) with log-densities."""

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
-from plackett.inference.limits import Clock, Interruption
+from plackett.inference.limits import TUNED, Clock, Interruption
 from plackett.inference.store import Portion, Shapes, Store, empty, part, room_for
 from plackett.model.diagnostics import READ_RHAT, Report, advice, diagnose
 from plackett.model.race import Array
@@ -103,6 +104,7 @@ class Run(ABC):
         self.store = Store(
             settings.chains, room_for((1 + self.goes_on) * settings.draws, settings.chains, numbers), shapes
         )
+        self.notes: list[str] = []  # what the limit of time has left out
         self.going = False  # whether rounds are under way, with a bar of their own
         self._begin_tuning()
         self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
@@ -157,10 +159,17 @@ class Run(ABC):
             end = self.go()
         finally:
             self.close()
-        message = self.kept() if end == INTERRUPTED else self.advice(end)
+        said = self.kept() if end == INTERRUPTED else self.advice(end)
+        message = ". ".join([*self.limited(), *([] if said is None else [said])])
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
         return self.draws()
+
+    def limited(self) -> list[str]:
+        """What the limit of time has left out, in a sentence."""
+        limit = self.settings.max_seconds  # None where the run of a checkpoint is continued without
+        name = f"{type(self.settings).__name__}{'' if limit is None else f'(max_seconds={limit:g})'}"
+        return [f"{name}: {'; '.join(self.notes)}"] if self.notes else []
 
     def _begin_tuning(self) -> None:
         """A store for what the runner learns from: states evenly spaced over tuning."""
@@ -182,6 +191,13 @@ class Run(ABC):
         if self.tuned in self.milestones:
             self.runner.adapt(self.chains, self.remembered.filled(), self.tuned / self.settings.tune)
 
+    def _end_tuning(self) -> None:
+        """End tuning where its share of the time is over; what has been learned so far stands."""
+        self._write()
+        self.notes.append(f"there was time for {self.tuned:,} of {self.settings.tune:,} iterations of tuning")
+        self.settings = clone(self.settings).set_params(tune=self.tuned)
+        self.runner.adapt(self.chains, self.remembered.filled(), 1.0)
+
     def go(self) -> str | None:
         """Tune, then draw until there is enough; what ended it early, if anything did."""
         settings, total = self.settings, self.settings.tune + self.goal
@@ -202,20 +218,17 @@ class Run(ABC):
     def _rounds(
         self, pool: ThreadPoolExecutor, report: Callable[[float], None], interruption: Interruption
     ) -> str | None:
-        settings, store, clock, size = self.settings, self.store, self.clock, 0
+        store, clock, size = self.store, self.clock, 0
         while True:
-            if self.tuned < settings.tune:
-                clock.check(
-                    f"after {self.tuned:,} of {settings.tune:,} iterations of tuning", self.tuned / settings.tune
-                )
+            if self.tuned < self.settings.tune and clock.past(TUNED):
+                self._end_tuning()
+            if self.tuned < self.settings.tune:
                 n = min(m for m in self.milestones if m > self.tuned) - self.tuned
             elif store.iterations >= self.goal or (self._at_a_check() and self.enough()):
                 return None
             elif interruption.came:
                 return INTERRUPTED
-            elif clock.up:
-                if store.count == 0:
-                    clock.check("when tuning had ended", 1.0)
+            elif clock.up and store.count:
                 return OUT_OF_TIME
             else:
                 if store.room() == 0:
@@ -342,6 +355,8 @@ class Run(ABC):
                 self._tuned(held, facts["iterations"])
                 self._adapt()
             else:
+                if self.tuned < self.settings.tune:
+                    self._end_tuning()
                 self._take(path, held, facts["iterations"], facts["thin"])
         journal.records.clear()
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+HELD_OUT, BEGUN, TUNED = 0.4, 0.55, 0.7  # shares of a limit of time by which folds, climbs to starts and tuning end
+
+
+class TimeIsUp(Exception):
+    """The share of the time limit that a part of a fit may take is over."""
 
 
 class Clock:
@@ -37,16 +42,28 @@ class Clock:
         """Whether there is a limit and it is reached."""
         return self.left == 0.0
 
-    def check(self, where: str, done: float) -> None:
-        """Refuse to go on where the time is up before there is a draw; `done` is the share of this work so far."""
-        if not self.up:
-            return
-        needed = math.ceil(2 * self.elapsed / done) if done else None
-        example = "" if needed is None else f", for example {self.owner}(max_seconds={needed})"
-        raise ValueError(
-            f"{self.owner}(max_seconds={self.max_seconds:g}) was over {where}, before there was a draw to keep. Give "
-            f"it more time{example}, or shorten the tuning: {self.owner}(tune=...)."
-        )
+    def past(self, share: float) -> bool:
+        """Whether there is a limit and this share of it is over."""
+        return self.max_seconds is not None and self.elapsed >= share * self.max_seconds
+
+    def left_of(self, share: float) -> float | None:
+        """Seconds that are left of this share of the limit, if there is one."""
+        return None if self.max_seconds is None else max(share * self.max_seconds - self.elapsed, 0.0)
+
+    @staticmethod
+    def timed(work: Callable[[], object]) -> float:
+        """Seconds that some work takes, the shorter of two times."""
+        found = []
+        for _ in range(2):
+            began = time.perf_counter()
+            work()
+            found.append(time.perf_counter() - began)
+        return min(found)
+
+    def insist(self, share: float) -> None:
+        """Raise `TimeIsUp` where this share of the limit is over."""
+        if self.past(share):
+            raise TimeIsUp
 
 
 class Interruption:

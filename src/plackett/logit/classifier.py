@@ -207,11 +207,13 @@ class SparseLogitClassifier(Classifier):
             self.penalty_ = float(np.exp(np.log(draws["theta"]).mean()))
             self.mean_, self.scale_ = mean, scale
             self.trace_ = draws["value"]
-            self.n_iter_ = self.tune + run.store.iterations
+            self.n_iter_ = run.settings.tune + run.store.iterations
         return self
 
     def _inference_in_words(self) -> tuple[str, int]:
-        return getattr(self, "sampler_", self.sampler), self.tune  # early model files name the sampler in the settings
+        return getattr(self, "sampler_", self.sampler), min(
+            self.tune, self.n_iter_
+        )  # early files name it in the settings
 
     def _settings(self) -> dict[str, Any]:
         return self._completed().get_params(deep=True) | {"sampler": self._inference_in_words()[0]}

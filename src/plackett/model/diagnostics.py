@@ -69,6 +69,7 @@ class Diagnostics:
     prediction_rhat: float = np.nan  # the largest of probabilities that the draws move at all
     worst_probability: Array | None = field(default=None, compare=False, repr=False)  # (chain, draw), and its class
     worst_class: int | None = field(default=None, compare=False)
+    independent: bool = False  # whether draws are independent, so that the errors are exact and there is no R-hat
 
     def __getattr__(self, name: str) -> Any:
         groups: dict[str, Measures] = vars(self).get("groups", {})
@@ -80,6 +81,8 @@ class Diagnostics:
         raise AttributeError(f"there is no {name!r} among {', '.join(groups)}")
 
     def __repr__(self) -> str:
+        if self.independent:
+            return f"Diagnostics: {precision_of(self)}"
         sizes = ", ".join(f"{np.size(found.rhat)} {name}" for name, found in self.groups.items())
         measured = f", Monte-Carlo error up to {self.largest_error:.3f}" if np.isfinite(self.largest_error) else ""
         measured = f"{'' if self.converged else ' not'} converged: R-hat up to {self.prediction_rhat:.2f}{measured}"
@@ -162,6 +165,20 @@ def diagnose(report: Report | None = None, **quantities: Array | None) -> Diagno
     return Diagnostics(groups, error, float(errors.max()), float(moved.max()), probability[:, :, row, k].copy(), int(k))
 
 
+def independent(probability: Array) -> Diagnostics:
+    """Diagnostics of independent draws (1, draw, …): the standard error of averages, NaN of a single draw."""
+    draws = probability.shape[1]
+    shape = probability.shape[2:]
+    found = Measures(np.full(shape, np.nan), *(np.full(shape, float(draws)) for _ in range(2)))
+    if draws < 2:
+        return Diagnostics({"probability": found}, independent=True)
+    errors = probability[0].std(axis=0, ddof=1) / np.sqrt(draws)
+    row, k = np.unravel_index(np.argmax(errors), shape)
+    error, largest = float(np.sqrt((errors**2).mean())), float(errors.max())
+    worst = probability[:, :, row, k].copy()
+    return Diagnostics({"probability": found}, error, largest, np.nan, worst, int(k), independent=True)
+
+
 def probed(n: int) -> npt.NDArray[np.intp]:
     """The rows, of so many, whose probabilities are diagnosed."""
     return np.linspace(0, n - 1, min(PROBED, n)).astype(np.intp)
@@ -203,6 +220,17 @@ def predictions(found: Diagnostics) -> str:
     )
 
 
+def precision_of(found: Diagnostics) -> str:
+    """The standard error of averages of independent draws, in words."""
+    draws = f"{found.smallest_ess:,.0f} independent draws"
+    if np.isnan(found.largest_error):
+        return f"{draws}, too few to tell how precise averages are"
+    return (
+        f"{draws} that approximate the posterior; standard error of averaged probabilities "
+        f"{found.monte_carlo_error:.3f}, up to {found.largest_error:.3f}"
+    )
+
+
 def single(found: Diagnostics, name: str = "Gibbs") -> str | None:
     """What weights or coefficients lack where they are read one by one, and the remedy: no fault of the fit."""
     good = found.worst_rhat <= READ_RHAT and found.smallest_ess >= READ_ESS
@@ -234,6 +262,8 @@ def agreement(found: Diagnostics | None, name: str = "Gibbs") -> tuple[bool | No
 
     None are the diagnostics of too few draws.
     """
+    if found is not None and found.independent:
+        return None, precision_of(found)
     if found is None:
         return False, "too few draws to tell whether predictions have converged"
     good = None if np.isnan(found.prediction_rhat) else found.converged

@@ -25,7 +25,7 @@ from plackett.features.checks import FLOOR
 from plackett.features.choice_design import BENDS, ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.gibbs import MOVES
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics, Measures
@@ -65,10 +65,12 @@ from plackett.output.schema import (
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
+from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
+from plackett.responses.nests import Nests
 from plackett.tastes import Tastes
 from plackett.tastes.settings import LAWS
 
@@ -100,6 +102,28 @@ def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
     sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
     last = (made.persons.shape[1] - 1) * made.every
     insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
+
+
+def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
+    """A name for each nest, and two alternatives or more in each."""
+    sizes.agree("parameter", len(made.names), f"{name}.names")
+    nest = made.of_alternative
+    many = np.bincount(nest[nest >= 0], minlength=len(made.names))
+    insist(bool((many >= 2).all()), f"{name} must have two alternatives or more in each nest, got {many.tolist()}.")
+
+
+def law_of_joint(made: NestedEstimate, name: str, sizes: Sizes) -> None:
+    """Covariances are those of coefficients and dissimilarities."""
+    sizes.agree("joint", len(made.coefficients) + len(made.nests.names), name)
+
+
+def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
+    """Dissimilarities belong to nests, those of a mode to a mode."""
+    of = made.of_directions
+    alike = (made.nests is None) == (of.parameters is None)
+    insist(alike, f"{name} must have nests and parameters of them, or neither.")
+    alike = (of.mode_parameters is not None) == (of.parameters is not None and of.mode_directions is not None)
+    insist(alike, f"{name} must have mode_parameters if it has nests and a mode, only then.")
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
@@ -197,6 +221,7 @@ def is_dtype(value: Any) -> bool:
 
 
 BOUNDED_POSITIVE = Range(1e-50, 1e50, "between 1e-50 and 1e50")
+DISSIMILARITY = Range(1e-12, 1.0, "between 0 and 1")
 COUNT, LIMIT = whole(1), number(NOT_NEGATIVE) | NONE
 SHAPE_PRIOR = is_a(LogUniform, Gamma) | one_of("improper") | NONE
 NUMBERS = each(number(POSITIVE)) | array("*", POSITIVE)
@@ -229,6 +254,8 @@ STACKED = {
     "mode_log_weights": array("group component", BOUNDED) | NONE,
     "mode_weight": number(SHARE),
     "power": number(BOUNDED_POSITIVE),
+    "parameters": array("chain draw parameter", DISSIMILARITY) | NONE,
+    "mode_parameters": array("parameter", DISSIMILARITY) | NONE,
 }
 RUN = {"random_state": whole(high=2**32 - 1) | NONE, "progress": TRUTH}
 NAMES = {"feature_names_in_": labels("column", only=str)}
@@ -282,7 +309,20 @@ RECORDS = by_name(
         for cls in (DirectionDraws, DirectionPoint, SituationDraws, SituationPoint)
     ),
     Declaration(FixedChoices, {"of_weights": is_a(Point, Gammas, GIGs, Draws)}),
-    Declaration(LearnedChoices, {"of_directions": is_a(SituationDraws, SituationPoint)}),
+    Declaration(
+        LearnedChoices,
+        {"of_directions": is_a(SituationDraws, SituationPoint), "nests": is_a(Nests) | NONE},
+        law=law_of_nested,
+    ),
+    Declaration(
+        Nests,
+        {
+            "names": each(TEXT),
+            "of_alternative": array("alternative", Range(-1, np.inf, "not below -1"), "i", below="parameter"),
+            "dissimilarity": array("parameter", DISSIMILARITY),
+        },
+        law=law_of_nests,
+    ),
     Declaration(
         LinearEstimate,
         {
@@ -309,6 +349,27 @@ RECORDS = by_name(
         },
         law=law_of_tastes,
     ),
+    Declaration(
+        NestedEstimate,
+        {
+            "coefficients": array("column", BOUNDED),
+            **dict.fromkeys(("classical", "robust"), array("joint joint", BOUNDED)),
+            "person": array("joint joint", BOUNDED) | NONE,
+            "spread": number(POSITIVE) | NONE,
+            "converged": TRUTH,
+            "nests": is_a(Nests),
+        },
+        law=law_of_joint,
+    ),
+    Declaration(
+        NestedDraws,
+        {
+            "coefficients": array("chain draw column", BOUNDED),
+            "spread": number(POSITIVE),
+            "dissimilarity": array("chain draw parameter", DISSIMILARITY),
+            "nests": is_a(Nests),
+        },
+    ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -319,6 +380,7 @@ RECORDS = by_name(
             "prediction_rhat": number(MEASURED),
             "worst_probability": array("chain *", SHARE) | NONE,
             "worst_class": whole(below="outcome") | NONE,
+            "independent": TRUTH,
         },
         law=law_of_diagnostics,
     ),
@@ -399,6 +461,7 @@ SETTINGS = by_name(
             "shape_prior": SHAPE_PRIOR,
         },
     ),
+    Declaration(Bootstrap, {"draws": COUNT, "max_iter": COUNT, "max_seconds": LIMIT}),
     Declaration(
         Gibbs,
         {

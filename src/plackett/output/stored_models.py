@@ -18,7 +18,7 @@ from plackett.data.table import Table
 from plackett.features.choice_design import ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics
 from plackett.output.schema import (
@@ -28,6 +28,7 @@ from plackett.output.schema import (
     SCALAR,
     SHARE,
     TEXT,
+    TRUTH,
     Check,
     Declaration,
     Sizes,
@@ -49,6 +50,7 @@ from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
+from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
@@ -67,9 +69,10 @@ def register(model: Declaration, *records: Declaration) -> None:
 FOUND = {"trace_": TRACE, "n_iter_": whole(), "shape_": number()}
 MORE = {
     **NAMES,
-    "inference_": is_a(EM, Variational, Gibbs),
+    "inference_": is_a(EM, Variational, Gibbs, Bootstrap),
     "diagnostics_": is_a(Diagnostics) | NONE,
     "cv_log_loss_": LOSSES,
+    "notes_": each(TEXT),
     "design_log_loss_": LOSSES,
 }
 WEIGHTS_ = {"weights_": array("group feature", SHARE)}
@@ -86,12 +89,13 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
         insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
         sums_to_one(model.weights_, "weights_")
     point = isinstance(posterior, (Point, DirectionPoint, SituationPoint, LinearEstimate))
-    by = EM if point else Variational if isinstance(posterior, Approximation) else Gibbs
-    used = model._used_inference()
-    insist(type(used) is by, f"inference_ must be of the kind {by.__name__}, got {type(used).__name__} instead.")
+    by: tuple[type, ...] = (EM,) if point else (Variational,) if isinstance(posterior, Approximation) else (Gibbs,)
+    by += (Bootstrap,) if isinstance(posterior, learned) and not point else ()
+    used, names = model._used_inference(), " or ".join(each.__name__ for each in by)
+    insist(type(used) in by, f"inference_ must be of the kind {names}, got {type(used).__name__} instead.")
     insist(getattr(used, "tune", 0) is not None, "inference_ must have its tune as a number, got None instead.")
-    insist((model.trace_.ndim == 2) == (by is Gibbs), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
-    insist(by is not Gibbs or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
+    insist((model.trace_.ndim == 2) == (Gibbs in by), f"trace_ must not have {model.trace_.ndim} axes after {used!r}.")
+    insist(Gibbs not in by or hasattr(model, "diagnostics_"), "the model has no 'diagnostics_'.")
 
 
 def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
@@ -128,6 +132,18 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
         insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
 
 
+def law_of_parameters(model: Any, plain: bool) -> None:
+    """Parameters of the response are those that its settings name, each above its lower bound."""
+    known, found = model._parameters(), getattr(model.posterior_, "parameters", None)
+    insist(plain or not known, f"a model with covariates has no parameters of a response, expected none of {known}.")
+    values = np.empty(0) if found is None else found
+    n, names = values.shape[-1], [parameter.name for parameter in known]
+    insist(n == len(known), f"posterior_.parameters must be {names}, got {n} of them.")
+    for i, parameter in enumerate(known):
+        above = bool((values[..., i] > parameter.lower).all())
+        insist(above, f"{parameter.name} must be above {parameter.lower:g}.")
+
+
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     """Items, and a map of covariates where there are some."""
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
@@ -135,6 +151,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     learned = not plain and model._learned()
     law_of_race(model, model.posterior_, SituationDraws, not learned)
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
+    law_of_parameters(model, plain)
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
@@ -157,6 +174,7 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         (list(model.person_), list(schema.person)),
     ):
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
+    insist((model.nests is None) == (model.posterior_.nests is None), "posterior_ must have nests if the model has.")
     insist(not (linear and model.weights == "person"), "weights must not be 'person' with a linear utility.")
     whose = "tastes" if tasting else "shared" if linear else model.weights
     groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(whose, len(model.group_labels_))
@@ -179,7 +197,7 @@ def _of_parameters(posterior: Any) -> Any:
 def race_settings(inferences: Collection[str], features: Collection[str], engines: Collection[str]) -> dict[str, Check]:
     """Parameters of every model of the race, where these texts name inferences, features and engines."""
     return {
-        "inference": one_of(*inferences) | is_a(EM, Variational, Gibbs),
+        "inference": one_of(*inferences) | is_a(EM, Variational, Gibbs, Bootstrap),
         "shape": number(POSITIVE) | one_of("learn"),
         "rate": number(POSITIVE),
         "features": one_of(*features) | FEATURE_MAP,
@@ -217,7 +235,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     """Declare the model of rankings, with its ways to read ties."""
     return Declaration(
         cls,
-        {**settings, "ties": one_of(*ties)},
+        {**settings, "ties": one_of(*ties), "order_effect": TRUTH},
         {
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0: no covariates
@@ -234,7 +252,12 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
     features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility, Tastes)
     return Declaration(
         cls,
-        {**settings, "features": features, "weights": one_of(*weights)},
+        {
+            **settings,
+            "features": features,
+            "weights": one_of(*weights),
+            "nests": mapping(TEXT, each(SCALAR)) | NONE,
+        },
         {
             **FOUND,
             "schema_": is_a(ChoiceSets),
@@ -244,7 +267,9 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "person_": each(TEXT),
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
-            "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, TasteChoices),
+            "posterior_": is_a(
+                FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws, TasteChoices
+            ),
         },
         {
             **MORE,

@@ -32,7 +32,7 @@ def verdict(model: Model) -> str:
     >>> verdict(PlackettLuceClassifier("em", shape=0.5, features="exp").fit(*load_iris(return_X_y=True)))
     'EM: 3 of 27 weights are not zero; one estimate without uncertainty'
     """
-    return f"{how(model)}: {model.posterior_.verdict(model)[1]}"
+    return "; ".join([f"{how(model)}: {model.posterior_.verdict(model)[1]}", *getattr(model, "notes_", ())])
 
 
 def how(model: Model) -> str:
@@ -41,6 +41,9 @@ def how(model: Model) -> str:
     if model.trace_.ndim < 2:
         return name
     chains, draws = model.trace_.shape
+    found = getattr(model, "diagnostics_", None)
+    if found is not None and found.independent:
+        return name
     made = model.n_iter_ - tune
     thinned = f", thinned from {made:,}," if made > draws else ""
     many = "chain" if chains == 1 else "chains"

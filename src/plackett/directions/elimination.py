@@ -1,0 +1,187 @@
+"""Candidates compared on held-out observations: those that have clearly lost after the first folds are dropped.
+
+A candidate is dropped where its loss exceeds that of the best by `HOPELESS` standard errors of the paired difference.
+Modes with one component per owner have no other mode beside them: their path begins at the strong penalties, where
+climbs are short, and in later folds at the modes of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from plackett.compute.pieces import cores
+from plackett.directions.map import is_concave, path, scales_for
+from plackett.directions.prior import Prior
+from plackett.directions.settings import LearnedDirections
+from plackett.directions.task import Numbers, Task
+from plackett.directions.walk import AT_ONCE
+from plackett.inference.folds import Folds
+from plackett.inference.limits import HELD_OUT, Clock
+from plackett.model.race import Array
+from plackett.output.progress import progress_bar
+from plackett.output.scores import log_losses
+
+HOPELESS = 2.5  # standard errors
+ENOUGH = 60  # observations held out before candidates are dropped
+COARSE = 1e-6  # tolerance of objective and gradient per observation, for modes that predict a fold
+ITERATIONS = 300  # of a climb that predicts a fold
+SMALLEST_LOG = -600.0  # ln of an outcome's probability over that of a guess, at the least
+
+Choice = tuple[int, int, float]  # design, components of each owner, σ
+
+
+def losses(predicted: Array, observed: Numbers | None) -> Array:
+    """−ln Pr of each outcome; relative to a guess if whole outcomes are predicted. NaN where nothing is predicted."""
+    if observed is not None:
+        return log_losses(predicted, observed)
+    found: Array = -np.log(np.maximum(predicted[:, 0], np.exp(SMALLEST_LOG)))
+    return found
+
+
+def mean_and_error(gain: Array, weight: Array, units: Numbers | None) -> tuple[float, float]:
+    """Weighted mean, and its standard error, from the sums over units if there are any."""
+    total = weight.sum()
+    mean = float(weight @ gain / total)
+    away = weight * (gain - mean)
+    squares = weight * (gain - mean) ** 2 if units is None else np.bincount(units, away) ** 2
+    return mean, float(np.sqrt(squares.sum()) / total)
+
+
+class Contest:
+    """Held-out losses of candidates, by observation; NaN for those that a candidate has not predicted."""
+
+    def __init__(self, task: Task, candidates: Sequence[Choice]):
+        self.observed, self.weights = task.reader.observed(task), task.seen.weights
+        self.units = task.seen.units if task.reader.error_by_unit else None
+        self.left = list(candidates)
+        self.lost = {choice: np.full(len(task.seen), np.nan) for choice in candidates}
+
+    def take(self, choice: Choice, some: Numbers, predicted: Array) -> None:
+        """Predictions of a candidate for some observations, none of which it has seen."""
+        self.lost[choice][some] = losses(predicted, None if self.observed is None else self.observed[some])
+
+    def gain(self, one: Choice, other: Choice) -> tuple[float, float]:
+        """By how much the loss of one exceeds that of another where both are known, and the standard error."""
+        excess = self.lost[one] - self.lost[other]
+        known = np.isfinite(excess)
+        units = None if self.units is None else self.units[known]
+        return mean_and_error(excess[known], self.weights[known], units)
+
+    @property
+    def known(self) -> list[Choice]:
+        """Candidates that are left and have predicted something."""
+        return [choice for choice in self.left if np.isfinite(self.lost[choice]).any()]
+
+    def mean(self, choice: Choice) -> float:
+        """The mean loss of a candidate where it is known."""
+        some = np.isfinite(self.lost[choice])
+        return float(np.average(self.lost[choice][some], weights=self.weights[some]))
+
+    def best(self) -> Choice:
+        """The candidate of the lowest loss among those that are left."""
+        if not self.known:
+            raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
+        return min(self.known, key=self.mean)
+
+    def drop(self) -> None:
+        """Drop what has clearly lost, and scales that are not next to the best of the same design and components."""
+        best = self.best()
+        excess = {choice: self.gain(choice, best) for choice in self.left}
+        left = []
+        for which, m in dict.fromkeys((which, m) for which, m, _ in self.left):
+            scales = sorted(scale for *kind, scale in self.left if kind == [which, m])
+            at = min(range(len(scales)), key=lambda i: excess[which, m, scales[i]][0])
+            left += [(which, m, scale) for scale in scales[max(at - 1, 0) : at + 2]]
+        self.left = [
+            choice for choice in self.left if choice in left and excess[choice][0] <= HOPELESS * excess[choice][1]
+        ]
+
+    def mean_losses(self) -> tuple[Choice, dict[Choice, float]]:
+        """The best, and the loss of each; of one that was dropped, from its difference to the best where both are."""
+        best = self.best()
+        lowest = self.mean(best)
+        return best, {choice: lowest + self.gain(choice, best)[0] for choice in self.lost}
+
+
+def first_folds(folds: Folds) -> int:
+    """How many folds hold out enough for candidates to be dropped."""
+    held = np.cumsum([len(test) for _, test in folds])
+    return min(int(np.searchsorted(held, ENOUGH)) + 1, len(folds))
+
+
+def held_out_modes(
+    tasks: Sequence[Task],
+    settings: LearnedDirections,
+    shape: float,
+    components: Sequence[int],
+    folds: Folds,
+    max_iter: int,
+    clock: Clock,
+) -> tuple[Contest, dict[Choice, Array]]:
+    """Losses of modes on held-out observations, and their predictions; NaN for those that no mode could predict."""
+    reader, n, width = tasks[0].reader, len(tasks[0].seen), tasks[0].n_predicted
+    most = min(max_iter, ITERATIONS)
+    every = [
+        (which, m, scale)
+        for which, task in enumerate(tasks)
+        for m in components
+        for scale in scales_for(task.n_columns)
+    ]
+    contest = Contest(tasks[0], every)
+    found = {choice: np.full((n, width), np.nan) for choice in every}
+    begun: dict[Choice, Array] = {}  # modes of the first fold, for climbs that lead to the only mode
+
+    def way(choices: list[Choice], prior: Prior) -> list[Choice]:
+        """Along the path of penalties."""
+        return sorted(choices, key=lambda choice: choice[2], reverse=not is_concave(prior))
+
+    def predict(train: Any, test: Numbers, left: list[Choice], keep: bool) -> list[tuple[Choice, Array]]:
+        predictions = []
+        for which, task in enumerate(tasks):
+            if not any(choice[0] == which for choice in left):
+                continue
+            part, groups = reader.training(task, train)
+            if groups is not None and len(groups) < 2:
+                continue
+            columns = slice(None) if groups is None else groups
+            for m in components:
+                prior = reader.prior(part, settings, shape, m)
+                choices = way([choice for choice in left if choice[:2] == (which, m)], prior)
+                alike = is_concave(prior) and (groups is None or len(groups) == task.seen.n_groups)
+                start = begun.get(choices[0]) if choices and alike else None
+                climbs = path(part, prior, [scale for *_, scale in choices], most, COARSE, start)
+                for choice, (position, *_) in zip(choices, climbs, strict=True):
+                    predicted = np.zeros((len(test), width))
+                    predicted[:, columns] = task.predicted(position[None], prior, test)
+                    predictions.append((choice, predicted))
+                    if keep and alike:
+                        begun[choice] = position
+        return predictions
+
+    def take(test: Numbers, predictions: list[tuple[Choice, Array]]) -> None:
+        for choice, predicted in predictions:
+            found[choice][test] = predicted
+            contest.take(choice, test, predicted)
+
+    first = first_folds(folds)
+    pool = ThreadPoolExecutor(AT_ONCE if tasks[0].is_remote else 1 if tasks[0].on_gpu else cores())
+    try:
+        with progress_bar(tasks[0].progress, f"held-out {reader.noun}, modes", len(folds)) as report:
+            for f, (train, test) in enumerate(folds[:first]):
+                take(test, predict(train, test, contest.left, keep=f == 0))
+                clock.insist(HELD_OUT)
+                report(f + 1)
+            if first < len(folds):
+                contest.drop()
+            jobs = [pool.submit(predict, *fold, contest.left, False) for fold in folds[first:]]
+            for f, ((_, test), job) in enumerate(zip(folds[first:], jobs, strict=True), start=first):
+                take(test, job.result())
+                clock.insist(HELD_OUT)
+                report(f + 1)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return contest, found

@@ -1,0 +1,240 @@
+"""The weighted likelihood bootstrap: modes under random weights of the observations, independent of one another.
+
+Newton & Raftery (1994), Lyddon, Holmes & Walker (2019). An observation that counts c times gets the weight Gam(c, 1),
+one of a unit that is held out together c·Exp(1) with the unit; weights sum to what they do without. The normal prior of
+u and v is centred at a draw from itself, so that where the posterior is normal the modes are draws from it, and not too
+narrow where the prior matters: with information J of the data and I of the prior the modes vary by
+(J + I)⁻¹ (J + I) (J + I)⁻¹. The scales s of covariates are climbed with the directions: a covariate that does not help
+is shut by a small s, at the price of ln s alone, where its noise from the prior would harm. Each climb has a start of
+its own.
+
+Scales σ_0 = σ_1 = σ are the same for all draws: held-out observations choose σ by the averaged predictions of a few
+such modes that have not seen them, and the design of the covariates if another predicts clearly better than the first.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from plackett.compute.pieces import cores
+from plackett.data.observations import Observations
+from plackett.directions.density import density_of
+from plackett.directions.elimination import Choice, Contest, first_folds
+from plackett.directions.map import ascend
+from plackett.directions.prior import Prior, n_owners, parts, size
+from plackett.directions.settings import LearnedDirections, shrinkage
+from plackett.directions.stacking import CLEARLY, HeldOut, n_folds_of, stacked_mode
+from plackett.directions.task import Task
+from plackett.inference.base import Fit
+from plackett.inference.bootstrap import Bootstrap
+from plackett.inference.limits import HELD_OUT, Clock, TimeIsUp
+from plackett.model.diagnostics import independent
+from plackett.model.race import Array
+from plackett.output.progress import progress_bar
+
+PER_FOLD = {500: 4, 5000: 6, np.inf: 4}  # modes of a fold that choose σ, for fewer observations than the key
+MOST_FOLDS = 5
+FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # of the path, from weak to strong penalties
+USUAL = 0.35  # σ where too little can be held out
+LATE = "there was no time to predict all held-out data: no mode is stacked with the draws"
+TOLERANCE = 1e-5  # of objective and gradient per observation: a hundredth of the spread of modes is of no account
+
+
+def random_weights(seen: Observations, rng: np.random.Generator) -> Array:
+    """Weights of observations whose expectations are their counts."""
+    counts = seen.weights
+    if seen.units is None:
+        found: Array = rng.standard_gamma(counts)
+    else:
+        found = counts * rng.standard_exponential(int(seen.units.max()) + 1)[seen.units]
+    return found * (counts.sum() / found.sum())
+
+
+class Climber:
+    """Climbs under weights and a centre of the prior of its own, from a start of its own."""
+
+    def __init__(self, task: Task, prior: Prior, seed: np.random.SeedSequence, max_iter: int, up: Callable[[], bool]):
+        rng = np.random.default_rng(seed)
+        self.task, self.prior, self.max_iter, self.up = task, prior, max_iter, up
+        weighted = task.weighted(random_weights(task.seen, rng))
+        self.tilt = np.zeros(size(prior, task.n_columns))
+        (K, M), owners = prior.shape.shape, n_owners(prior)
+        u, v, *_ = parts(self.tilt, K, M, task.n_columns, owners)
+        u[:], v[:] = rng.standard_normal(u.shape), rng.standard_normal(v.shape)
+        (self.position,) = weighted.starts(prior, [rng])
+        self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns, of_coordinates=False)
+
+    def to(self, scale: float) -> Array:
+        """The mode at this scale, from the last position."""
+        how = self.max_iter, TOLERANCE, self.tilt, self.up, True
+        self.position, *_ = ascend(self.task, self.prior, self.density, self.position, scale, *how)
+        return self.position
+
+
+class Decided(NamedTuple):
+    """The task with the design chosen, σ, and all held-out predictions, if there was enough and time for them."""
+
+    task: Task
+    scale: float
+    held_out: HeldOut | None
+    late: bool = False  # whether time was up
+
+
+def workers_for(task: Task, prior: Prior) -> int:
+    """Climbs that run at a time: one where a pass has all cores, or the GPU."""
+    packed = task.prepared(task.precision).packed_for(len(prior.owner), task.precision)
+    return cores() if packed is not None and not task.on_gpu else 1
+
+
+def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter: int, clock: Clock) -> Decided:
+    """σ and design by the averaged predictions of modes that have not seen a fold; by some of them if time is up."""
+    reader, n_folds = task.reader, min(n_folds_of(task), MOST_FOLDS)
+    if n_folds < 2:
+        return Decided(task, USUAL * shrinkage(task.n_columns), None)
+    tasks, folds = reader.candidates(task), reader.folds(task, n_folds)
+    priors = [reader.prior(each, settings, shape) for each in tasks]
+    every = [(which, 0, scale * shrinkage(each.n_columns)) for which, each in enumerate(tasks) for scale in FEW_SCALES]
+    contest = Contest(task, every)
+    found = {choice: np.full((len(task.seen), task.n_predicted), np.nan) for choice in every}
+    repeats = next(n for many, n in PER_FOLD.items() if task.n_rows < many)
+    root = np.random.SeedSequence(0)  # decisions are a function of the data alone
+    seeds = [[root.spawn(repeats) for _ in folds] for _ in tasks]
+    given_up = threading.Event()
+
+    def predict(which: int, f: int, seed: np.random.SeedSequence, scales: list[float]) -> list[Array]:
+        (train, test), prior = folds[f], priors[which]
+        climber = Climber(tasks[which].part(train), prior, seed, max_iter, given_up.is_set)
+        return [tasks[which].predicted(climber.to(scale)[None], prior, test) for scale in scales]
+
+    first = first_folds(folds)
+    pool = ThreadPoolExecutor(workers_for(task, priors[0]))
+    try:
+        with progress_bar(task.progress, f"held-out {reader.noun}", n_folds) as report:
+            for part in (range(first), range(first, n_folds)):
+                scales = {which: [c[2] for c in contest.left if c[0] == which] for which in range(len(tasks))}
+                jobs = {
+                    (which, f): [pool.submit(predict, which, f, seed, scales[which]) for seed in seeds[which][f]]
+                    for f in part
+                    for which in scales
+                    if scales[which]
+                }
+                for (which, f), some in jobs.items():
+                    clock.insist(HELD_OUT)
+                    wait(some, clock.left_of(HELD_OUT))
+                    done = [job.result() for job in some if job.done()]
+                    for scale, predicted in zip(scales[which], np.mean(done, axis=0) if done else (), strict=True):
+                        found[which, 0, scale][folds[f][1]] = predicted
+                        contest.take((which, 0, scale), folds[f][1], predicted)
+                    if len(done) < len(some):
+                        raise TimeIsUp
+                    report(f + 1)
+                if part.start == 0 and first < n_folds:
+                    contest.drop()
+    except TimeIsUp:
+        if not contest.known:
+            return Decided(task, USUAL * shrinkage(task.n_columns), None, late=True)
+        best = choose(contest)
+        return Decided(tasks[best[0]], best[2], None, late=True)
+    finally:
+        given_up.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    best, lost = choose(contest), contest.mean_losses()[1]
+    lowest = [min(loss for (which, *_), loss in lost.items() if which == design) for design in range(len(tasks))]
+    return Decided(tasks[best[0]], best[2], HeldOut(folds, found[best], tuple(lowest)))
+
+
+def choose(contest: Contest) -> Choice:
+    """The best σ of the first design, or of another that is clearly better."""
+    first = [choice for choice in contest.known if choice[0] == 0]
+    best = contest.best()
+    if not first or best[0] == 0:
+        return best
+    usual = min(first, key=lambda choice: contest.gain(choice, best)[0])
+    mean, error = contest.gain(usual, best)
+    return best if mean > CLEARLY * error else usual
+
+
+def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int, clock: Clock) -> tuple[Array, Array]:
+    """Positions (draw, D) of modes under random weights, and the log-posterior of each under the weights as they are.
+
+    Where time is up there are fewer, but one at least.
+    """
+    given_up, found = threading.Event(), list[Array]()
+
+    def climb(seed: np.random.SeedSequence) -> Array:
+        return Climber(task, prior, seed, max_iter, given_up.is_set).to(scale)
+
+    pool = ThreadPoolExecutor(workers_for(task, prior))
+    try:
+        with progress_bar(task.progress, f"bootstrap, {draws} draws", draws) as report:
+            jobs = [pool.submit(climb, seed) for seed in task.seed.spawn(draws)]
+            for job in jobs:
+                wait([job], clock.left)
+                if clock.up:
+                    given_up.set()
+                    if found:
+                        break
+                found.append(job.result())
+                report(len(found))
+    finally:
+        given_up.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    positions = np.array(found)
+    density, gradient = density_of(task.prepared(task.precision), prior, task.n_columns), np.empty(positions.shape[1])
+    return positions, np.array([density(position, gradient) for position in positions])
+
+
+def bootstrap(
+    settings: Bootstrap, task: Task, directions: LearnedDirections, shape: float, instead: Clock | None = None
+) -> Fit:
+    """Draws of directions and weights, with a mode stacked beside them.
+
+    `instead` is the clock of chains for whose draws there is no time.
+    """
+    settings.check()
+    clock, notes, reader = instead or Clock(settings.max_seconds), list[str](), task.reader
+    if instead is not None:
+        notes.append("there was no time for chains, and draws are those of inference='bootstrap'")
+    prior = reader.prior(task, directions, shape)
+    density_of(task.prepared(task.precision), prior, task.n_columns)(*np.zeros((2, size(prior, task.n_columns))))
+    clock.start()
+    few, mode = n_folds_of(task) < 2, None
+    decided = choose_scale(task, directions, shape, settings.max_iter, clock)
+    try:
+        if decided.held_out is not None:
+            mode = stacked_mode(decided.task, directions, shape, decided.held_out, clock)
+    except TimeIsUp:
+        decided = decided._replace(late=True)
+    if decided.late:
+        notes.append(LATE)
+    task, prior = decided.task, reader.prior(decided.task, directions, shape, few=few)
+    positions, values = draw_modes(task, prior, decided.scale, settings.draws, settings.max_iter, clock)
+    if len(positions) < settings.draws:
+        notes.append(f"there was time for {len(positions)} of {settings.draws} draws")
+    found = task.unpacked(positions[None], prior)
+    tried = dict(enumerate(decided.held_out.losses)) if decided.held_out and reader.em_compares_designs else {}
+    if notes:
+        name = "Bootstrap" if instead is None else "Gibbs"
+        message = f"{name}(max_seconds={settings.max_seconds:g}): {'; '.join(notes)}."
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    return Fit(
+        found if mode is None else found.with_mode(*mode),  # type: ignore[arg-type]
+        shape=shape,
+        trace=values[None],
+        n_iter=len(positions),
+        extra={
+            "diagnostics_": independent(reader.probed(task, found)),
+            "inference_": clone(settings).set_params(draws=len(positions)),
+            "design_": task.design,
+            "notes_": notes,
+        }
+        | ({"design_log_loss_": tried} if len(tried) > 1 else {}),
+    )
