@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plackett import ChoiceSets, PlackettLuceChooser, Rankings
+from plackett import ChoiceSets, PlackettLuceChooser, Rankings, Tastes
 from plackett.linear import LinearUtility
 
 MODES = {"train": "TRAIN", "swissmetro": "SM", "car": "CAR"}
@@ -73,3 +73,53 @@ def test_platforms_as_mlogit_has_them(folder):
     np.testing.assert_allclose(
         table.loc["own", ["coefficient", "std_error"]].astype(float), [0.96337, 0.19040], atol=2e-5
     )
+
+
+def mixed(X, y, persons, published, within=2.0, **settings):
+    """A model of random tastes whose law has converged, and whose integrated log-likelihood is the published one."""
+    model = PlackettLuceChooser(features=Tastes(**settings), random_state=1).fit(X, y, groups=persons)
+    assert model.diagnostics_.worst_rhat <= 1.01
+    value = model.integrated_log_likelihood(X, y, persons)
+    assert published - within < value, value
+    return model, value
+
+
+@pytest.mark.data
+def test_tastes_of_anglers_as_xlogit_has_them(folder):
+    """Normal tastes for price and catch, no constants: −1300.5; price −.0274 (.0105), catch 1.33 (1.57)."""
+    frame = pd.read_csv(folder / "fishing.csv")
+    alternatives = ["beach", "pier", "boat", "charter"]
+    X = ChoiceSets.from_wide(frame, alternatives=alternatives, attributes=["price", "catch"])
+    model, value = mixed(X, frame["y"].to_numpy(), None, -1300.5, constants=False)
+    assert value < -1298.5
+    law = model.population()
+    assert abs(law.loc["price", "mean"] + 0.0274) < 0.003 and abs(law.loc["catch", "mean"] - 1.33) < 0.25
+
+
+@pytest.mark.data
+def test_taste_for_time_as_biogeme_has_it(swissmetro):
+    """Each choice by itself: −5213.73 at the maximum; Bayesian mean −2.28 (.118), deviation 1.69 (.14)."""
+    X, y, _ = swissmetro
+    model, value = mixed(X, y, None, -5213.73, random=["time"])
+    assert value < -5213.73 + 0.5  # the average is not above the maximum
+    time = model.population().loc["time"]
+    assert abs(time["mean"] + 2.28) < 0.06 and abs(time["sd"] - 1.69) < 0.08
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("correlated", [False, True], ids=["independent", "correlated"])
+def test_tastes_of_electricity(folder, correlated):
+    """Six normals: xlogit's maximum of the log-likelihood simulated by 600 points is −3888.41, which is too low."""
+    frame = pd.read_csv(folder / "electricity.csv.gz")
+    names = {"situation": "chid", "alternative": "alt", "attributes": ["pf", "cl", "loc", "wk", "tod", "seas"]}
+    X, y = ChoiceSets.read_choices(frame, choice="choice", **names)
+    persons = frame.groupby("chid", sort=False)["id"].first().to_numpy()
+    model, value = mixed(X, y, persons, -3888.41, constants=False, correlated=correlated)
+    law = model.population()
+    expected = [-0.97, -0.20, 2.26, 1.60, -9.4, -9.6]  # of the independent law, by xlogit
+    if not correlated:
+        np.testing.assert_allclose(law["mean"], expected, rtol=0.25)
+    else:
+        assert value > -3888.41 + 150
+    known, new = (model.log_likelihood(X, y, groups=groups).sum() for groups in (persons, None))
+    assert known > value > new  # who has chosen is known
