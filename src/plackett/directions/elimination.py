@@ -27,7 +27,6 @@ from plackett.output.scores import log_losses
 
 HOPELESS = 2.5  # standard errors
 ENOUGH = 60  # observations held out before candidates are dropped
-COARSE = 1e-6  # tolerance of objective and gradient per observation, for modes that predict a fold
 ITERATIONS = 300  # of a climb that predicts a fold
 SMALLEST_LOG = -600.0  # ln of an outcome's probability over that of a guess, at the least
 
@@ -153,7 +152,7 @@ def held_out_modes(
                 choices = way([choice for choice in left if choice[:2] == (which, m)], prior)
                 alike = is_concave(prior) and (groups is None or len(groups) == task.seen.n_groups)
                 start = begun.get(choices[0]) if choices and alike else None
-                climbs = path(part, prior, [scale for *_, scale in choices], most, COARSE, start)
+                climbs = path(part, prior, [scale for *_, scale in choices], most, reader.fold_tolerance, start)
                 for choice, (position, *_) in zip(choices, climbs, strict=True):
                     predicted = np.zeros((len(test), width))
                     predicted[:, columns] = task.predicted(position[None], prior, test)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.directions.budget import plan_fit
-from plackett.directions.elimination import COARSE, held_out_modes
+from plackett.directions.elimination import held_out_modes
 from plackett.directions.map import mode_at, path, scales_for, way_to
 from plackett.directions.prior import n_owners
 from plackett.directions.sampler import DirectionRun
@@ -105,7 +105,8 @@ def climb(em: EM, task: Task, settings: LearnedDirections, shape: float) -> Fit:
         (which, m, scale), losses = (0, 1, scales_for(task.n_columns)[-1]), {}
     task = candidates[which]
     prior = reader.prior(task, settings, shape, m)
-    climbs = path(task, prior, way_to(task, prior, scale), em.max_iter, COARSE, last_tol=reader.mode_tolerance)
+    way = way_to(task, prior, scale)
+    climbs = path(task, prior, way, em.max_iter, reader.fold_tolerance, last_tol=reader.mode_tolerance)
     position, trace, converged = climbs[-1]
     if not converged:
         message = f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...)."

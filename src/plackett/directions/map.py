@@ -121,7 +121,7 @@ def path(
 
 def is_concave(prior: Prior) -> bool:
     """Whether the log-posterior has one mode at each scale, so that it does not matter from where it is climbed."""
-    return len(prior.owner) == n_owners(prior)
+    return len(prior.owner) == n_owners(prior) and not prior.parameters
 
 
 def way_to(task: Task, prior: Prior, scale: float) -> list[float]:

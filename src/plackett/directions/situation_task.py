@@ -62,7 +62,7 @@ class SituationReader(Reader):
     nests: Nests | None = None
     nest: Whole | None = None
 
-    noun, mode_tolerance, mixes_on_gpu = "situations", 1e-13, False
+    noun, fold_tolerance, mode_tolerance, mixes_on_gpu = "situations", 1e-5, 1e-13, False
     folds_if_wide = None
     error_by_unit = True
     em_compares_designs, em_skips_constant_rows = True, False

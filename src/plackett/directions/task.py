@@ -63,6 +63,8 @@ class Reader(ABC):
     ----------
     noun : str
         What the user calls the observations.
+    fold_tolerance : float
+        Tolerance per observation of the objective and the gradient of modes that predict a fold.
     mode_tolerance : float
         Tolerance per observation of the objective and the gradient of EM's last climb.
     folds_if_wide : int or None
@@ -78,6 +80,7 @@ class Reader(ABC):
     """
 
     noun: ClassVar[str]
+    fold_tolerance: ClassVar[float]
     mode_tolerance: ClassVar[float]
     folds_if_wide: ClassVar[int | None]
     error_by_unit: ClassVar[bool]
