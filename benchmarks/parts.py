@@ -3,17 +3,8 @@
 from importlib import import_module
 
 PARTS = (
-    "sweep",
-    "sparse",
-    "large",
-    "acceleration",
-    "start",
-    "mixing",
-    "directions",
-    "rankings",
-    "linear",
-    "dask",
-    "table3",
+    *("sweep", "sparse", "large", "acceleration", "start", "mixing", "directions", "rankings", "comparisons"),
+    *("linear", "dask", "table3"),
 )
 LONG = (
     *("coverage", "agreement", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),

@@ -22,6 +22,7 @@ from plackett import (
     PlackettLuceRanker,
     Rankings,
     SparseLogitClassifier,
+    Tastes,
     Variational,
 )
 from plackett.data.ballots import Ballots
@@ -88,6 +89,15 @@ def ranker(d=0, ballots=False, **settings):
     return model
 
 
+def comparisons(**settings):
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(ITEMS, 2, replace=False) for _ in range(40)])
+    R = Rankings.from_pairs(*pairs.T, ties=rng.random(40) < 0.3, first=pairs[np.arange(40), rng.integers(0, 2, 40)])
+    model = PlackettLuceRanker(random_state=0, order_effect=True, **settings).fit(None, R)
+    model.table_ = Ballots("pairs", counts="n", rankings=40.0)
+    return model
+
+
 def chooser(persons=False, **settings):
     rng = np.random.default_rng(0)
     n = 40
@@ -126,6 +136,8 @@ KINDS = {
     "ranker-variational": lambda: ranker(**SOME),
     "ranker-gibbs": lambda: ranker(inference=SHORT),
     "ranker-race": lambda: ranker(inference=SHORT, ties="race", shape=1.0),
+    "ranker-davidson": lambda: comparisons(inference=SHORT, ties="davidson"),
+    "ranker-photo-finish-em": lambda: comparisons(inference="em", ties="photo-finish", shape=2.0),
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),
@@ -133,9 +145,21 @@ KINDS = {
     "chooser-learned-gibbs": lambda: chooser(
         inference=SHORT, features=LearnedDirections(components=2, leapfrogs=2), weights="alternative"
     ),
+    "chooser-nests-em": lambda: chooser(
+        inference="em", features=LearnedDirections(components=1), nests={"road": ["bus", "car"]}
+    ),
+    "chooser-nests-gibbs": lambda: chooser(inference=SHORT, features=FEW, nests={"road": ["bus", "car"]}),
+    "chooser-linear-nests-em": lambda: chooser(inference="em", features="linear", nests={"slow": ["bus", "walk"]}),
+    "chooser-linear-nests-gibbs": lambda: chooser(inference=SHORT, features="linear", nests={"road": ["bus", "car"]}),
     "chooser-learned-bootstrap": lambda: chooser(inference=Bootstrap(draws=4, max_iter=5), features=FEW_COMPONENTS),
     "chooser-exp-gibbs": lambda: chooser(inference=SHORT, shape=1.0, features="exp"),
     "chooser-exp-variational": lambda: chooser(**SOME, shape=1.0, features="exp", weights="alternative"),
+    "chooser-tastes": lambda: chooser(
+        inference=SHORT,
+        features=Tastes(random=["cost", "constant: car"], law={"cost": "-lognormal"}, correlated=True),
+        persons=True,
+    ),
+    "chooser-tastes-alone": lambda: chooser(inference=SHORT, features=Tastes(random=["time"])),
     "chooser-linear-em": lambda: chooser(inference="em", features=LinearUtility(base="walk"), persons=True),
     "chooser-linear-own-em": lambda: chooser(inference="em", features=LinearUtility(spread=2.0), weights="alternative"),
     "chooser-linear-gibbs": lambda: chooser(inference=SHORT, features="linear"),
@@ -168,7 +192,7 @@ def probabilities(model, n=4):
         columns = schema.attribute_columns, schema.person_columns
         X = ChoiceSets(schema.alternatives, np.arange(n), start, alternative, values, context, *columns)
         found = model.predict_proba(X)
-        if model.weights == "person":
+        if model.weights == "person" or model._tasting():
             found = np.append(found, model.predict_proba(X, groups=np.resize(model.group_labels_, n)), axis=0)
     elif hasattr(model, "items_"):
         found = model.predict_proba(rng.normal(size=(n, model.n_features_in_)) if model.n_features_in_ else None)

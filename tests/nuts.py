@@ -82,3 +82,48 @@ def sampled(density, size, draws, tune, chains, seed):
         target_accept=0.9,
     )
     return np.asarray(trace.posterior["theta"].values).reshape(chains, draws, size)
+
+
+def nuts_tastes(X, start, owner, n_persons, mean_spread, sd_scale, draws=1000, tune=1000, chains=4, seed=1):
+    """Draws of (μ, ln σ), (chain, draw, 2d), of independent normal tastes; entries start[t] of situations are chosen.
+
+    Persons have β_i = μ + σ z_i with standard normal z_i; μ ~ N(0, mean_spread²), and σ is half-t with 2 degrees of
+    freedom and this scale.
+    """
+    d = X.shape[1]
+
+    @numba.njit
+    def density(theta):
+        mean, sd, z = theta[:d], np.exp(theta[d : 2 * d]), theta[2 * d :].reshape(n_persons, d)
+        gradient = np.zeros_like(theta)
+        value = 0.0
+        for k in range(d):
+            value += -0.5 * (mean[k] / mean_spread) ** 2 + theta[d + k]
+            value -= 1.5 * np.log(1 + sd[k] ** 2 / (2 * sd_scale**2))
+            gradient[k] -= mean[k] / mean_spread**2
+            gradient[d + k] += 1 - 3 * sd[k] ** 2 / (2 * sd_scale**2 + sd[k] ** 2)
+        for i in range(n_persons * d):
+            value -= 0.5 * theta[2 * d + i] ** 2
+            gradient[2 * d + i] -= theta[2 * d + i]
+        for t in range(len(owner)):
+            i = owner[t]
+            beta = mean + sd * z[i]
+            n = start[t + 1] - start[t]
+            u = np.empty(n)
+            for e in range(n):
+                u[e] = 0.0
+                for k in range(d):
+                    u[e] += X[start[t] + e, k] * beta[k]
+            p = np.exp(u - u.max())
+            value += u[0] - u.max() - np.log(p.sum())
+            p /= p.sum()
+            for k in range(d):
+                slope = X[start[t], k]
+                for e in range(n):
+                    slope -= p[e] * X[start[t] + e, k]
+                gradient[k] += slope
+                gradient[d + k] += slope * z[i, k] * sd[k]
+                gradient[2 * d + i * d + k] += slope * sd[k]
+        return value, gradient
+
+    return sampled(density, 2 * d + n_persons * d, draws, tune, chains, seed)[:, :, : 2 * d]

@@ -52,6 +52,7 @@ PERSONS_LEARNED = {"of": "persons", "features": LearnedDirections(components=2),
 CHOICES_LEARNED = {"of": "choices", "features": LearnedDirections(components=2), "random_state": 0}
 OWNED = CHOICES_LEARNED | {"weights": "alternative"}
 PANEL = CHOICES_LEARNED | {"of": "panel"}
+NEST = {"first": ["a", "b"]}
 ALONE = {"features": LearnedDirections(components=1)}
 
 
@@ -169,6 +170,7 @@ CASES = [
     ],
     (PLAIN, Gibbs(**SHORT), "model", "ties", "error", "items share a place in row"),
     (PERSONS_LEARNED, EM(cv=2), "model", "ties", "last", "ties must be one of"),
+    (PERSONS_LEARNED, Gibbs(**SHORT), "features", "bend", "none", "bend='none'.* would be ignored: it is for attrib"),
     (PLAIN, EM(cv=2), "model", "features", "exp", "features='exp'.* would be ignored: it is a map of covariates"),
     # choices
     *fixed(CHOICES, "choices"),
@@ -190,10 +192,16 @@ CASES = [
             (PANEL, "person"),
         )
     ],
+    (CHOICES_LEARNED, EM(cv=2), "features", "bend", "scores", "would be ignored: no attribute has 5 diff"),
+    (CHOICES_LEARNED, EM(cv=2), "features", "bend", "splines", r"LearnedDirections\(bend\) must be one of"),
     (CHOICES, EM(cv=2), "model", "weights", "person", "weights='person' needs"),
     (CHOICES | {"of": "panel"}, EM(cv=2), "model", "weights", "alternative", "groups would be ignored"),
     (PANEL | ALONE, EM(cv=2), "model", "weights", "person", "weights='person'.*ignored: .* only component, which canc"),
     (CHOICES_LEARNED | ALONE, EM(cv=2), "features", "own_shape", 0.5, "own_shape=0.5.* would be ignored: .* cancels"),
     (CHOICES_LEARNED | {"weights": "alternative"} | ALONE, EM(cv=2), "features", "own_shape", 0.5, CHANGES),
     (CHOICES, EM(cv=2), "model", "weights", "mine", "weights must be one of"),
+    *[(CHOICES_LEARNED, inference, "model", "nests", NEST, CHANGES) for inference in (EM(cv=2), Gibbs(**SHORT))],
+    (CHOICES, EM(cv=2), "model", "nests", NEST, "nests would need draws of weights that are not conjugate"),
+    (OWNED, EM(cv=2), "model", "nests", NEST, "nests are for weights='shared'"),
+    (CHOICES_LEARNED, EM(cv=2), "model", "nests", {"one": ["a"]}, "'one' needs two alternatives or more"),
 ]

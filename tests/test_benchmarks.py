@@ -19,6 +19,7 @@ WORDS = {
     "directions": "200 rows × 8",
     "rankings": "NUTS ballot by ballot",
     "linear": "plackett, EM",
+    "comparisons": "plain sweeps take",
     "dask": "Dask: an expected pass by workers",
     "table3": "PL-Gibbs, exchange",
     "coverage": "noise       30 rows",

@@ -165,3 +165,22 @@ def test_one_line_for_a_mistake(tmp_path, change, options, words):
     change(trips(10)).to_csv(tmp_path / "t.csv", index=False)
     assert words in mistake("fit", tmp_path / "t.csv", *KEYS, *FAST, *options, "--out", tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+def test_a_linear_utility(folder):
+    made = ("--person", "income", "--persons", "id", "--linear", "--inference", "em", "--out", folder / "linear.plk")
+    result = plackett("fit", folder / "trips.csv", *KEYS, *made)
+    assert result.exit_code == 0, result.output
+    assert "a linear utility with" in result.stdout and "rho-square" in result.stdout
+    model = load(folder / "linear.plk")
+    assert model.features == "linear" and model.posterior_.person is not None
+    shown = plackett("show", folder / "linear.plk").stdout
+    assert "std_error" in shown and "income: car" in shown
+    result = plackett("report", folder / "linear.plk", folder / "trips.csv", "--out", folder / "linear.html")
+    assert result.exit_code == 0, result.output
+    page = (folder / "linear.html").read_text()
+    assert "Std_error by person" in page and "Fit statistics" in page
+    refused = usage("fit", folder / "trips.csv", *KEYS, "--linear", "--features", "exp", "--out", folder / "x.plk")
+    assert "--linear has features of its own" in refused
+    refused = usage("fit", folder / "trips.csv", "--target", "alt", "--linear", "--out", folder / "x.plk")
+    assert "--linear is for choices and --target for classes" in refused

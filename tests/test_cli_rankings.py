@@ -55,7 +55,8 @@ def test_rank_prints_the_worths_of_the_library_and_saves_the_model(folder):
     assert [row[0] for row in rows] == table.index.tolist()
     np.testing.assert_allclose([float(row[1]) for row in rows], table["worth"], rtol=5e-3)
     heads = next(line for line in said.splitlines() if "┃" in line)
-    assert all(name in heads for name in ("item", "worth", "lower", "upper", "first", "rank"))
+    assert all(name in heads for name in ("item", "worth", "log_worth"))
+    assert not any(name in heads for name in ("lower", "first", "rank")) and "interval" not in said  # EM has none
     np.testing.assert_allclose(model.worth()["worth"], table["worth"])
     shown = plackett("show", folder / "m.plk").stdout
     assert "40 rankings of 4 items; others last" in shown and "The 4 worths" in shown and "Dee" in shown
@@ -113,7 +114,8 @@ def test_ties_are_taken_as_they_are_said_to_be(tmp_path):
 def test_mistakes(folder, tmp_path):
     (tmp_path / "r.csv").write_text("a,b\n1,2\n")
     line = mistake("rank", tmp_path / "r.csv")
-    assert "say --table ranks for a table with a column an item, or --table orders" in line
+    assert "say --table ranks for a table with a column an item, --table orders" in line
+    assert "--table pairs for winners and losers" in line
     assert "leave out --table ranks" in mistake("rank", folder / "all.soc", "--table", "ranks")
     (tmp_path / "b.soc").write_text(preflib(orders(), "soc") + "1: 1,9\n")
     assert "b.soc, line 47: alternatives have the numbers 1 to 4, got '9'" in mistake("rank", tmp_path / "b.soc")
@@ -135,3 +137,45 @@ def test_wrong_usage(folder, options, words):
     result = plackett("rank", folder / "all.soc", *options)
     assert result.exit_code == 2 and result.stdout == ""
     assert words in " ".join(result.stderr.replace("│", " ").split())
+
+
+PAIRS = "winner,loser,tie,first,count\nAnn,Bob,0,Ann,5\nBob,Ann,0,,3\nBob,Cy,0,Cy,6\nCy,Ann,no,Cy,2\nAnn,Cy,yes,,4\n"
+
+
+def test_a_table_of_pairs_is_ranked_and_reported(tmp_path):
+    """With ties, counts and who was shown first; a model saved in Python reads such a table too."""
+    (tmp_path / "p.csv").write_text(PAIRS)
+    rank = ("rank", tmp_path / "p.csv", "--table", "pairs", *FAST, "--ties", "davidson", "--order-effect")
+    done = plackett(*rank, "--out", tmp_path / "m.plk")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("20 rankings of 3 items; others absent") or "20 rankings of 3 items" in done.stdout
+    assert "nu = " in done.stdout and "eta = " in done.stdout
+    R = Rankings.from_pairs(
+        ["Ann", "Bob", "Bob", "Cy", "Ann"],
+        ["Bob", "Ann", "Cy", "Ann", "Cy"],
+        ties=[False] * 4 + [True],
+        counts=[5, 3, 6, 2, 4],
+        first=["Ann", None, "Cy", "Cy", None],
+    )
+    model = PlackettLuceRanker("em", shape=1.5, ties="davidson", order_effect=True).fit(None, R)
+    np.testing.assert_allclose(load(tmp_path / "m.plk").parameters(), model.parameters(), rtol=1e-6)
+    model.save(tmp_path / "python.plk")
+    for name in ("m.plk", "python.plk"):
+        done = plackett("report", tmp_path / name, tmp_path / "p.csv", "--out", tmp_path / f"{name}.html")
+        assert done.exit_code == 0, done.output
+        assert "3 items in 20 rankings" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("winner,loses\na,b\n", "there is no 'loser'"),
+        ("winner,loser,tie\na,b,maybe\n", "column 'tie' must be true or false, got 'maybe' in row 0"),
+        ("winner,loser,votes\na,b,2\n", "column 'votes' of a table of pairs is not read"),
+        ("winner,loser,first\na,b,c\n", "first must be one of the two items"),
+        ("winner,loser\na,\n", "has no item in row 0"),
+    ],
+)
+def test_mistakes_in_tables_of_pairs(tmp_path, text, words):
+    (tmp_path / "p.csv").write_text(text)
+    assert words in mistake("rank", tmp_path / "p.csv", "--table", "pairs")

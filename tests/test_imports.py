@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
-FACES = ("chooser", "choosing", "classifier", "estimator", "fit", "race_model", "ranker", "ranking", "regularization")
+FACES = (
+    "chooser",
+    "choosing",
+    "classifier",
+    "estimator",
+    "fit",
+    "race_model",
+    "ranker",
+    "ranking",
+    "regularization",
+    "tasting",
+)
 OUTSIDE = (*FACES, "cli", "paper", "plots", "report", "explaining")  # what nothing below may know
 OPTIONAL = {
     *("arviz", "arviz_base", "cupy", "dask", "distributed", "IPython", "matplotlib", "pandas", "polars", "polyagamma"),
@@ -33,6 +44,7 @@ RULES = {
     "posterior": (*OUTSIDE, "inference", "directions", "engines", "cluster"),
     "cluster": OUTSIDE,
     "linear": (*OUTSIDE, "directions", "engines", "cluster", "logit"),
+    "tastes": (*OUTSIDE, "directions", "posterior", "cluster", "logit"),
     "logit": ("engines", "features", "cluster", "directions", "race_model"),
     "output": ("cli", "paper", "plots", "report", "directions", "engines", "cluster"),
     "plots": ("inference", "engines", "directions", "cluster", "cli", "paper", "report"),

@@ -292,6 +292,45 @@ def test_others_do_not_know_linear_utilities():
         PlackettLuceChooser("em", features="linear").fit(full, tied)
 
 
+@pytest.mark.parametrize("bend", ["none", "hinges", "scores", "auto"])
+def test_bends_can_be_fixed_and_are_said(bend, tmp_path):
+    X, y = trips(80)
+    settings = {"features": LearnedDirections(components=1, bend=bend), "random_state": 0}
+    model = PlackettLuceChooser(EM(cv=2, max_iter=50), **settings).fit(X, y)
+    words = {"none": "attributes as they are", "hinges": "attributes with hinges", "scores": "attributes as scores"}
+    assert words[model.design_.bend] in repr(model)
+    assert bend in (model.design_.bend, "auto")
+    assert ("held-out log-loss" in repr(model)) == (bend == "auto")
+    model.save(tmp_path / "m.plk")
+    assert repr(load(tmp_path / "m.plk")) == repr(model)
+    if bend == "auto":
+        drawn = _silently(PlackettLuceChooser(Gibbs(draws=8, tune=8, chains=2), **settings), X, y)
+        assert sorted(drawn.design_log_loss_) == [0, 1, 2] and "held-out log-loss" in repr(drawn)
+    with pytest.raises(ValueError, match=r"bend='none'.* would be ignored: it is for attributes of alternatives"):
+        PlackettLuceClassifier("em", features=LearnedDirections(bend="none")).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_willingness_to_pay_warns_of_signs():
+    """A time that is good up to a point and bad beyond: one ratio hides it, and conditional logit disagrees."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"{x}_{a}": rng.uniform(0, 8, 800) for a in ("l", "r") for x in ("cost", "time")})
+    X = ChoiceSets.from_wide(frame, alternatives=["l", "r"], attributes=["cost", "time"])
+    cost, time = X.values.T
+    y = choices(X, -cost - 1.5 * np.abs(time - 4), rng=1)
+    model = PlackettLuceChooser(EM(cv=2), features=LearnedDirections(components=1, bend="hinges")).fit(X, y)
+    with pytest.warns(UserWarning, match="the slope of 'time' is positive for .* and negative for the rest"):
+        model.willingness_to_pay("time", "cost")
+    straight = PlackettLuceChooser("em", features="linear").fit(X, y).coefficients().set_index("column")["coefficient"]
+    np.testing.assert_allclose(model.linear_slopes_, straight[["cost", "time"]], rtol=0.05, atol=0.01)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        value = model.willingness_to_pay("time", "cost")["value"][0]
+        model.linear_slopes_ = np.array([-1.0, np.sign(value)])
+        model.willingness_to_pay("time", "cost")
+    disagree = ["signs disagree" in str(each.message) for each in told]
+    assert disagree[-1] and not all(disagree)
+
+
 def test_fit_statistics_are_those_of_papers(fitted):
     model, X, y, _ = fitted
     found, d, n = model.fit_statistics(X, y), 6, len(X)

@@ -147,7 +147,9 @@ def test_gibbs_agrees_with_the_variational_means(fitted):
 
 def test_worth_tells_the_same_as_its_parts(fitted):
     table, draws = fitted.worth(0.8), fitted.posterior_.log_weights.reshape(-1, 4)
-    assert table.columns.tolist() == ["worth", "log_worth", "lower", "upper", "first", "rank"]
+    assert table.columns.tolist() == [
+        *("worth", "log_worth", "lower", "upper", "first", "rank", "rank_lower", "rank_upper")
+    ]
     assert table.index.name == "item"
     assert table["worth"].sum() == pytest.approx(1)
     assert table["log_worth"].mean() == pytest.approx(0, abs=1e-12)
@@ -155,10 +157,10 @@ def test_worth_tells_the_same_as_its_parts(fitted):
     by_item, centred = table.loc[fitted.items_], draws - draws.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(by_item["lower"], np.quantile(centred, 0.1, axis=0))
     np.testing.assert_allclose(by_item["worth"], np.exp(draws).mean(axis=0))
-    places = fitted.rank_distribution()
+    places = fitted.rank_distribution().loc[fitted.items_]
     np.testing.assert_allclose(by_item["first"], places[1])
     np.testing.assert_allclose(by_item["rank"], places.to_numpy() @ places.columns)
-    better = fitted.prob_better()
+    better = fitted.prob_better().loc[fitted.items_, fitted.items_]
     assert better.loc["a", "b"] == pytest.approx((draws[:, 0] > draws[:, 1]).mean())
     assert np.isnan(np.diag(better)).all()
     np.testing.assert_allclose((better + better.T).to_numpy()[~np.eye(4, dtype=bool)], 1)

@@ -93,6 +93,7 @@ def test_a_report_on_choices_has_its_sections_and_no_others(of_choices):
         "Data",
         "Model and diagnostics",
         "Coefficients",
+        "Fit",
         "Effects and elasticities",
         "Predictions",
         "Why? A few situations",

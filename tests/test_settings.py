@@ -165,6 +165,7 @@ CASES = [
     (TWO, EM(cv=2), "features", "own_shape", 0.5, CHANGES),
     (TWO, EM(cv=2), "features", "covariate_spread", 2.0, "for the chains of inference='gibbs'"),
     (TWO, EM(cv=2), "features", "leapfrogs", 5, "for the chains of inference='gibbs'"),
+    (TWO, EM(cv=2), "features", "bend", "none", "bend='none'.* would be ignored: it is for attributes of alternatives"),
     *[
         ({"features": ExpFeatures(), "shape": 0.9}, EM(), "features", name, value, CHANGES)
         for name, value in {
@@ -259,7 +260,7 @@ def test_every_setting_changes_something_or_is_refused(where, inference, part, n
 
 ELSEWHERE = {  # below, and in the tests of bars and of checkpoints
     "PlackettLuceClassifier": {"inference", "features", "engine", "progress"},
-    "PlackettLuceRanker": {"inference", "progress"},
+    "PlackettLuceRanker": {"inference", "progress", "order_effect"},  # of pairs: test_pairs.py
     "PlackettLuceChooser": {"inference", "features", "progress"},
     "Gibbs": {"max_seconds", "checkpoint"},
     "SparseLogitClassifier": {"progress", "max_seconds", "checkpoint"},
@@ -282,9 +283,11 @@ def test_no_setting_of_the_logit_is_left_out():
     assert set(inspect.signature(SparseLogitClassifier).parameters) - ELSEWHERE["SparseLogitClassifier"] == tried
 
 
-@pytest.mark.parametrize("where", [PLAIN, PERSONS | RACE], ids=["worths", "race ties"])
-def test_that_there_be_no_moves_can_be_said_where_there_are_none(where):
-    plain, said = (outcome(built(where, Gibbs(**SHORT, moves=moves), "model"), where) for moves in ("auto", "none"))
+@pytest.mark.parametrize(
+    ("where", "same"), [(PLAIN, "walk"), (PERSONS | RACE, "none")], ids=["tied worths", "race ties"]
+)
+def test_what_moves_there_are_can_be_said(where, same):
+    plain, said = (outcome(built(where, Gibbs(**SHORT, moves=moves), "model"), where) for moves in ("auto", same))
     np.testing.assert_array_equal(plain, said)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plackett.logit import SparseLogitClassifier
     from plackett.ranker import PlackettLuceRanker
     from plackett.regularization import regularization_path
+    from plackett.tastes import Tastes
 
 __all__ = [
     "EM",
@@ -30,6 +31,7 @@ __all__ = [
     "Rankings",
     "SparseLogitClassifier",
     "TableEncoder",
+    "Tastes",
     "Variational",
     "explain",
     "load",
@@ -49,6 +51,7 @@ _HOME = {
     "Rankings": "data.rankings",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
+    "Tastes": "tastes",
     "Variational": "inference",
     "explain": "explaining",
     "load": "loading",

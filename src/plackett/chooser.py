@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,22 +13,24 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from plackett.capabilities import Combination, Ignored, Kind
-from plackett.choosing import ChoosingModel, choice_sets, in_partitions
+from plackett.choosing import choice_sets, in_partitions
 from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_choices
 from plackett.compute.blas import one_blas_thread
+from plackett.data.choice_nests import check_nests, nests_of
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
 from plackett.data.validation import check_whole, plain
 from plackett.estimator import whole_or_not_at_all
-from plackett.features.choice_design import ChoiceDesign, EntryTable
+from plackett.features.choice_design import FEW, ChoiceDesign, EntryTable
 from plackett.features.entry_features import features_of_entries, fit_entries
 from plackett.fit import (
     Run,
     direct_situations,
     fit_directions,
     fit_linear,
+    fit_tastes,
     fit_weights,
     prepare_choice_parts,
     prepare_situations,
@@ -42,13 +44,17 @@ from plackett.model.race import Array
 from plackett.output import stored_models
 from plackett.output.progress import progress_bar
 from plackett.output.what_if import spread_out
-from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.base import refuse
+from plackett.posterior.choosers import NO_RANKINGS, FixedChoices, LearnedChoices
 from plackett.posterior.pool import Pool
 from plackett.priors import GIG
 from plackett.race_model import FEATURES, STORED
 from plackett.responses import make_response
 from plackett.responses.choice import Choice
+from plackett.responses.nests import Nests
 from plackett.responses.ranking import Ranking
+from plackett.tastes import Tastes
+from plackett.tasting import TastingModel
 
 if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
@@ -58,7 +64,7 @@ MANY = 300  # columns up to which conditional logit is fitted for comparison
 MAPS = FEATURES | {"linear": LinearUtility}
 
 
-class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
+class PlackettLuceChooser(ClassifierMixin, TastingModel):
     """Bayesian choice model: Pr(a | A) = r_a / Σ_{b ∈ A} r_b with the rate r_a = W(a)·λ of each alternative at hand.
 
     Parameters
@@ -76,7 +82,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         alternatives, their attributes, the person's columns, and these by alternative. Where one component is enough,
         that is conditional logit. "exp" is `ExpFeatures` of the same columns, with a weight to read for every feature.
         "linear" is `LinearUtility`, conditional logit: ln r = z·β, by maximum likelihood with "em", and its posterior
-        with "gibbs". Or any transformer of them with non-negative, dense output.
+        with "gibbs". `Tastes` gives coefficients that differ between persons a law over the population (mixed logit).
+        Or any transformer of these columns with non-negative, dense output.
     weights : {"shared", "alternative", "person"}
         Whose weights an entry uses: the same for all; those of its alternative, which then has no constants in z; or
         those of the person who chooses, ``groups`` of `fit`, under a common prior. With ``features="linear"``,
@@ -90,6 +97,10 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Seed of everything random; results depend neither on threads nor on the order of the situations.
     progress : bool
         Show a progress bar; in a terminal one comes by itself after five seconds.
+    nests : dict, optional
+        Alternatives that substitute for each other more than for others, by the name of their nest, such as
+        ``{"existing": ["train", "car"]}`` (nested logit); those not named stand alone. The dissimilarity of each nest,
+        between 0 and 1, is learned: see `parameters`. For features="linear", and "learned" with shared weights.
 
     Attributes
     ----------
@@ -105,7 +116,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         Fixed features only: the fitted map of these rows.
     group_labels_ : array
         Whose weights they are: "all", the alternatives, or the persons.
-    posterior_ : FixedChoices, LearnedChoices, LinearEstimate or LinearDraws
+    posterior_ : FixedChoices, LearnedChoices, LinearEstimate, LinearDraws or TasteChoices
         What the inference left.
     linear_slopes_ : (p,) array
         Learned directions only: slopes of the attributes in conditional logit of the same data; 0 where unknown.
@@ -152,6 +163,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
+        nests: Mapping[str, Sequence[Any]] | None = None,
     ):
         self.inference = inference
         self.shape = shape
@@ -162,6 +174,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
+        self.nests = nests
 
     def fit(
         self, X: ChoiceSets, y: Any, *old: Any, sample_weight: Any = None, groups: Any = None
@@ -217,6 +230,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         """Fit to situations in memory."""
         X = choice_sets(X)
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
+        if self._tasting():
+            return self._fit_tastes(run, X, chosen(X, y), sample_weight, groups)
         if run.samples and not (self._learned() or self._linear()):
             others = "inference='variational', inference='em' or features='learned'"
             check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
@@ -225,6 +240,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         with whole_or_not_at_all(self):
             self._forget()
             self._know(X[:0], labels)
+            nests = None if self.nests is None else nests_of(self.nests, self.alternatives_)
+            refuse(NO_RANKINGS if nests is not None and given.response != "choice" else None)
             self._seen = table.take(spread_out(len(X)))
             situations = Situations(given.outcomes, self._group(table, person)[given.entry], given.entry)
             units = None if self.weights == "person" or not self._learned() else person
@@ -232,7 +249,8 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             if not self._linear():
                 _note_one_choice(X, given, weight)
             else:
-                return self._fit_linear(run, X, weight, Observations.of_situations(situations, response, 1, person))
+                seen = Observations.of_situations(situations, response, 1, person)
+                return self._fit_linear(run, X, weight, seen, nests)
             seen = Observations.of_situations(situations, response, n_groups, units)
             with one_blas_thread(), cluster_for(self.engine):
                 if not self._learned():
@@ -252,13 +270,20 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
                 with progress_bar(False, "preparing the situations", 1):  # thousands of alternatives have constants
                     bends, constants = run.features.bends(), self.weights != "alternative"
                     designs = [ChoiceDesign(constants, bend).fit(X, weight) for bend in bends]
+                    if bends[0] != "none" and not len(designs[0].bent_):
+                        raise ValueError(
+                            f"LearnedDirections(bend={bends[0]!r}) would be ignored: no attribute has {FEW} different "
+                            "values. Leave it out."
+                        )
                     designs = designs[:1] if not len(designs[-1].bent_) else designs
                     Zs, owned = [design.transform(table) for design in designs], self.weights == "alternative"
-                    directed = direct_situations(run, Zs, seen, owned)
+                    nest = None if nests is None else nests.of_alternative[table.alternative]
+                directed = direct_situations(run, Zs, seen, owned, nests, nest)
                 fit = fit_directions(run, directed)
             self.design_ = designs[fit.extra.pop("design_")]
+            posterior = LearnedChoices(fit.posterior, nests)  # type: ignore[arg-type]
+            self._keep(run.inference, replace(fit, posterior=posterior))  # type: ignore[arg-type]
             self.linear_slopes_ = self._straight(X, weight, seen)
-            self._keep(run.inference, replace(fit, posterior=LearnedChoices(fit.posterior)))  # type: ignore[arg-type]
         return self
 
     def _straight(self, X: ChoiceSets, weight: Array | None, seen: Observations) -> Array:
@@ -271,8 +296,10 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         first = len(design.with_constant_)
         return slopes[first : first + p]
 
-    def _fit_linear(self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations) -> PlackettLuceChooser:
-        """Fit conditional logit."""
+    def _fit_linear(
+        self, run: Run, X: ChoiceSets, weight: Array | None, seen: Observations, nests: Nests | None
+    ) -> PlackettLuceChooser:
+        """Fit conditional logit, or nested logit."""
         if not isinstance(seen.response, (Choice, Ranking)):
             raise ValueError(
                 "features='linear' takes choices, and rankings in which no alternatives are tied. Leave tied rankings "
@@ -285,8 +312,33 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.design_ = design.fit(X, weight)
         Z = self.design_.transform(EntryTable.of(X))
         with one_blas_thread():
-            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen)
+            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen, nests)
         self._keep(run.inference, fit)
+        return self
+
+    def _fit_tastes(self, run: Run, X: ChoiceSets, seen: Chosen, weight: Any, groups: Any) -> PlackettLuceChooser:
+        """Fit random tastes."""
+        if weight is not None or (seen.outcomes.counts != 1).any():
+            raise ValueError(
+                "sample_weight and counts would be ambiguous: two of a situation may be two persons, or one person who "
+                "chose twice. Leave them out, and give every situation as often as it was seen."
+            )
+        settings: Tastes = run.features
+        settings.check(len(X.person))
+        labels, person = coded_persons(groups, len(X))
+        with whole_or_not_at_all(self), one_blas_thread():
+            self._forget()
+            self._know(X[:0], labels)
+            self._seen = EntryTable.of(X).take(spread_out(len(X)))
+            self.design_ = ChoiceDesign(settings.constants, person=False).fit(X)
+            law = settings.of_columns(self.design_.names_, self.design_.source_, self.attributes_)
+            units = self.design_.to_units()
+            units[np.diag_indices(len(units))] += np.diag(units) == 0  # of columns that never vary, refused below
+            to_standard = np.asarray(np.linalg.inv(units), dtype=np.float64)
+            Z = self.design_.transform(EntryTable.of(X)) @ to_standard
+            fit, order = fit_tastes(run, Z, seen, person, law, to_standard, self.design_.names_)
+            self.group_labels_ = labels if person is not None else X.situations[order]
+            self._keep(run.inference, fit)
         return self
 
     def _keep_weights(self, run: Run, fit: Fit) -> PlackettLuceChooser:
@@ -298,6 +350,11 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
     def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {list(WEIGHTS)}, got {plain(self.weights)} instead.")
+        if self._tasting() and self.weights != "shared":
+            raise ValueError(
+                f"weights={self.weights!r} would be ignored: with features=Tastes(...) persons have tastes of their "
+                "own. Leave it out, and give fit(X, y, groups=...)."
+            )
         if self.weights == "person" and self._linear():
             raise ValueError(
                 "features='linear' has the same coefficients for all persons. For tastes that differ by person use "
@@ -310,8 +367,12 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
-        given = replace(given, holds_out=given.learned or self._linear() or self.weights == "person")
-        if self._linear():
+        linear = self._linear() or self._tasting()
+        given = replace(given, holds_out=given.learned or linear or self.weights == "person")
+        if self.nests is not None:
+            check_nests(self.nests)
+            given = replace(given, refused=self._no_nests(given.learned or self._linear()))
+        if linear:
             return self._linear_combination(given)
         if not given.learned:
             ignored = getattr(given.features, "logs_ignore", None)
@@ -326,11 +387,32 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
             unowned += [(given.features, Ignored(("own_shape",), more)), (self, Ignored(("weights",), more))]
         return replace(given, ignored=tuple(unowned))
 
+    def _no_nests(self, possible: bool) -> str | None:
+        """Why there can be no nests, if there cannot."""
+        if self._tasting():
+            return "random tastes have no nests. Leave nests out, or use features='linear'."
+        if not possible:
+            return (
+                "nests would need draws of weights that are not conjugate, so there are none with these features. Use "
+                "features='linear' or 'learned', or leave nests out."
+            )
+        if self.weights != "shared" and not self._linear():
+            return f"nests are for weights='shared', and these are weights={self.weights!r}. Leave one of the two out."
+        if self.engine not in ("auto", "numba"):
+            return f"engine={self.engine!r} has no pass over nests. Use engine='auto', or leave nests out."
+        return None
+
     def _linear_combination(self, given: Combination) -> Combination:
         """What conditional logit does not read, and where it cannot be had."""
         settings, inference = given.features, given.inference
-        refused = None
-        if isinstance(inference, Variational):
+        refused = given.refused
+        if self._tasting() and not inference.samples:
+            refused = (
+                "random tastes are drawn, by inference='gibbs': neither EM nor a variational approximation is made for "
+                "them. For one set of coefficients by maximum likelihood use features='linear'; the log-likelihood "
+                "integrated over persons is integrated_log_likelihood(X, y, groups)."
+            )
+        elif isinstance(inference, Variational):
             refused = (
                 "there is no variational approximation of features='linear': use inference='em', which gives standard "
                 "errors in a fraction of a second, or 'gibbs'."
@@ -338,7 +420,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         elif given.partitions or self.engine not in ("auto", "numba"):
             where = "situations in partitions" if given.partitions else f"engine={self.engine!r}"
             refused = (
-                f"features='linear' is compiled for situations in memory, not for {where}. Use engine='auto', and "
+                f"a linear utility is compiled for situations in memory, not for {where}. Use engine='auto', and "
                 "choice sets made from frame.compute()."
             )
         unread = (self, settings.unread), (inference, settings.unread_by.get(type(inference).__name__, Ignored((), "")))
@@ -366,7 +448,7 @@ class PlackettLuceChooser(ClassifierMixin, ChoosingModel):
         self.alternatives_ = self.classes_ = schema.alternatives
         self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
         names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
-        self.group_labels_ = names["shared" if self._linear() else self.weights]
+        self.group_labels_ = persons if self._tasting() else names["shared" if self._linear() else self.weights]
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The share of situations in which the most probable alternative was chosen, or ranked first."""

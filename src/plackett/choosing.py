@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +27,18 @@ from plackett.output.fit_statistics import FitStatistics, fit_statistics
 from plackett.output.published import coefficients_frame
 from plackett.posterior.choosers import ChoicePosterior
 from plackett.race_model import RaceModel
+from plackett.tastes import Tastes
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from plackett.data.choice_sets import ChoiceSets
+
+
+NO_EXPLANATION = (
+    "contributions add up to log-odds where all alternatives substitute alike, which those of a nest do not. effects, "
+    "elasticities and diversion know the nests."
+)
 
 
 class ChoosingModel(RaceModel):
@@ -55,8 +63,8 @@ class ChoosingModel(RaceModel):
         X : ChoiceSets
             New situations.
         groups : (n,) array, optional
-            With ``weights="person"``, who chooses. Those who were in the fit are predicted with their own weights; a
-            new one, as one of those known drawn at random.
+            With ``weights="person"`` or random tastes, who chooses. Those who were in the fit are predicted with their
+            own weights or tastes; a new one, as one of those known drawn at random, or from the law of the tastes.
         """
         if in_partitions(X):
             check_is_fitted(self)
@@ -94,19 +102,25 @@ class ChoosingModel(RaceModel):
             What was seen, for the log-likelihood: ``az.loo`` is over situations. Of rankings it has no κ in it, and no
             mode beside the draws, and there is no group of observed data.
         raw : bool
-            Export also draws that are not identified one by one.
+            Export also draws that are not identified one by one; of random tastes those of persons.
         groups : (n,) array, optional
             Who chooses, as in `predict_proba`.
 
         Returns
         -------
         InferenceData or DataTree
-            ``probability`` and ``y`` have alternatives where those of a classifier have classes.
+            ``probability`` and ``y`` have alternatives where those of a classifier have classes. Random tastes have
+            ``mu``, ``sigma``, ``correlation`` and ``coefficient``, and if raw ``beta`` by person. Of tastes of persons
+            fewer draws are kept: with these, or with ``groups``, the others are thinned to the same.
         """
         from plackett.output.arviz import to_arviz
 
         check_is_fitted(self)
-        return to_arviz(self, X, y, raw, groups=groups)
+        model, step = self, self.posterior_.person_step if raw or groups is not None else 1
+        if step > 1:
+            model = copy(self)
+            model.posterior_, model.trace_ = self.posterior_.thinned(step), self.trace_[:, ::step]
+        return to_arviz(model, X, y, raw, groups=groups)
 
     def coefficients(self, prob: float = 0.9, errors: str = "classical") -> pd.DataFrame:
         """The table of a paper: coefficients of ``features="linear"`` in the units of the data, not rounded.
@@ -137,7 +151,7 @@ class ChoosingModel(RaceModel):
         >>> from plackett import PlackettLuceChooser
         >>> from plackett.datasets import load
         >>> travel = load("travelmode")
-        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.target)
+        >>> model = PlackettLuceChooser("em", features="linear").fit(travel.choices, travel.y)
         >>> model.coefficients().columns.tolist()
         ['column', 'coefficient', 'std_error', 'z', 'p', 'lower', 'upper']
         """
@@ -323,6 +337,30 @@ class ChoosingModel(RaceModel):
             choice_effects.diversion(survey, labels.index(drop), check_prob(prob))
         )
 
+    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
+        """Dissimilarities of nests, between 0 and 1; without rows where there are no nests.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            By name of the nest: ``mean``, ``lower`` and ``upper``. The smaller the dissimilarity, the more the
+            alternatives of a nest substitute for each other; at 1 the nest makes no difference.
+        """
+        check_is_fitted(self)
+        table = self.posterior_.parameter_table(check_prob(prob))
+        return optional("pandas", "parameters").DataFrame(table, index=list(self._parameter_names()))
+
+    def _parameter_names(self) -> tuple[str, ...]:
+        return () if self.posterior_.nests is None else self.posterior_.nests.names
+
+    def _no_explanation(self) -> str | None:
+        return None if self.posterior_.nests is None else NO_EXPLANATION
+
     def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
         """Predictions of situations in partitions, made where they lie when they are asked for."""
         if groups is not None:
@@ -364,9 +402,10 @@ class ChoosingModel(RaceModel):
         """The place of each person among those known; −1 for new ones, and where nobody is named."""
         if groups is None:
             return np.full(n, -1)
-        if self.weights != "person":
+        if self.weights != "person" and not self._tasting():
             raise ValueError(
-                "groups would be ignored: only with weights='person' do persons have weights of their own."
+                "groups would be ignored: only with weights='person' or features=Tastes(...) do persons have weights "
+                "or tastes of their own."
             )
         labels = np.asarray(groups)
         if labels.shape != (n,):
@@ -376,12 +415,14 @@ class ChoosingModel(RaceModel):
 
     def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
         """Situations as the posterior takes them."""
-        learned, of = self._learned() or self._linear(), table.alternative
+        learned, of = self._learned() or self._linear() or self._tasting(), table.alternative
         Z, group = self.design_.transform(table) if learned else self._log_features(table), self._group(table, person)
         return Entries(Z, group, np.arange(len(of)), table.start, of, len(self.alternatives_), logs=not learned)
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
-        """Whose weights each entry uses; −1 for a person who is not known."""
+        """Whose weights or tastes each entry uses; −1 for a person who is not known."""
+        if self._tasting():
+            return np.full(len(table.alternative), -1) if person is None else person[table.situation]
         return groups_of_entries("shared" if self._linear() else self.weights, table, person)
 
     def _linear(self) -> bool:
@@ -390,8 +431,13 @@ class ChoosingModel(RaceModel):
             isinstance(self.features, str) and self.features == "linear"
         )
 
+    def _tasting(self) -> bool:
+        """Whether tastes differ between persons by a law."""
+        return isinstance(self.features, Tastes)
+
     def _make_features(self) -> Any:
-        return clone(self.features) if isinstance(self.features, LinearUtility) else super()._make_features()
+        own = isinstance(self.features, (LinearUtility, Tastes))
+        return clone(self.features) if own else super()._make_features()
 
     def _log_features(self, table: EntryTable) -> Array:
         """ln W (entries, p), comparable within a situation."""

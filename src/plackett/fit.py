@@ -24,6 +24,7 @@ from plackett.cluster.held_out import choice_folds, class_folds, ranking_folds
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.observed import observe
 from plackett.cluster.ranking_parts import RankingTable
+from plackett.data.choice_outcomes import Chosen
 from plackett.data.observations import Codes, Observations
 from plackett.data.rankings import Rankings
 from plackett.data.rows import take_rows
@@ -53,15 +54,22 @@ from plackett.inference.folds import (
     situation_splits,
     splits,
 )
+from plackett.inference.limits import Clock
 from plackett.inference.maximum import check_maximum, shapes_with_maximum
 from plackett.linear.estimation import LinearTask, estimate
 from plackett.linear.likelihood import pack_linear
 from plackett.linear.newton import maximise
 from plackett.linear.settings import SPREAD
 from plackett.model.race import Array
+from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
-from plackett.responses.base import parameters_of
+from plackett.responses import UnknownOrder
+from plackett.responses.nests import Nests
+from plackett.tastes.panel import check_panel, make_panel
+from plackett.tastes.sampler import TasteRun
+from plackett.tastes.settings import complete
 
 
 @dataclass(frozen=True)
@@ -197,8 +205,8 @@ def prepare_situations(
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
     whole = cache(lambda: engine.rows(W, seen))
-    # Parameters of a response take many passes: without covariates equal situations are counted.
-    merged = W is None and bool(parameters_of(seen.response))
+    # Without covariates equal rankings with ties are counted; pairs are in any case, and untied ones by their sets.
+    merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:
@@ -318,15 +326,33 @@ def direct_class_parts(run: Run, table: ClassTable, factors: Array) -> Directed:
     return Directed(task, training)
 
 
-def direct_situations(run: Run, designs: Sequence[Array], seen: Observations, owned: bool) -> Directed:
-    """Situations in memory with candidate covariates; `owned`: whether each group owns components."""
-    engine = choose_engine(run.engine, designs[-1].shape, seen)
-    task = make_situation_task(designs, seen, run.source(), owned, engine)
+def direct_situations(
+    run: Run,
+    designs: Sequence[Array],
+    seen: Observations,
+    owned: bool,
+    nests: Nests | None = None,
+    nest: Codes | None = None,
+) -> Directed:
+    """Situations in memory with candidate covariates; `owned`: whether each group owns components.
+
+    `nest` is that of each row, −1 for an alternative that stands alone.
+    """
+    engine = choose_engine(run.engine, designs[-1].shape, seen) if nests is None else "numba"
+    task = make_situation_task(designs, seen, run.source(), owned, engine, nests, nest)
     return Directed(send_situations(task) if engine == "dask" else task)
 
 
-def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, labels: Any, seen: Observations) -> Fit:
-    """Conditional logit: coefficients of the columns Z of entries, whose alternatives have these codes and labels."""
+def fit_linear(
+    run: Run,
+    design: ChoiceDesign,
+    Z: Array,
+    alternative: Codes,
+    labels: Any,
+    seen: Observations,
+    nests: Nests | None = None,
+) -> Fit:
+    """Conditional or nested logit: coefficients of the columns Z of entries; their alternatives by codes and labels."""
     found, order, used = canonical(Z, seen.all_situations)
     entries = used[found.row]
     marked = np.append(design.with_constant_, design.base_) if design.base_ >= 0 else design.with_constant_
@@ -341,8 +367,34 @@ def fit_linear(run: Run, design: ChoiceDesign, Z: Array, alternative: Codes, lab
             marked,
             None if seen.units is None else seen.units[order],
             run.source(),
+            nests,
         ),
     )
+
+
+def fit_tastes(
+    run: Run, Z: Array, seen: Chosen, person: Codes | None, law: TasteLaw, to_standard: Array, names: Any
+) -> tuple[Fit, Codes]:
+    """Random tastes: the law of the coefficients of columns Z of entries; and the place of each panel's situation."""
+    panel = make_panel(Z, seen.outcomes, seen.entry, person)
+    check_panel(panel, names)
+    assert isinstance(run.inference, Gibbs)
+    settings = complete(run.inference)
+    chains = TasteRun(settings, run.source(), panel, law, Clock(settings.max_seconds))
+    draws = chains.run(stacklevel=5)
+    persons, every = chains.kept_tastes()
+    posterior = TasteChoices(
+        *law.rescaled(draws["mean"], draws["factor"], draws["fixed"], panel.scale),
+        law.rescaled_tastes(persons, panel.scale).astype(np.float32),
+        every,
+        law.random,
+        law.sign,
+        law.correlated,
+        to_standard,
+    )
+    found = {"diagnostics_": chains.diagnose(), "inference_": settings}
+    n_iter = settings.tune + chains.store.iterations
+    return Fit(posterior, 1.0, draws["value"], n_iter, found), panel.order  # type: ignore[arg-type]
 
 
 def straight(Z: Array, seen: Observations) -> Array:

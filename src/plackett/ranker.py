@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -32,12 +33,15 @@ from plackett.fit import (
 )
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
+from plackett.inference.maximum import network_of_pairs
 from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
-from plackett.ranking import RankingModel, rankings_of
+from plackett.ranking import RankingModel, rankings_of, shown_rows
+from plackett.responses.order_effect import OrderEffect
 
-TIES = ("unknown-order", "race", "photo-finish", "error")
+TIES = ("unknown-order", "race", "photo-finish", "davidson", "error")
+IGNORED = 0.01  # share of the rankings from which ties that tell nothing are noted
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
 NO_COVARIATES = Ignored(
     ("features",), "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
@@ -68,10 +72,14 @@ class PlackettLuceRanker(RankingModel):
         The feature map W of the covariates, as for `PlackettLuceClassifier`. Without covariates it stays as it is.
     prior : "gamma" or GIG
         The prior of worths, or of the weights of fixed features.
-    ties : {"unknown-order", "race", "photo-finish", "error"}
+    ties : {"unknown-order", "race", "photo-finish", "davidson", "error"}
         What it means that items share a place: that they came in some order, of which nothing is known; that the race
         is seen in slots of time, and they arrived in the same one; that of a pair neither was ahead by a factor θ,
-        which is learned (Rao & Kupper 1967; pairs without covariates); or that something is wrong.
+        which is learned (Rao & Kupper 1967); that a third entrant of rate ν√(r_i r_j) won, with ν learned (Davidson
+        1970); or that something is wrong. The third and the fourth are for pairs without covariates.
+    order_effect : bool
+        Whether the rate of the item that was shown first, or played at home, is multiplied by a factor η, which is
+        learned; for pairs without covariates, of ``Rankings.from_pairs(..., first=...)``.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
         Where the passes over the rankings run; "dask" is the cluster of the Dask client in use, or a local one.
         "auto": on a GPU where there is one and entries are many, on Dask where R is in partitions, and else compiled.
@@ -123,6 +131,7 @@ class PlackettLuceRanker(RankingModel):
         features: Any = "learned",
         prior: str | GIG = "gamma",
         ties: str = "unknown-order",
+        order_effect: bool = False,
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
@@ -133,11 +142,12 @@ class PlackettLuceRanker(RankingModel):
         self.features = features
         self.prior = prior
         self.ties = ties
+        self.order_effect = order_effect
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, R: Rankings, sample_weight: Any = None, groups: Any = None) -> PlackettLuceRanker:
+    def fit(self, X: Any, R: Any = None, sample_weight: Any = None, groups: Any = None) -> PlackettLuceRanker:
         """Fit the model.
 
         Parameters
@@ -158,9 +168,12 @@ class PlackettLuceRanker(RankingModel):
         self
         """
         with whole_or_not_at_all(self):
+            if R is None and isinstance(X, (Rankings, PartitionedRankings)):
+                raise ValueError("rankings come second: fit(X, R) with covariates X, and fit(None, R) without.")
             if not isinstance(R, PartitionedRankings):
                 return self._fit_here(X, R, sample_weight, groups)
             run = self._run(groups, partitions=True, without=X is None)
+            run = self._with_length(run, None) if X is None else run
             learned = X is not None and self._learned()
             with one_blas_thread(), cluster() as client:
                 network = run.inference.maximises and not learned
@@ -176,6 +189,7 @@ class PlackettLuceRanker(RankingModel):
         """Fit to rankings in memory."""
         R, X, groups = self._checked_data(X, R, groups)
         run = self._run(groups, without=X is None)
+        run = self._with_length(run, R) if X is None else run
         response, learned = self._response(R), X is not None and self._learned()
         R = _weighted(R, sample_weight)
         if run.samples and not learned:
@@ -186,14 +200,16 @@ class PlackettLuceRanker(RankingModel):
         if len(some) < len(R):
             R, X = R[some], None if X is None else take_rows(X, some)
             groups = None if groups is None else groups[some]
-        seen = Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups)
+        seen = self._with_order(Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups), R)
+        self._note_ignored_ties(R)
         with one_blas_thread(), cluster_for(self.engine):
             if learned:
                 candidates = designs(X, R.counts)
                 fit = fit_directions(run, direct_situations(run, [each.of(X) for each in candidates], seen, owned=True))
                 fit.extra["features_"] = candidates[fit.extra.pop("design_")]
             elif X is None:
-                fit = fit_weights(run, prepare_situations(run, None, seen, network=R))
+                network = network_of_pairs(R, self._law_of_pairs, self.order_effect) if run.inference.maximises else R
+                fit = fit_weights(run, prepare_situations(run, None, seen, network=network))
             else:
                 fit = fit_weights(run, prepare_map(run, X, seen, R))
         return self._keep_items(run, R.items, fit)
@@ -225,10 +241,22 @@ class PlackettLuceRanker(RankingModel):
     def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.ties not in TIES:
             raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
-        run = super()._run(groups, partitions, without)
-        if isinstance(run.inference, Gibbs) and without:
-            return replace(run, inference=run.inference.completed(**LENGTH))
-        return run
+        if not isinstance(self.order_effect, (bool, np.bool_)):
+            raise ValueError(f"order_effect must be True or False, got {plain(self.order_effect)} instead.")
+        return super()._run(groups, partitions, without)
+
+    def _with_length(self, run: Run, R: Rankings | None) -> Run:
+        """The run without covariates: as long as plain sweeps need; a walk on worths goes on until it has converged."""
+        if not isinstance(run.inference, Gibbs) or (R is not None and self._walks(run.inference, R)):
+            return run
+        return replace(run, inference=run.inference.completed(**LENGTH))
+
+    def _walks(self, gibbs: Gibbs, R: Rankings) -> bool:
+        """Whether draws of rankings in memory, without covariates, come by a walk on worths."""
+        if gibbs.moves not in ("auto", "walk") or self.engine not in ("auto", "numba", "numpy"):
+            return False
+        pairs = bool((np.diff(R.outcomes.start) <= 2).all())
+        return (pairs and self.ties == "race") or bool(self._parameter_names()) or (R.tied and self.ties != "race")
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
@@ -244,15 +272,51 @@ class PlackettLuceRanker(RankingModel):
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:
         """Why the parameters of the response cannot be learned in this combination, if they cannot."""
-        if self.ties != "photo-finish":
+        if self.order_effect:
+            setting = "order_effect=True"
+        elif self.ties in ("photo-finish", "davidson"):
+            setting = f"ties={self.ties!r}"
+        else:
             return None
         if not without:
-            return "ties='photo-finish' is for pairs without covariates. Leave X out, or use another reading of ties."
+            return f"{setting} is for pairs without covariates. Leave X out, or leave {setting} out."
         if given.inference.no_directions is not None:
-            return "ties='photo-finish' has no variational approximation. Use inference='gibbs' or inference='em'."
+            return f"{setting} has no variational approximation. Use inference='gibbs' or inference='em'."
         if self.engine not in ("auto", "numba", "numpy") or given.partitions:
-            return f"ties='photo-finish' cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
+            return f"{setting} cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
+        if self.ties == "davidson" and given.inference.samples and given.inference.moves == "none":
+            return (
+                "ties='davidson' is not conjugate, and Gibbs(moves='none') draws worths from conjugate laws. Use "
+                "Gibbs(moves='auto')."
+            )
         return None
+
+    def _with_order(self, seen: Observations, R: Rankings) -> Observations:
+        """The same observations, whose entries say what was shown first, where that has an effect."""
+        if not self.order_effect:
+            return seen
+        if R.first is None or (R.first < 0).all():
+            raise ValueError(
+                "order_effect=True needs to know what was shown first. Give Rankings.from_pairs(..., first=...), or "
+                "leave order_effect out."
+            )
+        situations = seen.all_situations._replace(row=shown_rows(R))
+        return replace(seen, situations=situations, response=OrderEffect(seen.response))  # type: ignore[arg-type]
+
+    def _note_ignored_ties(self, R: Rankings) -> None:
+        """Warn where ties of pairs are read as an unknown order, and so tell nothing."""
+        if self.ties != "unknown-order" or not R.tied:
+            return
+        (_, bucket_start, sizes, counts), pair = R.outcomes, np.diff(R.outcomes.start) == 2
+        tied = pair & (sizes[np.minimum(bucket_start[:-1], len(sizes) - 1)] == 2) & (np.diff(bucket_start) > 0)
+        ignored = float(counts[tied].sum())
+        if ignored >= IGNORED * counts.sum():
+            warnings.warn(
+                f"{ignored:,.12g} of {counts.sum():,.12g} rankings are ties of two items, which tell nothing with "
+                "ties='unknown-order'. With ties='davidson', 'photo-finish' or 'race' they say that items are alike.",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.cluster.predicting import lazily, refuse_partitions
+from plackett.data.labels import Codes, codes_of
 from plackett.data.model_input import check_dense, numbers, taken
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
@@ -21,16 +22,18 @@ from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Table, refuse
-from plackett.posterior.pool import Pool, all_entries, log_scores
+from plackett.posterior.pool import Members, Pool, all_entries, log_scores
 from plackett.posterior.situations import SituationDraws
 from plackett.posterior.weights import WeightPosterior
 from plackett.posterior.worths import (
     OF,
+    averaged,
     better,
     finite_logs,
     first_intervals,
     first_places,
     item_pools,
+    log_worths,
     order_of,
     place_shares,
     simulated_places,
@@ -38,11 +41,13 @@ from plackett.posterior.worths import (
 )
 from plackett.race_model import RaceModel
 from plackett.responses import RESPONSES, Outcomes, Response, make_response
-from plackett.responses.base import parameters_of
+from plackett.responses.base import Parameter, parameters_of
+from plackett.responses.order_effect import ETA
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SCALES = {"log": 1.0, "elo": 400.0 / np.log(10.0)}  # points in a natural logarithm
 NOTHING_TO_EXPLAIN = (
     "the model was fitted without covariates, so that every row is predicted alike, by the worths of the items: "
     "worth() lists them."
@@ -53,18 +58,25 @@ class RankingModel(RaceModel):
     """A fitted model of rankings. X is None, and must be, where it was fitted without covariates."""
 
     ties: str
+    order_effect: bool
     items_: npt.NDArray[Any]
     posterior_: WeightPosterior | SituationDraws
 
-    def worth(self, prob: float = 0.9, X: Any = None) -> pd.DataFrame:
+    def worth(
+        self, prob: float = 0.9, X: Any = None, scale: str = "log", anchor: Mapping[Any, float] | None = None
+    ) -> pd.DataFrame:
         """The items by their worth, the best first.
 
         Parameters
         ----------
         prob : float
-            Probability that the interval holds, equal tails.
+            Probability that the intervals hold, equal tails.
         X : array or data frame (n, d), optional
             Of a model with covariates, rows to average over: those of the fit, or of some persons.
+        scale : {"log", "elo"}
+            Natural logarithms, or points of 400/ln 10 each, of which 400 are odds of ten to one.
+        anchor : {item: value}, optional
+            The item whose number on that scale is known; without it the numbers have mean 0.
 
         Returns
         -------
@@ -72,17 +84,43 @@ class RankingModel(RaceModel):
             By item:
 
             - ``worth``: the probability of being the first of all items, the mean of r_k/Σ r; they sum to 1;
-            - ``log_worth``: the mean of ln r_k, with mean 0 over the items, and ``lower`` and ``upper`` of its interval
-              (NaN after EM). Differences of two are log-odds of who comes before whom;
+            - ``log_worth``, or ``elo``: the mean of ln r_k on the scale, and ``lower`` and ``upper`` of its interval
+              (NaN after EM). Differences of two log-worths are log-odds of who comes before whom;
             - ``first``: the probability that no other item has a larger worth, as far as the data tell;
-            - ``rank``: the mean of its place among the worths.
+            - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
+              EM does not tell how sure these are, nor ``first``: NaN.
+
+        Examples
+        --------
+        >>> from plackett import PlackettLuceRanker, Rankings
+        >>> R = Rankings.from_pairs(["a", "b"], ["b", "a"], counts=[10, 1])
+        >>> m = PlackettLuceRanker("em", shape=1).fit(None, R)
+        >>> m.worth(scale="elo", anchor={"b": 1000})["elo"].round().tolist()
+        [1400.0, 1000.0]
         """
-        order, columns = worth_table(self._whole_pool(X), check_prob(prob), self.posterior_.no_interval is not None)
+        unit = _scale(scale)
+        certain = self.posterior_.no_interval is not None
+        anchored = self._anchor(anchor, unit)
+        order, columns = worth_table(self._whole_pool(X), check_prob(prob), certain, unit, anchored)
+        if scale == "elo":
+            columns = {"elo" if name == "log_worth" else name: column for name, column in columns.items()}
         index = optional("pandas", "worth").Index(self.items_[order], name="item")
         return optional("pandas", "worth").DataFrame(columns, index=index)
 
-    def prob_better(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
-        """The probability that an item (row) is better than another (column).
+    def _anchor(self, anchor: Any, unit: float) -> tuple[int, float] | None:
+        """The code of the anchored item and its log-worth."""
+        if anchor is None:
+            return None
+        if not isinstance(anchor, Mapping) or len(anchor) != 1:
+            raise ValueError(f"anchor must be one item with its value, {{item: value}}, got {plain(anchor)} instead.")
+        ((item, value),) = anchor.items()
+        code = codes_of([item], self.items_, "item")[0]
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+            raise ValueError(f"the value of the anchor must be a finite number, got {plain(value)} instead.")
+        return int(code), float(value) / unit
+
+    def prob_better(self, X: Any = None, of: str = "worth", top: int | None = None) -> pd.DataFrame:
+        """The probability that an item (row) is better than another (column), the best items first.
 
         Parameters
         ----------
@@ -91,44 +129,65 @@ class RankingModel(RaceModel):
         of : {"worth", "ranking"}
             "worth": that its worth is the larger one, given all that was seen; after EM 0 or 1. "ranking": that it
             comes before the other in a new ranking; with ``ties="race"`` in an earlier slot, and with
-            ``ties="photo-finish"`` ahead by more than θ, so that what is missing to 1 is the probability of a tie.
+            ``ties="photo-finish"`` ahead by more than θ. With this and with ``ties="davidson"`` what is missing to 1 is
+            the probability of a tie.
+        top : int, optional
+            So many items, the best; None: all.
 
         Returns
         -------
         DataFrame
-            Items × items, NaN on the diagonal; with X, row × item as index.
+            Items × items, NaN on the diagonal; with X, row × item as index, and the items by their worth averaged over
+            these rows.
         """
+        best = self._best(X)[: _checked_top(top, len(self.items_))]
 
         def chances(pool: Pool) -> Array:
-            if _known(of) == "ranking" and self._parameter_names():
-                return self._chances_of_pairs()[None]
-            return better(pool, of, self._slots)
+            if _known(of) == "ranking" and self._law_of_pairs:
+                return self._chances_of_pairs(best)[None]
+            some = pool._replace(log_rates=pool.log_rates[:, :, best], available=pool.available[:, best])
+            return better(some, of, self._slots)
 
-        return self._square("prob_better", X, chances, self.items_, "than")
+        return self._square("prob_better", X, chances, best, self.items_[best], "than")
 
-    def _chances_of_pairs(self) -> Array:
-        """(K, K): the probability that an item comes before another, by the response itself, without covariates."""
-        K = len(self.items_)
+    def _chances_of_pairs(self, some: Codes) -> Array:
+        """The probability that an item comes before another, by the response itself, without covariates."""
+        K = len(some)
         first, second = np.nonzero(~np.eye(K, dtype=bool))
-        items = np.column_stack([first, second]).ravel()
+        items = some[np.column_stack([first, second]).ravel()]
         entries = Entries(self._rows(None), items, np.zeros_like(items), np.arange(0, len(items) + 1, 2))
         outcomes = Outcomes.choices(np.full(len(first), 2))
         found = np.full((K, K), np.nan)
-        found[first, second] = np.exp(
-            log_scores(self.posterior_.members(), entries, outcomes, make_response(self.ties))
-        )
+        found[first, second] = np.exp(log_scores(self._members(), entries, outcomes, make_response(self.ties)))
         return found
+
+    @property
+    def _law_of_pairs(self) -> bool:
+        """Whether the response is a law of pairs, with a parameter for ties."""
+        return self.ties in RESPONSES and bool(parameters_of(make_response(self.ties)))
 
     def _refuse_longer_rankings(self) -> None:
         """Raise where the response is a law of pairs."""
-        if self._parameter_names():
+        if self._law_of_pairs:
             raise ValueError(
                 f"ties={self.ties!r} is a law of pairs and says nothing of rankings of all items. Use of='worth', or "
                 "prob_better(of='ranking') for pairs."
             )
 
-    def rank_distribution(self, X: Any = None, of: str = "worth") -> pd.DataFrame:
-        """The probability of every place of each item.
+    def _members(self) -> Members:
+        """What predicts; an order effect apart from the parameters of ties."""
+        if self.order_effect and isinstance(self.posterior_, WeightPosterior):
+            return self.posterior_.ordered_members()
+        return self.posterior_.members()
+
+    def _best(self, X: Any) -> Codes:
+        """Items by their log-worth averaged over the rows, the best first."""
+        logs = np.concatenate([averaged(pool, log_worths(pool)) for pool in self._pools(X)])
+        found: Codes = np.argsort(-logs.mean(axis=0), kind="stable")
+        return found
+
+    def rank_distribution(self, X: Any = None, of: str = "worth", top: int | None = None) -> pd.DataFrame:
+        """The probability of every place of each item, the best items first.
 
         Parameters
         ----------
@@ -151,10 +210,11 @@ class RankingModel(RaceModel):
         def shares(pool: Pool) -> Array:
             found, error = place_shares(pool, of, self._slots, rng)
             errors.append(error)
-            return found
+            return found[:, best, : len(best)]
 
-        places = np.arange(1, len(self.items_) + 1)
-        frame = self._square("rank_distribution", X, shares, places, "place")
+        best = self._best(X)[: _checked_top(top, len(self.items_))]
+        places = np.arange(1, len(best) + 1)
+        frame = self._square("rank_distribution", X, shares, best, places, "place")
         frame.attrs["error"] = max(errors, default=0.0)
         return frame
 
@@ -190,9 +250,13 @@ class RankingModel(RaceModel):
         return (lower, upper) if X is not None else (lower[0], upper[0])
 
     def log_likelihood(self, X: Any, R: Rankings) -> Array:
-        """ln of the predicted probability of each ranking, (n,), averaged over the posterior; counts do not enter."""
+        """ln of the predicted probability of each row of R, (n,), averaged over the posterior.
+
+        Counts do not enter: a row that was seen c times has the value of one. The total is
+        ``(R.counts * m.log_likelihood(X, R)).sum()``, and `score` the mean by counts.
+        """
         situations = self._situations(X, R)
-        return log_scores(self.posterior_.members(), *situations)
+        return log_scores(self._members(), *situations)
 
     def score(self, X: Any, R: Rankings, sample_weight: Any = None) -> float:
         """The mean of `log_likelihood` over the rankings, each as often as it was seen; the larger, the better."""
@@ -306,13 +370,22 @@ class RankingModel(RaceModel):
         if X is not None and len(Z) != len(R):
             raise ValueError(f"X has {len(Z)} rows and R has {len(R)} rankings; each needs its own.")
         row = R.situation if X is not None else np.zeros_like(R.item)
+        if self.order_effect:
+            Z, row = np.vstack([Z[:1], Z[:1]]), shown_rows(R)
         return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
 
+    def _parameters(self) -> tuple[Parameter, ...]:
+        """Parameters of the response, the order effect last."""
+        own = parameters_of(make_response(self.ties)) if self.ties in RESPONSES else ()
+        return *own, *((ETA,) if self.order_effect else ())
+
     def _parameter_names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in parameters_of(make_response(self.ties))) if self.ties in RESPONSES else ()
+        return tuple(each.name for each in self._parameters())
 
     def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Parameters of the response, such as the width of a tie; without rows where it has none.
+        """Parameters of the response, without rows where it has none.
+
+        They are the width ``theta`` or the weight ``nu`` of ties, and the order effect ``eta``.
 
         Parameters
         ----------
@@ -341,7 +414,7 @@ class RankingModel(RaceModel):
 
     def _pools(self, X: Any) -> Iterator[Pool]:
         """Log-rates of all items, of runs of rows."""
-        return item_pools(self.posterior_.members(), self._rows(X))
+        return item_pools(self._members(), self._rows(X))
 
     def _whole_pool(self, X: Any) -> Pool:
         """Log-rates of all items in all rows."""
@@ -357,14 +430,14 @@ class RankingModel(RaceModel):
         return centred
 
     def _square(
-        self, what: str, X: Any, answer: Callable[[Pool], Array], columns: npt.NDArray[Any], name: str
+        self, what: str, X: Any, answer: Callable[[Pool], Array], some: Codes, columns: npt.NDArray[Any], name: str
     ) -> pd.DataFrame:
         """Tables (n, K, K) of runs of rows, one below the other."""
         pandas = optional("pandas", what)
-        found = np.concatenate([answer(pool) for pool in self._pools(X)])
-        index = pandas.Index(self.items_, name="item")
+        found, items = np.concatenate([answer(pool) for pool in self._pools(X)]), self.items_[some]
+        index = pandas.Index(items, name="item")
         if X is not None:
-            index = pandas.MultiIndex.from_product([range(len(found)), self.items_], names=["row", "item"])
+            index = pandas.MultiIndex.from_product([range(len(found)), items], names=["row", "item"])
         return pandas.DataFrame(found.reshape(-1, len(columns)), index, pandas.Index(columns, name=name))
 
     def _checked_rows(self, X: Any, reset: bool) -> Any:
@@ -384,11 +457,34 @@ class RankingModel(RaceModel):
             t = int(np.searchsorted(R.outcomes.bucket_start, np.argmax(R.outcomes.sizes > 1), side="right")) - 1
             raise ValueError(
                 f"items share a place in row {t}, and ties='error'. Say what a tie means: ties='unknown-order' or "
-                "ties='race'."
+                "ties='race', or of pairs ties='davidson' or ties='photo-finish'."
             )
-        if self.ties in ("race", "photo-finish"):
+        if self.ties in ("race", "photo-finish", "davidson"):
             return make_response(self.ties)
         return make_response("unknown-order" if R.tied else "ranking")
+
+
+def _scale(scale: Any) -> float:
+    """Points of a scale in a natural logarithm."""
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {list(SCALES)}, got {plain(scale)} instead.")
+    return SCALES[scale]
+
+
+def _checked_top(top: int | None, K: int) -> int:
+    """How many items are listed."""
+    if top is None:
+        return K
+    check_count("top", top)
+    return min(top, K)
+
+
+def shown_rows(R: Rankings) -> Codes:
+    """1 for each entry whose item was shown first, else 0."""
+    if R.first is None:
+        return np.zeros(len(R.item), dtype=np.int64)
+    found: Codes = (R.item == R.first[R.situation]).astype(np.int64)
+    return found
 
 
 def _known(of: Any) -> str:
@@ -401,6 +497,10 @@ def rankings_of(R: Any) -> Rankings:
     """R itself, if it is what it should be."""
     if isinstance(R, PartitionedRankings):
         raise ValueError("these rankings are in partitions, which fit takes alone; here give some that are in memory.")
+    if R is None:
+        raise ValueError(
+            "R, the rankings, is missing. A ranker takes covariates first: fit(X, R), and fit(None, R) without them."
+        )
     if not isinstance(R, Rankings):
         raise ValueError(
             f"R must be plackett.Rankings, made with Rankings.from_orders or the like, got {type(R).__name__} instead."

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def fit(
     settings: Settings,
     weights: str,
+    nests: dict[str, list[str]] | None,
     frame: pd.DataFrame,
     columns: ChoiceColumns,
     drop: list[str],
@@ -34,12 +35,15 @@ def fit(
     """Fit a chooser to a long table and save it."""
     for name in drop:
         check_column(frame, name)
-    model, frame = PlackettLuceChooser(**settings, weights=weights), frame.drop(columns=drop)
+    frame = frame.drop(columns=drop)
     names = {name: getattr(columns, name) for name in ("situation", "alternative", "choice", "available")}
     attributes, person = columns_of(columns.attributes, frame), columns_of(columns.person, frame)
     persons = columns.persons
     spared = frame.drop(columns=persons) if attributes is None and persons in frame else frame
     X, y = ChoiceSets.read_choices(spared, **names, attributes=attributes, person=person or ())
+    labels = {str(label): label for label in X.alternatives.tolist()}
+    named = nests and {name: [labels.get(each, each) for each in members] for name, members in nests.items()}
+    model = PlackettLuceChooser(**settings, weights=weights, nests=named)
     who = None if persons is None else persons_of(frame, names["situation"], persons)
     held = random_situations(len(X), test, settings["random_state"], None if model.weights == "person" else who)
     X_fit, y_fit, who_fit = X[~held], y[~held], None if who is None else who[~held]
@@ -61,6 +65,9 @@ def fit(
             f"log-likelihood {found.log_likelihood:,.2f}, of constants alone {found.constants:,.2f}, of equal "
             f"chances {found.null:,.2f}; rho-square {found.rho2:.3f}, adjusted {found.rho2_adjusted:.3f}"
         )
+    if model._tasting():
+        integrated = model.integrated_log_likelihood(X_fit, y_fit, who_fit)
+        more.append(f"log-likelihood integrated over persons {integrated:,.2f}, at the average law")
     if held.any():
         more.append(f"held out, {_scores(model, X[held], y[held], _known(model, who, held))}")
     save_and_tell(model, out, origin(model), words, more)
@@ -126,9 +133,9 @@ def report(model: PlackettLuceChooser, frame: pd.DataFrame, out: str, title: str
 
 
 def _persons(model: PlackettLuceChooser, frame: pd.DataFrame) -> Labels | None:
-    """Person of each situation, or None unless persons have weights of their own."""
+    """Person of each situation, or None unless persons have weights or tastes of their own."""
     table: LongTable = model.table_
-    if model.weights != "person":
+    if model.weights != "person" and not (model._tasting() and table.persons is not None):
         return None
     if table.persons not in frame:
         note(f"there is no column {table.persons!r}: everyone is taken for someone who was not in the fit.")

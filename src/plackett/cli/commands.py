@@ -36,10 +36,12 @@ from plackett.cli.options import (
     Tables,
     TargetESS,
     Tol,
+    nests_of,
     shape_of,
 )
 from plackett.cli.rank_command import rank
 from plackett.cli.reproduce_command import register as register_reproduce
+from plackett.data.ballots import ballots_of
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
@@ -126,6 +128,16 @@ def fit(
     linear: Annotated[
         bool, _about_choices("Conditional logit: a linear utility; em is maximum likelihood with standard errors.")
     ] = False,
+    random: Annotated[
+        Columns, _about_choices("Columns whose coefficients differ between persons by a law, a,b or repeated.")
+    ] = None,
+    law: Annotated[
+        Columns, _about_choices("Law of a random coefficient: price=-lognormal, time=normal; a,b or repeated.")
+    ] = None,
+    correlated: Annotated[bool, _about_choices("Random coefficients are correlated.")] = False,
+    nest: Annotated[
+        Columns, _about_choices("Alternatives that substitute for each other, name=a,b; may be repeated.")
+    ] = None,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated.")] = None,
     categorical: Annotated[Columns, typer.Option(help="Column of codes, not quantities; may be repeated.")] = None,
     missing: Annotated[Missing | None, typer.Option(help="Fill missing values in (default), or refuse them.")] = None,
@@ -160,7 +172,8 @@ def fit(
     """Fit a model of classes or of choices to a table and write it to a file. Ctrl-C keeps the draws made so far."""
     check_output(out, force)
     columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
-    for_choices = {**columns._asdict(), "weights": weights, "linear": linear}
+    for_choices = {**columns._asdict(), "weights": weights, "linear": linear, "nest": nest}
+    for_choices |= {"random": random, "law": law, "correlated": correlated}
     for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
     wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
     if wrong is not None:
@@ -170,7 +183,7 @@ def fit(
     settings = Settings(
         inference=cli.models.inference_of(inference, **limits),
         shape=shape_of(shape),
-        features="linear" if linear else features.value,
+        features=cli.models.features_of(features.value, linear, random, law, correlated),
         random_state=seed,
         progress=sys.stderr.isatty(),
         engine=engine.value,
@@ -189,7 +202,7 @@ def fit(
     frame = cli.tablefile.read_table(data[0], sep, decimal)
     if target is None:
         owner = (weights or Weights.shared).value
-        cli.choice_commands.fit(settings, owner, frame, columns, drop or [], test, out)
+        cli.choice_commands.fit(settings, owner, nests_of(nest), frame, columns, drop or [], test, out)
     else:
         encoding = Encoding(drop=drop or [], categorical=categorical or [], missing=missing or Missing.impute)
         cli.class_commands.fit(settings, frame, target, encoding, class_weight, test, out)
@@ -224,6 +237,10 @@ def _mistake(
     wrong = [name for name, value in for_classes.items() if value]
     if wrong:
         return f"{_options(wrong)} is for classes (--target), and these are choices."
+    if for_choices["random"] and (for_choices["linear"] or features is not FeatureKind.learned or weights is not None):
+        return "--random has features and tastes of its own: leave --linear, --features and --weights out."
+    if (for_choices["law"] or for_choices["correlated"]) and not for_choices["random"]:
+        return "--law and --correlated are about --random: name the columns whose coefficients differ between persons."
     if for_choices["linear"] and features is not FeatureKind.learned:
         return f"--linear has features of its own: leave --features {features.value} out, or --linear."
     if weights is Weights.person and columns.persons is None:
@@ -285,10 +302,13 @@ def report(
 ) -> None:
     """Write a report in one HTML file: data, diagnostics, weights, and how well the model predicts this table."""
     check_output(out, force)
-    found = cli.models.read_model_of(model, data)
+    found = cli.models.read_model_of(model, data, _knows_items)
     kind = _kind(found)
-    read = found.table_.read if kind is cli.ranking_commands else cli.tablefile.read_table
-    kind.report(found, read(data, sep, decimal), out, title)
+    if kind is cli.ranking_commands:
+        ballots = found.table_ if hasattr(found, "table_") else ballots_of(data, sep, decimal)
+        kind.report(found, ballots.read(data, sep, decimal), out, title)
+    else:
+        kind.report(found, cli.tablefile.read_table(data, sep, decimal), out, title)
 
 
 @app.command()
@@ -314,6 +334,11 @@ def show(
         echo(f"  {_kind(found).origin(found)}")
     title, table = found._largest(weights)
     cli.models.print_table(f"The {len(next(iter(table.values())))} {title}", table)
+
+
+def _knows_items(model: Model) -> bool:
+    """True for a ranker without covariates, which reads any rankings of its items."""
+    return hasattr(model, "items_") and model.n_features_in_ == 0
 
 
 def _kind(model: Model) -> ModuleType:

@@ -22,6 +22,8 @@ from plackett.output.modelfile import save
 from plackett.output.summary import TEXT, Table, cells, describe
 from plackett.output.terminal import printable
 from plackett.race_model import INFERENCES
+from plackett.tastes import Tastes
+from plackett.tastes.settings import LAWS
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
@@ -41,6 +43,20 @@ def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variat
     return made
 
 
+def features_of(kind: str, linear: bool, random: Columns, law: Columns, correlated: bool) -> str | Tastes:
+    """Features by their name, or random tastes."""
+    if not random:
+        return "linear" if linear else kind
+    names = [name for part in random for name in part.split(",")]
+    laws = dict[str, str]()
+    for each in [each for part in law or [] for each in part.split(",")]:
+        name, equals, value = each.partition("=")
+        if not equals or value not in LAWS:
+            raise typer.BadParameter(f"--law must be COLUMN=LAW with a law of {', '.join(LAWS)}, got {each!r} instead.")
+        laws[name] = value
+    return Tastes(random=names, law=laws or None, correlated=correlated)
+
+
 def columns_of(given: Columns, known: Iterable[str]) -> list[str] | None:
     """Names of columns from an option that may be repeated and may hold several names separated by commas."""
     if given is None:
@@ -55,12 +71,12 @@ def read_model(path: str) -> Model:
     return found
 
 
-def read_model_of(model: str, data: str) -> Model:
-    """Load a model that knows the columns of the table it was fitted to."""
+def read_model_of(model: str, data: str, needs_no_table: Callable[[Model], bool] = lambda model: False) -> Model:
+    """Load a model that knows the columns of the table it was fitted to, unless it needs none."""
     if model == data == "-":
         raise typer.BadParameter("the model and the table cannot both come from standard input.")
     found = read_model(model)
-    if not hasattr(found, "table_"):
+    if not hasattr(found, "table_") and not needs_no_table(found):
         raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
     return found
 
@@ -87,7 +103,7 @@ def save_and_tell(
     lines = [origin, size] if words else [origin, size, in_options(verdict)]
     echo(*lines, *more, err=out == "-")
     if worths is not None and out != "-":
-        print_table("Worths, with 90 % intervals of log_worth", worths)
+        print_table(f"Worths{', with 90 % intervals of log_worth and rank' if 'lower' in worths else ''}", worths)
     for word in words:
         note(word)
     if any(word.startswith("interrupted") for word in words):

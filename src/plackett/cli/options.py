@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from plackett.inference import EM, Bootstrap, Gibbs, Variational
+    from plackett.tastes import Tastes
 
 
 class Inference(StrEnum):
@@ -52,7 +53,7 @@ class Settings(TypedDict, total=False):
 
     inference: str | EM | Variational | Gibbs | Bootstrap
     shape: float | str
-    features: str
+    features: str | Tastes
     random_state: int
     progress: bool
     engine: str
@@ -76,6 +77,19 @@ class ChoiceColumns(NamedTuple):
     attributes: Columns
     person: Columns
     persons: str | None
+
+
+def nests_of(texts: Columns) -> dict[str, list[str]] | None:
+    """Alternatives by the name of their nest, of texts such as ``name=a,b``."""
+    found = dict[str, list[str]]()
+    for text in texts or ():
+        name, mark, labels = text.partition("=")
+        if not (name and mark and labels):
+            raise typer.BadParameter(f"--nest must be a name and alternatives, such as road=bus,car; got {text!r}.")
+        if name in found:
+            raise typer.BadParameter(f"--nest {name} is given twice; name all of its alternatives at once.")
+        found[name] = [label.strip() for label in labels.split(",")]
+    return found or None
 
 
 def shape_of(text: str) -> float | str:

@@ -43,6 +43,7 @@ class Layout(StrEnum):
 
     ranks = "ranks"
     orders = "orders"
+    pairs = "pairs"
 
 
 class Ties(StrEnum):
@@ -51,6 +52,7 @@ class Ties(StrEnum):
     unknown_order = "unknown-order"
     race = "race"
     photo_finish = "photo-finish"
+    davidson = "davidson"
     error = "error"
 
 
@@ -65,13 +67,23 @@ def rank(
     ] = None,
     table: Annotated[
         Layout | None,
-        typer.Option(help="A table of ranks, a column an item; or of orders, a column a place, the best first."),
+        typer.Option(
+            help="A table of ranks, a column an item; of orders, a column a place, the best first; or of pairs, with "
+            "columns winner and loser, and perhaps tie and first."
+        ),
     ] = None,
     counts: Annotated[str | None, typer.Option(help="Column that tells how often a row was seen (--table).")] = None,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated (--table).")] = None,
     ties: Annotated[
-        Ties, typer.Option(help="Tied items came in an order that is not known, in one slot of a race, or by mistake.")
+        Ties,
+        typer.Option(
+            help="Tied items came in an order that is not known, in one slot of a race, within a factor of each "
+            "other's times, behind a third entrant, or by mistake."
+        ),
     ] = Ties.unknown_order,
+    order_effect: Annotated[
+        bool, typer.Option("--order-effect", help="Learn what it is worth to be shown first (column first of pairs).")
+    ] = False,
     inference: Method = Inference.gibbs,
     shape: Shape = "learn",
     draws: Draws = None,
@@ -109,4 +121,4 @@ def rank(
         random_state=seed,
         progress=sys.stderr.isatty(),
     )
-    cli.ranking_commands.fit(settings, ties, data, unranked, table, counts, drop or [], sep, decimal, out)
+    cli.ranking_commands.fit(settings, ties, order_effect, data, unranked, table, counts, drop or [], sep, decimal, out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from plackett.cli.models import fitted, save_and_tell
 from plackett.cli.options import Settings
 from plackett.data.ballots import Ballots
@@ -15,6 +17,7 @@ from plackett.report import write_report
 def fit(
     settings: Settings,
     ties: str,
+    order_effect: bool,
     data: str,
     unranked: str | None,
     table: str | None,
@@ -25,14 +28,24 @@ def fit(
     out: str | None,
 ) -> None:
     """Fit a ranker to a file of rankings, print the worths of the items and save the model."""
-    model = PlackettLuceRanker(**settings, ties=str(ties))
+    model = PlackettLuceRanker(**settings, ties=str(ties), order_effect=order_effect)
     ballots = Ballots(table and str(table), unranked and str(unranked), counts, tuple(drop))
     R = ballots.read(data, sep, decimal)
     words = fitted(lambda: model.fit(None, R))
     model.table_ = replace(ballots, rankings=float(R.counts.sum()))
     found = model.worth()
-    worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in found}
-    save_and_tell(model, out, origin(model), words, worths=worths)
+    known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
+    worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in known}
+    save_and_tell(model, out, origin(model), words, _parameters(model), worths)
+
+
+def _parameters(model: PlackettLuceRanker) -> list[str]:
+    """A line for each parameter of the response."""
+    lines = []
+    for name, row in model.parameters().iterrows():
+        between = "" if np.isnan(row["lower"]) else f", from {row['lower']:.4g} to {row['upper']:.4g} with 90 %"
+        lines.append(f"{name} = {row['mean']:.4g}{between}")
+    return lines
 
 
 def origin(model: PlackettLuceRanker) -> str:

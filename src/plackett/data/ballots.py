@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from plackett.data.columns import check_column
+from plackett.data.columns import check_column, listed
 from plackett.data.preflib import KINDS
 from plackett.data.rankings import Rankings
 from plackett.data.tablefile import read_table
+from plackett.data.validation import plain
+from plackett.model.race import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-TABLES = ("ranks", "orders")
+TABLES = ("ranks", "orders", "pairs")
+WINNER, LOSER, TIE, FIRST, COUNT = "winner", "loser", "tie", "first", "count"  # columns of a table of pairs
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,9 @@ class Ballots:
 
     Attributes
     ----------
-    table : {"ranks", "orders"} or None
-        Of a table, whether it has a column an item, with its rank; or a column a place, with the item there. None: a
-        file of PrefLib.
+    table : {"ranks", "orders", "pairs"} or None
+        Of a table, whether it has a column for each item, with its rank; a column for each place, with the item there;
+        or the columns ``winner`` and ``loser``, and perhaps ``tie``, ``first`` and ``count``. None: a file of PrefLib.
     unranked : {"absent", "last"} or None
         What an item is that a row does not rank.
     counts : str or None
@@ -53,7 +57,8 @@ class Ballots:
                 kinds = ", ".join(KINDS)
                 raise ValueError(
                     f"{path} is no file of PrefLib ({kinds}) by its name: say table='ranks' for a table with a column "
-                    "an item, or table='orders' for one with a column a place, the best first."
+                    "an item, table='orders' for one with a column a place, the best first, or table='pairs' for "
+                    "winners and losers."
                 )
             return Rankings.read_preflib(path, unranked=self.unranked)
         if preflib:
@@ -71,9 +76,67 @@ class Ballots:
         >>> Ballots("ranks", counts="n").of(frame)
         Rankings(2 rows, 8 rankings, 2 items, unranked='absent')
         """
-        for name in (*self.drop, *(() if self.counts is None else (self.counts,))):
+        named = COUNT if self.counts is None and self.table == "pairs" and COUNT in frame else self.counts
+        for name in (*self.drop, *(() if named is None else (named,))):
             check_column(frame, name)
-        counts = None if self.counts is None else frame[self.counts].to_numpy(dtype=np.float64, na_value=np.nan)
-        frame = frame.drop(columns=[*self.drop, *(() if self.counts is None else (self.counts,))])
+        counts = None if named is None else frame[named].to_numpy(dtype=np.float64, na_value=np.nan)
+        frame = frame.drop(columns=[*self.drop, *(() if named is None else (named,))])
+        if self.table == "pairs":
+            return pairs_of(frame, counts, self.unranked)
         make = Rankings.from_ranks if self.table == "ranks" else Rankings.from_orders
         return make(frame, unranked=self.unranked, counts=counts)
+
+
+def ballots_of(path: str, sep: str | None = None, decimal: str | None = None) -> Ballots:
+    """What a file of rankings says of itself: PrefLib's kinds by their names, tables of pairs by their columns."""
+    if Path(path).suffix.removeprefix(".").lower() in KINDS:
+        return Ballots()
+    if {WINNER, LOSER} <= set(read_table(path, sep, decimal).columns):
+        return Ballots("pairs")
+    raise ValueError(
+        f"{path} is neither a file of PrefLib nor a table of pairs with the columns {WINNER!r} and {LOSER!r}, and the "
+        "model was saved in Python, so that it does not know the table it was fitted to. Use "
+        "plackett.report.write_report."
+    )
+
+
+def pairs_of(frame: pd.DataFrame, counts: Array | None, unranked: str | None) -> Rankings:
+    """The rankings of a table of pairs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"winner": ["a", "b"], "loser": ["b", "c"], "tie": [0, 1]})
+    >>> pairs_of(frame, None, None).to_orders() == [["a", "b"], [{"b", "c"}]]
+    True
+    """
+    if unranked is not None:
+        raise ValueError(f"unranked={unranked!r} is for rankings of several items; of pairs all others are absent.")
+    for name in (WINNER, LOSER):
+        if name not in frame:
+            raise ValueError(
+                f"a table of pairs has the columns {WINNER!r} and {LOSER!r}, and may have {TIE!r}, {FIRST!r} and "
+                f"{COUNT!r}; there is no {name!r} among {listed(frame.columns)}."
+            )
+    others = [name for name in frame if name not in (WINNER, LOSER, TIE, FIRST)]
+    if others:
+        raise ValueError(f"column {plain(others[0])} of a table of pairs is not read: drop it, or name it as counts.")
+    for name in (WINNER, LOSER):
+        if frame[name].isna().any():
+            row = int(frame[name].isna().to_numpy().argmax())
+            raise ValueError(f"column {name!r} has no item in row {row}, counted from 0.")
+    tied = _truths(frame[TIE]) if TIE in frame else None
+    first = frame[FIRST].tolist() if FIRST in frame else None
+    return Rankings.from_pairs(frame[WINNER].tolist(), frame[LOSER].tolist(), ties=tied, counts=counts, first=first)
+
+
+def _truths(column: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """True or false from 0 and 1, from true and false or yes and no, in any case of letters; empty is false."""
+    words = column.astype("string").str.strip().str.lower().fillna("0").replace({"1.0": "1", "0.0": "0", "": "0"})
+    known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    wrong = ~words.isin(list(known))
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise ValueError(f"column {TIE!r} must be true or false, got {plain(column.iloc[row])} in row {row}.")
+    found: npt.NDArray[np.bool_] = words.map(known).to_numpy(dtype=bool)
+    return found

@@ -31,6 +31,7 @@ class Orders(NamedTuple):
     sizes: Codes
     length: Codes
     counts: Array
+    lines: Codes  # where each order stands, from 1 on
 
 
 class _Lines:
@@ -120,7 +121,7 @@ def _orders(file: _Lines, head: _Head) -> Orders:
     n, known = len(head.names), {str(k + 1): k for k in range(len(head.names))}
     code: list[int] = []
     sizes: list[int] = []
-    length, counts = [], []
+    length, counts, lines = [], [], []
     for number in range(head.first, len(file.lines)):
         line = file.lines[number].replace(" ", "")
         if not line:
@@ -145,9 +146,11 @@ def _orders(file: _Lines, head: _Head) -> Orders:
         code += [known[field] for field in named]
         sizes += map(len, places)
         length.append(len(places))
+        lines.append(number + 1)
     _check_complete(file, head, len(counts), sum(counts))
     times = np.array(counts, dtype=np.float64)
-    return Orders(label_array(head.names), np.array(code), np.array(sizes), np.array(length), times)
+    held = np.array(code), np.array(sizes), np.array(length), times, np.array(lines)
+    return Orders(label_array(head.names), *held)
 
 
 def _check_complete(file: _Lines, head: _Head, orders: int, voters: int) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plackett.data import preflib
+from plackett.data.best_worst import best_worst_orders
 from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
@@ -38,7 +40,7 @@ UNRANKED = ("absent", "last")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings:
-    """Rankings of some items, one a row, made by `from_orders`, `from_ranks`, `from_pairs` or `read_preflib`.
+    """Rankings of some items, one a row, made by a method whose name begins with ``from`` or ``read``.
 
     A row says which items were there, and places them in buckets, the best first: a bucket is one item, or several
     that are tied. Items that were there and not placed are *left*: they come after all buckets, in no order.
@@ -64,6 +66,8 @@ class Rankings:
         Where rows and buckets begin, and `counts`: how often each row was seen.
     unranked : {"absent", "last"}
         What it means not to be ranked.
+    first : (n,) array, optional
+        The code of the item that was shown first, or played at home, −1 where none was; None where nothing was said.
 
     Examples
     --------
@@ -81,10 +85,11 @@ class Rankings:
     item: Codes
     outcomes: Outcomes
     unranked: str
+    first: Codes | None = None
 
     def __post_init__(self) -> None:
         checked(self.outcomes)
-        for array in (self.items, self.item, *self.outcomes):
+        for array in (self.items, self.item, *self.outcomes, *(() if self.first is None else (self.first,))):
             locked(array)
 
     @classmethod
@@ -182,6 +187,7 @@ class Rankings:
         ties: npt.ArrayLike | None = None,
         counts: npt.ArrayLike | None = None,
         items: Iterable[Label] | None = None,
+        first: Iterable[Label] | None = None,
     ) -> Rankings:
         """Rankings of two items each.
 
@@ -195,6 +201,9 @@ class Rankings:
             How often each row was seen.
         items : sequence, optional
             All items, in this order; else those that occur, sorted.
+        first : sequence of labels, optional
+            Which of the two was shown first, or played at home; None or NaN where neither was.
+            ``PlackettLuceRanker(order_effect=True)`` learns what that is worth.
 
         Examples
         --------
@@ -202,21 +211,59 @@ class Rankings:
         >>> R.to_orders() == [["a", "b"], [{"a", "b"}], ["b", "a"]]
         True
         """
-        first, second = list(winners), list(losers)
-        tied = np.zeros(len(first), dtype=bool) if ties is None else np.asarray(ties)
-        if not len(first) == len(second) == len(tied):
+        upper, lower = list(winners), list(losers)
+        tied = np.zeros(len(upper), dtype=bool) if ties is None else np.asarray(ties)
+        if not len(upper) == len(lower) == len(tied):
             raise ValueError(
-                f"winners, losers and ties must be equally long, got {len(first)}, {len(second)} and {len(tied)}."
+                f"winners, losers and ties must be equally long, got {len(upper)}, {len(lower)} and {len(tied)}."
             )
         if tied.dtype != bool:
             raise ValueError(f"ties must be true or false for each pair, got {plain(tied.ravel()[0])} instead.")
-        if not first:
+        if not upper:
             raise ValueError("there are no rankings.")
-        labels = [label for pair in zip(first, second, strict=True) for label in pair]
+        labels = [label for pair in zip(upper, lower, strict=True) for label in pair]
         known = distinct(labels, "an item") if items is None else given(items, "items", "an item")
         length = np.where(tied, 1, 2)
-        sizes = np.repeat(3 - length, length)
-        return _ranked(known, codes_of(labels, known, "item"), sizes, length, counts, "absent")
+        sizes, code = np.repeat(3 - length, length), codes_of(labels, known, "item")
+        made = _ranked(known, code, sizes, length, counts, "absent")
+        return made if first is None else replace(made, first=_shown_first(first, code.reshape(-1, 2), known))
+
+    @classmethod
+    def from_best_worst(
+        cls,
+        sets: Any,
+        best: Iterable[Label],
+        worst: Iterable[Label],
+        *,
+        counts: npt.ArrayLike | None = None,
+        items: Iterable[Label] | None = None,
+    ) -> Rankings:
+        """Rankings from best–worst tasks (MaxDiff): of each set of items the best and the worst.
+
+        A task says that the best comes before all others and the worst behind all others, whose order is unknown. It
+        is the ranking [best, {others}, worst]; with ``ties="unknown-order"`` its likelihood is the exact probability
+        that the race begins with the one and ends with the other.
+
+        Parameters
+        ----------
+        sets : sequence of sequences, data frame or 2-D array
+            The items of each task, two or more; missing values at the end of a row are nothing.
+        best, worst : sequences of labels
+            Which of them is the best and the worst.
+        counts : sequence of numbers, optional
+            How often each row was seen.
+        items : sequence, optional
+            All items, in this order; else those that occur, sorted.
+
+        Examples
+        --------
+        >>> R = Rankings.from_best_worst([["a", "b", "c", "d"], ["d", "b", "c"]], best=["b", "b"], worst=["a", "d"])
+        >>> R.to_orders() == [["b", {"c", "d"}, "a"], ["b", "c", "d"]]
+        True
+        """
+        return cls.from_orders(
+            best_worst_orders(listed_rows(sets), list(best), list(worst)), unranked="absent", items=items, counts=counts
+        )
 
     @classmethod
     def read_preflib(cls, path: str | os.PathLike[str], *, unranked: str | None = None) -> Rankings:
@@ -230,7 +277,8 @@ class Rankings:
             What an item is that an order does not name; may be left out only for soc and toc, which name all.
         """
         found = preflib.read(path)
-        return _ranked(found.items, found.code, found.sizes, found.length, found.counts, unranked)
+        held = found.items, found.code, found.sizes, found.length, found.counts, unranked
+        return _ranked(*held, where=lambda t: f"{Path(path).name}, line {found.lines[t]}: this order")
 
     @property
     def counts(self) -> Array:
@@ -264,19 +312,23 @@ class Rankings:
             sizes[in_order(rows, bucket_start)],
             counts[rows],
         )
-        return Rankings(self.items, self.item[in_order(rows, start)], outcomes, self.unranked)
+        first = None if self.first is None else self.first[rows]
+        return Rankings(self.items, self.item[in_order(rows, start)], outcomes, self.unranked, first)
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same of the same items."""
         if not isinstance(other, Rankings):
             return NotImplemented
         mine, others = (self.items, self.item, *self.outcomes), (other.items, other.item, *other.outcomes)
-        return all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
+        if (self.first is None) != (other.first is None):
+            return False
+        first = self.first is None or np.array_equal(self.first, other.first)  # type: ignore[arg-type]
+        return first and all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rankings, (self.items, self.item, self.outcomes, self.unranked)
+        return Rankings, (self.items, self.item, self.outcomes, self.unranked, self.first)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError("rankings are no array: take .item and .outcomes, or .to_orders().")
@@ -318,9 +370,12 @@ class Rankings:
         """
         known = given(items, "items", "an item")
         used, place = np.unique(self.item, return_inverse=True)
-        code = codes_of(self.items[used].tolist(), known, "item")[place]
+        new = codes_of(self.items[used].tolist(), known, "item")
+        code, first = new[place], self.first
+        if first is not None:
+            first = np.where(first < 0, -1, new[np.minimum(np.searchsorted(used, first), len(used) - 1)])
         order = np.lexsort((code, places_of(self.outcomes)))
-        return Rankings(known, code[order], self.outcomes, self.unranked)
+        return Rankings(known, code[order], self.outcomes, self.unranked, first)
 
     def components(self) -> list[list[Label]]:
         """The strongly connected parts of the network in which i leads to j where i was placed above j.
@@ -336,6 +391,21 @@ class Rankings:
         seen, labels = self[self.counts > 0], self.items.tolist()
         found = components(seen.outcomes, seen.item, len(labels))
         return [[labels[k] for k in part] for part in found]
+
+
+def _shown_first(first: Iterable[Label], pairs: Codes, items: Labels) -> Codes:
+    """The code of what was shown first of each pair, −1 where nothing was."""
+    labels = list(first)
+    if len(labels) != len(pairs):
+        raise ValueError(f"first must have one label for each of the {len(pairs)} pairs, got {len(labels)}.")
+    place = {label: code for code, label in enumerate(items.tolist())}
+    found = np.array([-1 if is_missing(label) else place.get(label, len(items)) for label in labels])
+    wrong = (found >= 0) & (found[:, None] != pairs).all(axis=1)
+    if wrong.any():
+        t = int(np.argmax(wrong))
+        both = " and ".join(plain(label) for label in items[pairs[t]].tolist())
+        raise ValueError(f"first must be one of the two items, {both} in row {t}, got {plain(labels[t])} instead.")
+    return found
 
 
 def _in_partitions(table: Any, kind: str, unranked: str | None, items: Any, counts: Any) -> Any:
@@ -386,7 +456,13 @@ def _rank_table(ranks: MatrixLike) -> Array:
 
 
 def _ranked(
-    items: Labels, code: Codes, sizes: Codes, length: Codes, counts: npt.ArrayLike | None, unranked: str | None
+    items: Labels,
+    code: Codes,
+    sizes: Codes,
+    length: Codes,
+    counts: npt.ArrayLike | None,
+    unranked: str | None,
+    where: Callable[[int], str] = "row {}".format,
 ) -> Rankings:
     """Rankings from buckets one after the other: entries' codes, buckets' sizes, and rows' numbers of buckets."""
     if unranked is not None and unranked not in UNRANKED:
@@ -405,7 +481,7 @@ def _ranked(
     if unranked is None and (placed < K).any():
         t = int(np.argmax(placed < K))
         raise ValueError(
-            f"row {t} ranks {placed[t]} of {K} items: say unranked='absent' if the others were not there, or "
+            f"{where(t)} ranks {placed[t]} of {K} items: say unranked='absent' if the others were not there, or "
             "unranked='last' if they came behind those that are ranked."
         )
     entries = placed

@@ -7,7 +7,7 @@ Hamiltonian walk on it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,23 @@ from plackett.directions.totals import TOTALS, Totals, make_totals, share_out, t
 from plackett.engines import exponential as classes
 from plackett.engines import exponential_rankings as rankings
 from plackett.engines import exponential_situations as entries
-from plackett.engines.base import Gradient
+from plackett.engines.base import Gradient, ParametricGradient
 from plackett.inference.hmc import TOO_FAR, Flight, land, launch, leap, push, step_of
 from plackett.model.race import Array
+from plackett.responses.base import between_bounds
 
 
-def density_of(rows: Gradient, prior: Prior, n_columns: int) -> Callable[[Array, Array], float]:
-    """The log-posterior by the pass of any engine, as a function of a position that fills its gradient."""
+def density_of(
+    rows: Gradient, prior: Prior, n_columns: int, of_coordinates: bool = True
+) -> Callable[[Array, Array], float]:
+    """The log-posterior by the pass of any engine, as a function of a position that fills its gradient.
+
+    Parameters of the response are uniform between 0 and 1 a priori. A mode is that of their density, not of the density
+    of their coordinates, if `of_coordinates` is false.
+    """
     place, totals = make_place(prior, n_columns), make_totals(prior)
+    if prior.parameters:
+        return _density_with_parameters(cast(ParametricGradient, rows), prior, place, of_coordinates)
 
     def log_density(q: Array, gradient: Array) -> float:
         unpack(q, prior, place)
@@ -34,6 +43,26 @@ def density_of(rows: Gradient, prior: Prior, n_columns: int) -> Callable[[Array,
         found = rows.gradient(place.beta, totals.log_weights)
         value = take_back(q, gradient, prior, totals, found.value, found.log_weights)
         value = add_prior(q, gradient, prior, place, value, found.directions, found.log_weights)
+        return value
+
+    return log_density
+
+
+def _density_with_parameters(
+    rows: ParametricGradient, prior: Prior, place: Place, of_coordinates: bool
+) -> Callable[[Array, Array], float]:
+    """The same with parameters of the response at the end of the position."""
+    P = prior.parameters
+
+    def log_density(q: Array, gradient: Array) -> float:
+        unpack(q, prior, place)
+        values = between_bounds(q[-P:])
+        found = rows.at(values).gradient(place.beta, place.log_weights)
+        value = add_prior(q, gradient, prior, place, found.value, found.directions, found.log_weights)
+        gradient[-P:] = found.parameters * values * (1 - values)
+        if of_coordinates:
+            value += float(np.log(values).sum() + np.log1p(-values).sum())
+            gradient[-P:] += 1 - 2 * values
         return value
 
     return log_density

@@ -50,22 +50,24 @@ def ascend(
     The scales s of covariates stay at 1 unless `learn_s`.
     """
     d = task.n_columns
-    free = len(position) - (2 if learn_s else d + 2)
+    end = len(position) - prior.parameters
+    fixed = end - (2 if learn_s else d + 2)
+    free = np.append(np.arange(fixed), np.arange(end, len(position)))
     position = position.copy()
-    position[free:] = 0.0
-    position[-2:] = np.log(scale)
+    position[fixed:end] = 0.0
+    position[end - 2 : end] = np.log(scale)
     held = pure_votes(position, prior, d)
     gradient, trace = np.empty_like(position), []
     n = task.n_seen
 
     def objective(x: Array) -> tuple[float, Array]:
-        position[:free] = x
+        position[free] = x
         value = density(position, gradient)
         if tilt is not None:
-            value += float(tilt[:free] @ x)
+            value += float(tilt[free] @ x)
             gradient[:] += tilt
         gradient[held] = 0.0
-        return -value / n, -gradient[:free] / n
+        return -value / n, -gradient[free] / n
 
     def note(intermediate_result: OptimizeResult) -> None:
         trace.append(-n * intermediate_result.fun)
@@ -74,13 +76,13 @@ def ascend(
 
     found = minimize(
         objective,
-        position[:free],
+        position[free],
         jac=True,
         method="L-BFGS-B",
         callback=note,
         options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": tol, "gtol": tol, "maxcor": 20},
     )
-    position[:free] = found.x
+    position[free] = found.x
     flat = np.abs(found.jac).max() <= FLAT  # near a mode rounding can keep L-BFGS from reporting success
     return position, trace, bool(found.success or flat)
 
@@ -107,7 +109,7 @@ def path(
     last_tol: float | None = None,
 ) -> list[Climb]:
     """Modes at these scales, each climb from the last mode; the tolerance of the last may be another."""
-    density = density_of(task.prepared(np.float64), prior, task.n_columns)
+    density = density_of(task.prepared(np.float64), prior, task.n_columns, of_coordinates=False)
     position = task.starts(prior, [np.random.default_rng(0)])[0] if start is None else start
     climbs: list[Climb] = []
     for i, scale in enumerate(scales, start=1):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, WHOLES, record
+from plackett.compute.compiled import REAL, REALS, TABLE, TRUTH, WHOLE, WHOLES, record
 from plackett.model.race import Array
 
 
@@ -35,15 +35,16 @@ class Prior(NamedTuple):
     scale_centre: Array  # (2,) of ln σ_0, ln σ_1
     scale_spread: Array  # (2,)
     totals: bool = False  # whether a position has the totals of the weights apart
+    parameters: int = 0  # of the response, whose unconstrained coordinates end a position; none beside totals
 
 
-PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS, TRUTH)
+PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS, TRUTH, WHOLE)
 
 
 def size(prior: Prior, n_columns: int) -> int:
     """Length of a position."""
     K, M = prior.shape.shape
-    return (n_owners(prior) + M) * n_columns + K * M + n_columns + 2 + (K if prior.totals else 0)
+    return (n_owners(prior) + M) * n_columns + K * M + n_columns + 2 + (K if prior.totals else 0) + prior.parameters
 
 
 def n_owners(prior: Prior) -> int:

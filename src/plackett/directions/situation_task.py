@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
 from plackett.data.observations import Observations
@@ -22,6 +23,7 @@ from plackett.directions.settings import LearnedDirections
 from plackett.directions.starts import situation_starts
 from plackett.directions.task import Numbers, Reader, Task
 from plackett.engines.base import Gradient
+from plackett.engines.nested import NestedChoices
 from plackett.engines.situations import canonical
 from plackett.inference.driver import Source
 from plackett.inference.folds import Folds, as_folds
@@ -30,6 +32,8 @@ from plackett.model.draws import mixed
 from plackett.model.mixture import Entries, Stacked, log_rates, outcome_values, shares, table_of
 from plackett.model.race import Array
 from plackett.responses import Choice
+from plackett.responses.base import Whole, between_bounds
+from plackett.responses.nests import Nests, nested_utilities
 
 LARGEST_GAIN = 600.0  # limit of |ln| of an outcome's probability over that of a guess
 OWNED = 2  # default number of components of a group, if groups own them
@@ -47,10 +51,16 @@ class SituationReader(Reader):
         Candidate covariates of the rows that situations refer to; the first is the simplest.
     owned : bool
         Whether each group owns components (items), or all belong to one owner (alternatives with attributes).
+    nests : Nests, optional
+        Nests of alternatives.
+    nest : (rows,) array
+        The nest of each row of the designs; −1 for an alternative that stands alone.
     """
 
     designs: tuple[Array, ...]
     owned: bool
+    nests: Nests | None = None
+    nest: Whole | None = None
 
     noun, mode_tolerance, mixes_on_gpu = "situations", 1e-13, False
     folds_if_wide = None
@@ -82,11 +92,14 @@ class SituationReader(Reader):
         """All that the posterior depends on, besides the prior, and how situations are cut into blocks on workers."""
         outcomes, group, row = task.seen.all_situations
         cut = () if task.remote is None else task.remote.identity(task.design)
-        return task.Z, *outcomes, group, row, type(task.seen.response).__name__, *cut
+        nested = () if self.nests is None or self.nest is None else (self.nest, "nests")
+        return task.Z, *outcomes, group, row, type(task.seen.response).__name__, *cut, *nested
 
     def prepared(self, task: Task, dtype: npt.DTypeLike) -> Gradient:
         """Packed once, in doubles; compiled chains pack what they read in their own precision."""
-        return task.local
+        if self.nests is None or self.nest is None:
+            return task.local
+        return NestedChoices.of(task.Z, task.seen, self.nests, self.nest)
 
     def precision(self, task: Task) -> npt.DTypeLike:
         """Floats if there are many situations."""
@@ -101,11 +114,13 @@ class SituationReader(Reader):
             return settings.prior(K, d, shape, components or settings.components or min(OWNED, settings.owned(K)))
         M = components or settings.components or COMMON
         shapes = np.full((K, M), float(settings.own_shape))
-        return settings.prior(1, d, shape, M)._replace(shape=shapes)
+        parameters = 0 if self.nests is None else len(self.nests.names)
+        return settings.prior(1, d, shape, M)._replace(shape=shapes, parameters=parameters)
 
     def starts(self, task: Task, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
         """Directions along the slope at β = 0."""
-        return situation_starts(task.local, task.seen, task.n_columns, task.engine, prior, rngs)
+        rows = task.prepared(np.float64)
+        return situation_starts(rows, task.seen, task.n_columns, task.engine, prior, rngs)
 
     def folds(self, task: Task, n_folds: int) -> Folds:
         """Folds of persons, dealt out in an order that means nothing."""
@@ -131,6 +146,9 @@ class SituationReader(Reader):
         beta, log_weights, _ = directions_and_weights(positions, prior, task.n_columns)
         entries, response = entries_of(task, some), task.seen.response
         log_r = log_rates(beta, log_weights, *entries[:3])
+        if self.nest is not None:
+            found: Array = self._nested(entries, log_r, between_bounds(positions[:, -prior.parameters :])).mean(axis=0)
+            return np.pad(found, ((0, 0), (0, self.n_predicted(task) - found.shape[1])))
         if self.is_choice(task):
             share = shares(log_r, entries.start).mean(axis=0, keepdims=True)
             return table_of(share, entries.start, self.n_predicted(task))[:, 0]
@@ -138,6 +156,13 @@ class SituationReader(Reader):
         guess = outcome_values(np.zeros((1, len(entries.group))), outcomes, response)
         gain = np.clip(outcome_values(log_r, outcomes, response) - guess, -LARGEST_GAIN, LARGEST_GAIN)
         return np.exp(gain).mean(axis=0)[:, None]
+
+    def _nested(self, entries: Entries, log_r: Array, dissimilarity: Array) -> Array:
+        """Probabilities (S, T, entries) of choices in nests; 0 where a situation has fewer entries."""
+        assert self.nest is not None
+        nest = entries.wide(self.nest[entries.row].astype(np.float64))
+        utilities = nested_utilities(entries.wide(log_r, missing=-np.inf), nest, dissimilarity)
+        return softmax(utilities, axis=2)
 
     def observed(self, task: Task) -> Numbers | None:
         """The first entry of a choice is the chosen one."""
@@ -148,6 +173,9 @@ class SituationReader(Reader):
         entries = entries_of(task, probed(len(task.seen)))
         C, D, M, d = draws.directions.shape
         found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), *entries[:3])
+        if draws.parameters is not None:
+            probability = self._nested(entries, found, draws.parameters.reshape(C * D, -1))
+            return probability.reshape(C, D, *probability.shape[1:])
         table = table_of(shares(found, entries.start), entries.start, int(np.diff(entries.start).max()))
         return np.moveaxis(table, 0, 1).reshape(C, D, *table.shape[::2])
 
@@ -175,7 +203,13 @@ def entries_of(task: Task, some: Numbers) -> Entries:
 
 
 def make_situation_task(
-    designs: Sequence[Array], seen: Observations, source: Source, owned: bool, engine: str = "auto"
+    designs: Sequence[Array],
+    seen: Observations,
+    source: Source,
+    owned: bool,
+    engine: str = "auto",
+    nests: Nests | None = None,
+    nest: Whole | None = None,
 ) -> Task:
     """Put situations in an order that depends on what they hold.
 
@@ -192,9 +226,15 @@ def make_situation_task(
         (alternatives with attributes), whatever groups the weights λ have.
     engine : str
         Of the passes in this process.
+    nests : Nests, optional
+        Nests of alternatives, which choose among shared weights.
+    nest : (rows,) array, optional
+        The nest of each row; −1 for an alternative that stands alone.
     """
-    found, order, used = canonical(np.hstack(list(designs)), seen.all_situations)
+    marks = [] if nest is None else [nest[:, None].astype(np.float64)]
+    found, order, used = canonical(np.hstack([*designs, *marks]), seen.all_situations)
     kept = tuple(np.ascontiguousarray(Z[used], dtype=np.float64) for Z in designs)
     units = None if seen.units is None else np.unique(seen.units[order], return_inverse=True)[1].ravel()
     ordered = Observations.of_situations(found, seen.response, seen.n_groups, units)
-    return Task(ordered, kept[0], SituationReader(kept, owned), source, engine, design=0)
+    reader = SituationReader(kept, owned, nests, None if nest is None else nest[used].astype(np.int64))
+    return Task(ordered, kept[0], reader, source, engine, design=0)

@@ -25,6 +25,7 @@ from plackett.inference.driver import Source
 from plackett.inference.folds import Folds
 from plackett.model.mixture import Stacked, normalised
 from plackett.model.race import Array
+from plackett.responses.base import between_bounds
 
 Numbers = npt.NDArray[np.intp]
 
@@ -271,4 +272,6 @@ class Task:
     def unpacked(self, positions: Array, prior: Prior) -> Stacked:
         """Draws from positions (chain, draw, D)."""
         beta, log_weights, scales = directions_and_weights(positions, prior, self.n_columns)
-        return Stacked(beta, log_weights if self.seen.response.absolute else normalised(log_weights), scales)
+        log_weights = log_weights if self.seen.response.absolute else normalised(log_weights)
+        values = between_bounds(positions[..., -prior.parameters :]) if prior.parameters else None
+        return Stacked(beta, log_weights, scales, parameters=values)

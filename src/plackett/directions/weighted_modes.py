@@ -70,7 +70,7 @@ class Climber:
         u, v, *_ = parts(self.tilt, K, M, task.n_columns, owners)
         u[:], v[:] = rng.standard_normal(u.shape), rng.standard_normal(v.shape)
         (self.position,) = weighted.starts(prior, [rng])
-        self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns)
+        self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns, of_coordinates=False)
 
     def to(self, scale: float) -> Array:
         """The mode at this scale, from the last position."""

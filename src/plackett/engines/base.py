@@ -88,6 +88,27 @@ class Rows(Protocol):
         """What the sampler's exact moves need of these rows; None where there are none over such rows."""
         ...
 
+    def walk(self) -> Likelihood | None:
+        """The likelihood of worths and parameters, for a Hamiltonian walk; None where sweeps are used."""
+        ...
+
+
+class Likelihood(Protocol):
+    """V of x = ln λ, one weight an item, and of the unconstrained parameters f of the response, with derivatives."""
+
+    n_groups: int
+    n_seen: float
+    absolute: bool
+    parameters: tuple[Parameter, ...]
+
+    def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
+        """V, ∂V/∂x (K,) and ∂V/∂f (P,)."""
+        ...
+
+    def curvature(self, log_weights: Array, free: Array) -> Array:
+        """−∂²V (K + P, K + P)."""
+        ...
+
 
 class Unparametrised:
     """Rows whose response has no parameters."""
@@ -98,6 +119,10 @@ class Unparametrised:
     def at(self, values: Array) -> Self:
         """The same rows."""
         return self
+
+    def walk(self) -> Likelihood | None:
+        """Plain sweeps, or exact moves, mix."""
+        return None
 
 
 class ClassRows(Unparametrised):
@@ -178,6 +203,27 @@ class Gradient(Protocol):
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
         """The arrays that a compiled chain reads; None if threads should share the rows, or there is no such chain."""
+        ...
+
+
+class ParametricSlopes(Protocol):
+    """The log-likelihood and its gradient, also in the parameters of the response."""
+
+    value: float
+    directions: Array
+    log_weights: Array
+    parameters: Array
+
+
+class ParametricGradient(Protocol):
+    """The same where the response has parameters."""
+
+    def at(self, values: Array) -> Self:
+        """The same observations with these values of the parameters."""
+        ...
+
+    def gradient(self, beta: Array, log_weights: Array) -> ParametricSlopes:
+        """As that of `Gradient`, and the gradient in the parameters."""
         ...
 
 

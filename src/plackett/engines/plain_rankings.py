@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from plackett.data.observations import Observations, Situations
-from plackett.engines.base import Rows, SituationRows, check_counts
+from plackett.engines.base import Likelihood, Rows, SituationRows, check_counts
+from plackett.engines.by_passes import ByPasses
+from plackett.engines.pairs import PairRows, all_pairs
 from plackett.engines.situations import NumpySituations
 from plackett.model.draws import gamma, stream_of
 from plackett.model.features import Features
@@ -110,6 +112,10 @@ class Together(SituationRows):
         """What both parts hold, and mirrors."""
         return *self.parts[0].held, *self.parts[1].identity(mirrors)
 
+    def walk(self) -> Likelihood | None:
+        """That of both parts, where those with ties have one."""
+        return None if self.parts[1].walk() is None else ByPasses(self)
+
     @property
     def work(self) -> int:
         """How many numbers a pass goes through."""
@@ -149,6 +155,8 @@ def left_sets(seen: Observations, kind: type[LeftSets]) -> LeftSets:
 
 def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Features, Observations], Rows]) -> Rows:
     """Rankings without covariates: distinct sets, and what `tied_rows` makes of rankings with ties."""
+    if all_pairs(seen):
+        return PairRows(seen)
     seen = without_covariates(seen)
     if seen.response.absolute or parameters_of(seen.response):
         return tied_rows(ONE, seen)

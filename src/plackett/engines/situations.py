@@ -27,12 +27,14 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from plackett.data.observations import Observations, Situations
-from plackett.engines.base import SituationRows, check_counts
+from plackett.engines.base import Likelihood, SituationRows, check_counts
+from plackett.engines.by_passes import ByPasses
 from plackett.model.draws import KEY_OF_TIMES, MIX_1, MIX_2, STEP, mixed, share_out, stream_of
 from plackett.model.features import Features, runs
 from plackett.model.mixture import FAINT
 from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Parameter, Whole, checked, in_order, parameters_of, places_of
+from plackett.responses.unknown_order import UnknownOrder
 
 TINY = 1e-280  # a positive rate stays positive, however far below the largest it is
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
@@ -210,6 +212,11 @@ class NumpySituations(SituationRows):
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
         """Chains are not compiled."""
         return None
+
+    def walk(self) -> Likelihood | None:
+        """Worths of rankings with ties of unknown order, whose times are slow to draw."""
+        plain = self.features.shape == (1, 1) and bool(self.features[0, 0] == 1.0)
+        return ByPasses(self) if plain and isinstance(self.response, UnknownOrder) else None
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""

@@ -24,6 +24,7 @@ from plackett.engines.base import Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.parameters import maximise_parameters
+from plackett.inference.worth_mode import Density, WorthPrior
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
 from plackett.model.weights import GIG
@@ -31,6 +32,7 @@ from plackett.posterior.weights import Point
 
 Mask = npt.NDArray[np.bool_]
 PRECISION = 1e-8  # of a parameter of the response: a maximum is no sharper than the root of rounding
+GAIN = 1e-14  # of the objective, as a share of it, that ends the climb of parameters, which may have no maximum
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 
@@ -257,6 +259,20 @@ class TailedClimb(Climbing):
         return log_weights if self.rows.absolute else normalised(log_weights)
 
 
+def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array) -> tuple[Rows, Array]:
+    """Rows with the parameters of the maximum, and its ln λ, where Newton's method finds them; else what was given."""
+    likelihood = rows.walk()
+    if likelihood is None or not (likelihood.absolute or likelihood.parameters):
+        return rows, log_weights
+    prior = WorthPrior(shape - 1.0, rate, 0.0, not likelihood.absolute)
+    K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode()
+    values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
+    if not np.isfinite(q).all() or any(v <= each.lower for each, v in zip(rows.parameters, values, strict=True)):
+        return rows, log_weights
+    x = q[:K, None]
+    return (rows.at(np.array(values)) if values else rows), x if likelihood.absolute else normalised(x)
+
+
 def walk(shape: float) -> list[float]:
     """Shapes on the way down to a target below 1: from equal weights at once whole classes would die."""
     if shape >= 1:
@@ -329,6 +345,8 @@ class EM(BaseEstimator):
         climbs: list[Climbing] = []
         for shape in shapes:
             climb: Climbing
+            if tailed is None and shape >= 1.0:
+                rows, log_weights = at_the_mode(rows, shape, rate, log_weights)
             if tailed is None:
                 climb = Climb(rows, shape, log_weights, self.accelerate, rate)
             else:
@@ -342,9 +360,10 @@ class EM(BaseEstimator):
     def _with_parameters(self, climb: Climbing, tol: float) -> Rows:
         """Climb the weights and the parameters of the response by turns; the rows with the parameters found."""
         for _ in range(self.max_iter if climb.rows.parameters else 0):
+            before = climb.ascent.value
             moved = climb.move_parameters()
             climb.run(tol, self.max_iter)
-            if moved <= max(tol, PRECISION):
+            if moved <= max(tol, PRECISION) or climb.ascent.value - before <= GAIN * abs(before):
                 break
         return climb.rows
 

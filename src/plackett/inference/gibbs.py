@@ -15,7 +15,7 @@ from plackett.compute.memory import check_draws_fit
 from plackett.engines.numba import CompiledSituations, PanelRows
 from plackett.inference.base import Fit, Problem, check_run, check_tolerance, open_ended
 from plackett.inference.chains import Begin, WeightChain, begin
-from plackett.inference.driver import Run
+from plackett.inference.driver import Run, Runner
 from plackett.inference.limits import Clock
 from plackett.inference.moves.exchange import ExchangeSampler
 from plackett.inference.paper_sampler import paper_sampler
@@ -23,14 +23,20 @@ from plackett.inference.parameters import dispersed
 from plackett.inference.situation_moves.sampler import SituationExchange
 from plackett.inference.store import Portion, room_for
 from plackett.inference.sweeps import Target
+from plackett.inference.worth_walk import WorthWalk
 from plackett.model.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
 from plackett.model.race import Array
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
-MOVES = ("auto", "exchange", "none")
+MOVES = ("auto", "exchange", "walk", "none")
 USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # with fixed features
+WALK = {"draws": 500, "tune": 150, "max_draws": 10_000}  # of a walk on worths, whose draws are nearly independent
 EXCHANGES = {PanelRows: ExchangeSampler, CompiledSituations: SituationExchange}  # samplers with moves, by kind of rows
+NO_WALK = (
+    "Gibbs(moves='walk') is for pairs with ties='race', 'photo-finish' or 'davidson' or an order effect, and for "
+    "rankings with ties of unknown order, without covariates and in memory. Use Gibbs(moves='auto')."
+)
 TARGET_LIMIT = 200_000  # iterations at which a target is given up
 
 
@@ -42,15 +48,15 @@ class Gibbs(BaseEstimator):
     draws : int, optional
         Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: the chains go on
         until predictions have converged, that is, R-hat of class probabilities is at most 1.05 and the Monte-Carlo
-        error of their averages at most 0.01, or to ``max_draws``. They make at least 1,000 draws, and with learned
-        directions 150, and keep at most twice as many: of longer ones every second, fourth and so on. Up to 10,000
-        draws are always kept if they are asked for; beyond that chains are thinned in the same way to 262,144 draws in
-        all or 16.8 million numbers, which bounds the memory and time of everything that is done with them. ``repr``
-        says how many iterations the draws were thinned from.
+        error of their averages at most 0.01, or to ``max_draws``. They make at least 1,000 draws, 500 of a walk on
+        worths, and with learned directions 150, and keep at most twice as many: of longer ones every second, fourth and
+        so on. Up to 10,000 draws are always kept if they are asked for; beyond that chains are thinned in the same way
+        to 262,144 draws in all or 16.8 million numbers, which bounds the memory and time of everything that is done
+        with them. ``repr`` says how many iterations the draws were thinned from.
     tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
         begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
-        and 150 with learned directions.
+        150 for a walk on worths and with learned directions.
     chains : int
         Chains, from dispersed starts, run in parallel.
     moves : {"auto", "exchange", "none"}
@@ -59,7 +65,9 @@ class Gibbs(BaseEstimator):
         ``engine="numpy"`` or ``"cupy"``, since the moves are compiled for the processor, with sparse features and
         ``engine="dask"``, since they go through whole columns, with a `GIG` prior, since they take the proportions
         of the weights for independent of their scale, with ``ties="race"``, which tell of that scale, and for rankings
-        without covariates, where plain sweeps mix.
+        without covariates, where plain sweeps mix. "walk": Hamiltonian trajectories on all worths and the parameters
+        of a response, without covariates; "auto" takes it for pairs whose ties are part of the likelihood or with an
+        order effect, and for ties of unknown order.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
@@ -165,7 +173,10 @@ class WeightRun(Run):
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
         goes_on = open_ended(settings)
-        settings = settings.completed(**USUAL, moves="exchange" if has_moves(problem) else "none")
+        likelihood = problem.rows.walk()
+        moves = "walk" if likelihood is not None else "exchange" if has_moves(problem) else "none"
+        walks = moves == "walk" and settings.moves in ("auto", "walk")
+        settings = settings.completed(**(WALK if walks else USUAL), moves=moves)
         size = (problem.rows.n_groups, problem.rows.n_features)
         asked_for = settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
         kept = settings.chains * room_for(asked_for, settings.chains, size[0] * size[1])
@@ -178,15 +189,23 @@ class WeightRun(Run):
         rate, tail = (problem.rate, 0.0) if tailed is None else (tailed.rate, tailed.tail)
         target = Target(float(rate), self.learned, *table, float(tail))
         begin_one = partial(begin, problem, shape, prior.lower, prior.upper)
-        runner = (
-            paper_sampler(problem, target)
-            if settings.moves == "none"
-            else exchange_sampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
-        )
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         parameters = problem.rows.parameters
-        values = [dispersed(parameters, rng) if parameters else None for rng in generators]
-        chains = [WeightChain(begin_one(g), g, values=v) for g, v in zip(generators, values, strict=True)]
+        runner: Runner
+        chains: list[WeightChain]
+        if settings.moves == "walk":
+            if likelihood is None:
+                raise ValueError(NO_WALK)
+            runner = walk = WorthWalk(likelihood, problem, target, shape)
+            chains = [walk.begin(begin_one(rng), rng) for rng in generators]
+        else:
+            runner = (
+                paper_sampler(problem, target)
+                if settings.moves == "none"
+                else exchange_sampler(problem, target, max(settings.move_budget, 1e-3), begin_one)
+            )
+            values = [dispersed(parameters, rng) if parameters else None for rng in generators]
+            chains = [WeightChain(begin_one(g), g, values=v) for g, v in zip(generators, values, strict=True)]
         shapes: dict[str, tuple[int, ...]] = {"log_weights": size, "shape": (), "value": ()}
         if problem.rows.absolute:
             shapes["log_mass"] = ()

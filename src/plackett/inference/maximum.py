@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ from plackett.engines.base import Rows
 from plackett.inference.em import EM
 from plackett.model.race import Array, Weights
 
+DRAW = "Use inference='gibbs', whose posterior exists in any case."
 NAMED = 8  # items of a component that an error names
 
 
@@ -29,6 +32,27 @@ def no_maximum(network: Rankings, rows: Rows) -> str | None:
         f"the items fall into {len(parts)} components, of which no later one was ever placed above an earlier: "
         f"{listed}{more}"
     )
+
+
+def network_of_pairs(R: Rankings, ties_count: bool, order_effect: bool) -> Rankings:
+    """Who was placed above whom, where a tie that counts is a win of both; raises if a parameter has no maximum."""
+    (start, bucket_start, sizes, counts), n = R.outcomes, len(R)
+    pairs = (np.diff(start) == 2) & (np.diff(bucket_start) == 1)
+    if not pairs.all() or not (ties_count or order_effect):
+        return R
+    (upper, lower), tied = R.item.reshape(n, 2).T, sizes == 2
+    if ties_count and tied.all():
+        raise ValueError(f"every pair is a tie, so that the parameter of ties has no maximum. {DRAW}")
+    if order_effect and R.first is not None:
+        won, lost = (counts[~tied & (R.first == each)].sum() for each in (upper, lower))
+        if (won == 0 or lost == 0) and not tied.any():
+            often = "lost" if won == 0 else "won"
+            raise ValueError(f"who was shown first {often} every time, so that the order effect has no maximum. {DRAW}")
+    if not (ties_count and tied.any()):
+        return R
+    upper, lower = np.append(upper, lower[tied]), np.append(lower, upper[tied])
+    both = Rankings.from_pairs(upper.tolist(), lower.tolist(), items=range(len(R.items)))
+    return replace(both, items=R.items)
 
 
 def _named(items: npt.NDArray[np.generic]) -> str:

@@ -21,7 +21,7 @@ REACH = 12.0  # how far from where it is a coordinate is maximised
 
 def dispersed(parameters: tuple[Parameter, ...], rng: np.random.Generator) -> Array:
     """Values for a chain to start from, drawn from the prior."""
-    return np.array([each.lower + rng.standard_exponential() for each in parameters])
+    return np.array([each.draw(rng) for each in parameters])
 
 
 def draw_parameters(rng: np.random.Generator, rows: Rows, weights: Weights, values: Array) -> None:

@@ -23,10 +23,12 @@ from plackett.linear.identification import (
     words_for_unidentified,
 )
 from plackett.linear.likelihood import LinearSituations, evaluate
+from plackett.linear.nested_estimation import estimate_nested
 from plackett.linear.newton import Maximum, maximise
 from plackett.linear.sampler import LinearRun
 from plackett.linear.settings import LENGTH, SPREAD, LinearUtility
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
+from plackett.responses.nests import Nests
 
 Codes = npt.NDArray[np.intp]
 LEVEL = 5  # calls between a warning and the call of fit
@@ -52,6 +54,8 @@ class LinearTask(NamedTuple):
         Who chose.
     source : Source
         Seed of the chains, and whether to show progress.
+    nests : Nests, optional
+        Alternatives that share a nest.
     """
 
     packed: LinearSituations
@@ -61,6 +65,7 @@ class LinearTask(NamedTuple):
     marked: Codes
     person: Codes | None
     source: Source
+    nests: Nests | None = None
 
 
 def estimate(inference: EM | Variational | Gibbs, settings: LinearUtility, task: LinearTask) -> Fit:
@@ -75,6 +80,9 @@ def estimate(inference: EM | Variational | Gibbs, settings: LinearUtility, task:
     best = maximise(task.packed, precision, max_iter, at_zero)
     if precision == 0.0 and is_doubtful(at_zero.information, best):
         _check_maximum(task)
+    if task.nests is not None and isinstance(inference, (EM, Gibbs)):
+        nested = task.packed, best, task.nests, task.alternative, task.person, task.source
+        return estimate_nested(inference, settings, *nested)
     if not best.converged and not samples:
         message = f"the climb did not converge in {max_iter} Newton steps. Raise EM(max_iter=...)."
         warnings.warn(message, ConvergenceWarning, stacklevel=LEVEL)

@@ -1,7 +1,8 @@
 """Draws from the posterior of conditional logit: Hamiltonian walks where it is nearly standard normal.
 
 With β = β̂ + L z, β̂ the mode of the posterior and L Lᵀ the inverse of its curvature there, the posterior of z is that of
-a log-concave density with unit curvature at 0.
+a log-concave density with unit curvature at 0. Trajectories are longer where it is far from normal, as it is where the
+data leave a direction open.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from plackett.model.mixture import shares, table_of
 from plackett.model.race import Array
 from plackett.responses.base import Whole, in_order
 
-LONGEST = 5  # leapfrog steps of a trajectory
+LONGEST, FAR = 5, 25  # leapfrog steps of a trajectory, nearly and far from normal
+PROBES, AWAY, NEARLY = 16, 2.0, 0.5  # directions that are looked along, how far, and what may be lost besides 2
 DISPERSED = 2.0  # of the starts, in standard deviations of the posterior
 
 
@@ -37,6 +39,7 @@ class LinearWalker:
     def __init__(self, packed: LinearSituations, best: Maximum, tune: int):
         self.packed, self.best, self.ends = packed, best, windows(tune)
         self.root = np.linalg.cholesky(classical(best))
+        self.longest = LONGEST if self._is_nearly_normal() else FAR
 
     def density(self, z: Array, gradient: Array) -> float:
         """ln p(Y|β) + ln p(β) at β = β̂ + L z; its gradient in z is filled in."""
@@ -45,10 +48,18 @@ class LinearWalker:
         gradient[:] = self.root.T @ (slope - self.best.precision * beta)
         return value - 0.5 * self.best.precision * float(beta @ beta)
 
+    def _is_nearly_normal(self) -> bool:
+        """Whether the log-density falls by about 2 two standard deviations from the mode, in some directions."""
+        towards = np.random.default_rng(0).standard_normal((PROBES // 2, len(self.root)))
+        towards *= AWAY / np.linalg.norm(towards, axis=1, keepdims=True)
+        slope = np.empty(len(self.root))
+        lost = [self.density(np.zeros_like(slope), slope) - self.density(z, slope) for z in (*towards, *-towards)]
+        return bool(np.abs(np.array(lost) - AWAY**2 / 2).max() < NEARLY)
+
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
         """Fill `position` (n, d) with β, and `value` (n,) with log-densities."""
         drawn = np.empty_like(position)
-        hmc.walk_on(self.density, chain.state, chain.rng, self.ends, LONGEST, tuning, drawn, value)
+        hmc.walk_on(self.density, chain.state, chain.rng, self.ends, self.longest, tuning, drawn, value)
         position[:] = self.best.beta + drawn @ self.root.T
 
     def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
@@ -90,7 +101,7 @@ class LinearRun(Run):
         runner = LinearWalker(packed, best, settings.tune)
         generators = [np.random.default_rng(seed) for seed in source.seed.spawn(settings.chains)]
         chains = [Chain(hmc.begin(DISPERSED * rng.standard_normal(d), 1.0), rng) for rng in generators]
-        identity = packed.X, *packed.outcomes, best.precision, LONGEST
+        identity = packed.X, *packed.outcomes, best.precision, runner.longest
         shapes = {"position": (d,), "value": ()}
         super().__init__(settings, source, runner, chains, shapes, identity, Clock(settings.max_seconds), open_ended)
 

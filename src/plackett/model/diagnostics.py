@@ -236,7 +236,7 @@ def single(found: Diagnostics, name: str = "Gibbs") -> str | None:
     good = found.worst_rhat <= READ_RHAT and found.smallest_ess >= READ_ESS
     if found.predictive or good:
         return None
-    what = "coefficients" if "coef" in found.groups else "weights"
+    what = "weights" if "weights" in found.groups else "coefficients"
     return (
         f"to read single {what}, with R-hat up to {found.worst_rhat:.2f} and effective sample sizes from "
         f"{found.smallest_ess:,.0f}, go on with {name}(target_ess={READ_ESS})"

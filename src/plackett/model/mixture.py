@@ -187,9 +187,13 @@ class Stacked:
         Its weight in predictions.
     power : float
         κ, to which probabilities are raised at last.
+    parameters : (chain, draw, P) array, optional
+        Parameters of the response, if it has any.
+    mode_parameters : (P,) array, optional
+        Those of the mode.
     """
 
-    drawn: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "scales")
+    drawn: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "scales", "parameters")
     directions: Array = field(repr=False)
     log_weights: Array = field(repr=False)
     scales: Array = field(repr=False)
@@ -197,6 +201,8 @@ class Stacked:
     mode_log_weights: Array | None = field(default=None, repr=False)
     mode_weight: float = 0.0
     power: float = 1.0
+    parameters: Array | None = field(default=None, repr=False)
+    mode_parameters: Array | None = field(default=None, repr=False)
 
     @property
     def _has_mode(self) -> bool:
@@ -208,16 +214,35 @@ class Stacked:
         few = mode.directions.shape[2]
         directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
         directions[:few], log_weights[:, :few] = mode.directions[0, 0], mode.log_weights[0, 0]
+        values = None if mode.parameters is None else mode.parameters[0, 0]
         found: Self = replace(
-            self, mode_directions=directions, mode_log_weights=log_weights, mode_weight=weight, power=power
+            self,
+            mode_directions=directions,
+            mode_log_weights=log_weights,
+            mode_weight=weight,
+            power=power,
+            mode_parameters=values,
         )
         return found
 
+    @property
+    def _some(self) -> Whole:
+        """Places among all draws of those that predict."""
+        n = self.log_weights.shape[0] * self.log_weights.shape[1]
+        return np.linspace(0, n - 1, min(POOLED, n)).round().astype(np.intp)
+
+    def _pooled_parameters(self) -> Array | None:
+        """Parameters of the response (S, P) of what predicts."""
+        if self.parameters is None:
+            return None
+        chain, draw = np.divmod(self._some, self.log_weights.shape[1])
+        own = self.parameters[chain, draw]
+        return own if self.mode_parameters is None else np.concatenate([own, self.mode_parameters[None]])
+
     def _pooled(self) -> tuple[Array, Array, Array]:
         """Directions (S, M, d), ln λ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
-        C, D = self.log_weights.shape[:2]
-        some = np.linspace(0, C * D - 1, min(POOLED, C * D)).round().astype(np.intp)
-        chain, draw = np.divmod(some, D)
+        chain, draw = np.divmod(self._some, self.log_weights.shape[1])
+        some = self._some
         directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
         weights = np.full(len(some), (1 - self.mode_weight) / len(some))
         if self.mode_directions is None or self.mode_log_weights is None:

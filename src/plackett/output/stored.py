@@ -65,9 +65,14 @@ from plackett.output.schema import (
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
+from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
+from plackett.responses.nests import Nests
+from plackett.tastes import Tastes
+from plackett.tastes.settings import LAWS
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -86,6 +91,39 @@ def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
     alike = has_mode == (made.mode_log_weights is not None) and (has_mode or made.mode_weight == 0)
     insist(alike, f"{name} must have mode_directions, mode_log_weights and a mode_weight, or none of them.")
     sizes.agree("member", min(POOLED, math.prod(made.directions.shape[:2])) + has_mode, name)
+
+
+def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
+    """L is a lower factor, every column is random or fixed, and draws of persons are some of the draws."""
+    diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
+    right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
+    insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
+    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
+    sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
+    last = (made.persons.shape[1] - 1) * made.every
+    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
+
+
+def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
+    """A name for each nest, and two alternatives or more in each."""
+    sizes.agree("parameter", len(made.names), f"{name}.names")
+    nest = made.of_alternative
+    many = np.bincount(nest[nest >= 0], minlength=len(made.names))
+    insist(bool((many >= 2).all()), f"{name} must have two alternatives or more in each nest, got {many.tolist()}.")
+
+
+def law_of_joint(made: NestedEstimate, name: str, sizes: Sizes) -> None:
+    """Covariances are those of coefficients and dissimilarities."""
+    sizes.agree("joint", len(made.coefficients) + len(made.nests.names), name)
+
+
+def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
+    """Dissimilarities belong to nests, those of a mode to a mode."""
+    of = made.of_directions
+    alike = (made.nests is None) == (of.parameters is None)
+    insist(alike, f"{name} must have nests and parameters of them, or neither.")
+    alike = (of.mode_parameters is not None) == (of.parameters is not None and of.mode_directions is not None)
+    insist(alike, f"{name} must have mode_parameters if it has nests and a mode, only then.")
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
@@ -183,6 +221,7 @@ def is_dtype(value: Any) -> bool:
 
 
 BOUNDED_POSITIVE = Range(1e-50, 1e50, "between 1e-50 and 1e50")
+DISSIMILARITY = Range(1e-12, 1.0, "between 0 and 1")
 COUNT, LIMIT = whole(1), number(NOT_NEGATIVE) | NONE
 SHAPE_PRIOR = is_a(LogUniform, Gamma) | one_of("improper") | NONE
 NUMBERS = each(number(POSITIVE)) | array("*", POSITIVE)
@@ -196,6 +235,8 @@ DIAGNOSED = {
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
     **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
     "parameters": array("parameter", MEASURED),
+    **dict.fromkeys(("mean", "sd"), array("taste", MEASURED)),
+    **{"fixed": array("common", MEASURED), "correlation": array("*", MEASURED)},
 }
 EARLY_DIAGNOSTICS = {  # fields of version 1
     **{f"{of}{name}": MEASURE for of in ("", "shape_", "probability_") for name in ("rhat", "ess_bulk", "ess_tail")},
@@ -213,6 +254,8 @@ STACKED = {
     "mode_log_weights": array("group component", BOUNDED) | NONE,
     "mode_weight": number(SHARE),
     "power": number(BOUNDED_POSITIVE),
+    "parameters": array("chain draw parameter", DISSIMILARITY) | NONE,
+    "mode_parameters": array("parameter", DISSIMILARITY) | NONE,
 }
 RUN = {"random_state": whole(high=2**32 - 1) | NONE, "progress": TRUTH}
 NAMES = {"feature_names_in_": labels("column", only=str)}
@@ -266,7 +309,20 @@ RECORDS = by_name(
         for cls in (DirectionDraws, DirectionPoint, SituationDraws, SituationPoint)
     ),
     Declaration(FixedChoices, {"of_weights": is_a(Point, Gammas, GIGs, Draws)}),
-    Declaration(LearnedChoices, {"of_directions": is_a(SituationDraws, SituationPoint)}),
+    Declaration(
+        LearnedChoices,
+        {"of_directions": is_a(SituationDraws, SituationPoint), "nests": is_a(Nests) | NONE},
+        law=law_of_nested,
+    ),
+    Declaration(
+        Nests,
+        {
+            "names": each(TEXT),
+            "of_alternative": array("alternative", Range(-1, np.inf, "not below -1"), "i", below="parameter"),
+            "dissimilarity": array("parameter", DISSIMILARITY),
+        },
+        law=law_of_nests,
+    ),
     Declaration(
         LinearEstimate,
         {
@@ -278,6 +334,42 @@ RECORDS = by_name(
         },
     ),
     Declaration(LinearDraws, {"coefficients": array("chain draw column", BOUNDED), "spread": number(POSITIVE)}),
+    Declaration(
+        TasteChoices,
+        {
+            "mean": array("chain draw taste", BOUNDED),
+            "factor": array("chain draw taste taste", BOUNDED),
+            "fixed": array("chain draw common", BOUNDED),
+            "persons": array("chain kept group taste", BOUNDED),
+            "every": whole(1),
+            "random": array("taste", NOT_NEGATIVE, "i", below="column"),
+            "sign": array("taste", Range(-1.0, 1.0, "-1, 0 or 1"), "i"),
+            "correlated": TRUTH,
+            "to_standard": array("column column", BOUNDED),
+        },
+        law=law_of_tastes,
+    ),
+    Declaration(
+        NestedEstimate,
+        {
+            "coefficients": array("column", BOUNDED),
+            **dict.fromkeys(("classical", "robust"), array("joint joint", BOUNDED)),
+            "person": array("joint joint", BOUNDED) | NONE,
+            "spread": number(POSITIVE) | NONE,
+            "converged": TRUTH,
+            "nests": is_a(Nests),
+        },
+        law=law_of_joint,
+    ),
+    Declaration(
+        NestedDraws,
+        {
+            "coefficients": array("chain draw column", BOUNDED),
+            "spread": number(POSITIVE),
+            "dissimilarity": array("chain draw parameter", DISSIMILARITY),
+            "nests": is_a(Nests),
+        },
+    ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -407,6 +499,14 @@ SETTINGS = by_name(
         },
     ),
     Declaration(LinearUtility, {"base": SCALAR | NONE, "constants": TRUTH, "spread": number(POSITIVE) | NONE}),
+    Declaration(
+        Tastes,
+        {
+            "random": each(TEXT) | NONE,
+            "law": mapping(TEXT, one_of(*LAWS)) | NONE,
+            **dict.fromkeys(("correlated", "constants"), TRUTH),
+        },
+    ),
     Declaration(
         Gates,
         {

@@ -28,6 +28,7 @@ from plackett.output.schema import (
     SCALAR,
     SHARE,
     TEXT,
+    TRUTH,
     Check,
     Declaration,
     Sizes,
@@ -49,9 +50,12 @@ from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
+from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.posterior.situations import SituationDraws, SituationPoint
+from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
 from plackett.priors import GIG
+from plackett.tastes import Tastes
 
 MODELS: dict[str, Declaration] = {}
 
@@ -128,6 +132,18 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
         insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
 
 
+def law_of_parameters(model: Any, plain: bool) -> None:
+    """Parameters of the response are those that its settings name, each above its lower bound."""
+    known, found = model._parameters(), getattr(model.posterior_, "parameters", None)
+    insist(plain or not known, f"a model with covariates has no parameters of a response, expected none of {known}.")
+    values = np.empty(0) if found is None else found
+    n, names = values.shape[-1], [parameter.name for parameter in known]
+    insist(n == len(known), f"posterior_.parameters must be {names}, got {n} of them.")
+    for i, parameter in enumerate(known):
+        above = bool((values[..., i] > parameter.lower).all())
+        insist(above, f"{parameter.name} must be above {parameter.lower:g}.")
+
+
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     """Items, and a map of covariates where there are some."""
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
@@ -135,6 +151,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     learned = not plain and model._learned()
     law_of_race(model, model.posterior_, SituationDraws, not learned)
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
+    law_of_parameters(model, plain)
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
@@ -144,8 +161,9 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
 
 def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
     """Alternatives, columns and groups are those of the schema and of the weights."""
-    schema, learned, linear = model.schema_, model._learned(), model._linear()
-    kind = LinearChoices if linear else SituationDraws
+    schema, learned, tasting = model.schema_, model._learned(), model._tasting()
+    linear = model._linear() or tasting
+    kind = TasteChoices if tasting else LinearChoices if linear else SituationDraws
     law_of_race(model, _of_parameters(model.posterior_), kind, fixed=not (learned or linear))
     insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
     insist(learned or linear or hasattr(model, "features_"), "the model has no 'features_'.")
@@ -156,8 +174,9 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         (list(model.person_), list(schema.person)),
     ):
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
+    insist((model.nests is None) == (model.posterior_.nests is None), "posterior_ must have nests if the model has.")
     insist(not (linear and model.weights == "person"), "weights must not be 'person' with a linear utility.")
-    whose = "shared" if linear else model.weights
+    whose = "tastes" if tasting else "shared" if linear else model.weights
     groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(whose, len(model.group_labels_))
     sizes.agree("group", groups, f"weights={model.weights!r}")
     if hasattr(model, "table_"):
@@ -216,7 +235,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     """Declare the model of rankings, with its ways to read ties."""
     return Declaration(
         cls,
-        {**settings, "ties": one_of(*ties)},
+        {**settings, "ties": one_of(*ties), "order_effect": TRUTH},
         {
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0: no covariates
@@ -230,10 +249,15 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
 
 def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], maps: Collection[str]) -> Declaration:
     """Declare the model of choices, with whose weights may differ and what texts stand for as features."""
-    features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility)
+    features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility, Tastes)
     return Declaration(
         cls,
-        {**settings, "features": features, "weights": one_of(*weights)},
+        {
+            **settings,
+            "features": features,
+            "weights": one_of(*weights),
+            "nests": mapping(TEXT, each(SCALAR)) | NONE,
+        },
         {
             **FOUND,
             "schema_": is_a(ChoiceSets),
@@ -243,7 +267,9 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "person_": each(TEXT),
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
-            "posterior_": is_a(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws),
+            "posterior_": is_a(
+                FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws, TasteChoices
+            ),
         },
         {
             **MORE,

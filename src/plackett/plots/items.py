@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 
 MOST = 30  # items of a table whose numbers can be read
+ROOM, MARGIN = 0.22, 1.3  # inches of an item on a new figure, and of what is around them
+TICK = 0.16  # inches that a label needs
+SMALLEST, TALLEST = 4.8, 200.0  # inches of a new figure
 
 
 def worth(
@@ -35,7 +38,7 @@ def worth(
     n : int
         Items drawn at the most: the best.
     ax : Axes, optional
-        Where to draw; by default a new figure.
+        Where to draw; by default a new figure, as high as the items need. Labels that do not fit are left out.
 
     Returns
     -------
@@ -43,15 +46,16 @@ def worth(
     """
     check_is_fitted(ranker)
     table = ranker.worth(prob, X)
-    drawn, ax, band = table.iloc[:n], axes(ax), ""
+    drawn, band = table.iloc[:n], ""
+    ax = _axes(ax, 6.4, len(drawn))
     places = np.arange(len(drawn))
     if ranker.posterior_.no_interval is None:
         ax.hlines(places, drawn["lower"], drawn["upper"], color=colour(0), linewidth=2)
         band = f", {100 * prob:g} % intervals"
     ax.plot(drawn["log_worth"], places, "o", color=colour(0))
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
-    ax.set_yticks(places, [label(item) for item in drawn.index])
-    ax.invert_yaxis()
+    _name(ax, "y", [label(item) for item in drawn.index])
+    ax.set_ylim(len(drawn) - 0.4, -0.6)
     ax.set(xlabel=wrapped(f"log-worth{band}"), title=of("items", len(drawn), len(table)))
     return ax
 
@@ -139,7 +143,7 @@ def _shades(
 
     columns = columns[:n]
     values = table.loc[best[:n], columns].to_numpy()
-    ax = axes(ax)
+    ax = _axes(ax, max(6.4, MARGIN + 1.6 + ROOM * len(columns)), len(values))
     image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     image.set_cmap(image.cmap.with_extremes(bad=(*to_rgb(REST), 0.2)))
     if len(columns) <= MOST // 2:
@@ -147,8 +151,25 @@ def _shades(
             if np.isfinite(value) and value >= 0.005:
                 ink = "white" if value > 0.6 else "black"
                 ax.text(j, i, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize="small", color=ink)
-    ax.set_yticks(range(len(values)), [label(item) for item in best[:n]])
-    ax.set_xticks(range(len(columns)), [label(column, 20) for column in columns])
+    _name(ax, "y", [label(item) for item in best[:n]])
+    _name(ax, "x", [label(column, 20) for column in columns])
     ax.set(xlabel=what, title=of("items", len(values), len(table)))
     ax.figure.colorbar(image, ax=ax, label=meaning)
     return ax
+
+
+def _axes(ax: Axes | None, width: float, items: int) -> Axes:
+    """The given Axes, or those of a new figure that is as high as so many items need."""
+    if ax is None:
+        ax = axes(None)
+        ax.figure.set_size_inches(min(width, TALLEST), float(np.clip(MARGIN + ROOM * items, SMALLEST, TALLEST)))  # type: ignore[union-attr]
+    return ax
+
+
+def _name(ax: Axes, axis: str, labels: list[str]) -> None:
+    """Label places 0, 1, … of an axis: every one, every second, or fewer where they would overprint."""
+    box = ax.get_window_extent()
+    inches = (box.height if axis == "y" else box.width) / ax.figure.dpi
+    step = max(1, int(np.ceil(len(labels) * TICK / max(inches, TICK))))
+    places = range(0, len(labels), step)
+    (ax.set_yticks if axis == "y" else ax.set_xticks)(list(places), labels[::step])

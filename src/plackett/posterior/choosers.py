@@ -13,13 +13,29 @@ from plackett.data.choice_outcomes import Chosen
 from plackett.features.choice_design import BENDS
 from plackett.model.mixture import POOLED, Entries, sharpened, varied
 from plackett.model.race import Array
-from plackett.posterior.base import Explanation, Quantities, Table, Variables, around, positive, significant
+from plackett.posterior.base import (
+    Explanation,
+    Quantities,
+    Table,
+    Variables,
+    around,
+    objects,
+    positive,
+    refuse,
+    significant,
+)
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice, explain_race
 from plackett.posterior.pool import Members, Pool, SituationPosterior, log_scores, outcome_log_values, pools
 from plackett.posterior.situations import SituationDraws
 from plackett.posterior.stacked import DirectionMembers
 from plackett.posterior.weights import WeightMembers, WeightPosterior
 from plackett.responses import Outcomes, Response, make_response
+from plackett.responses.nests import Nests
+
+NO_RANKINGS = (
+    "nests are of choices: a ranking has no likelihood here. Give the label of the alternative that was chosen in each "
+    "situation."
+)
 
 NAMES_OF_BENDS = {
     "none": "attributes as they are",
@@ -32,7 +48,13 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     """A posterior of alternatives."""
 
     model_name = "Plackett–Luce choice model"
+    nests: Nests | None = None
     estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
+
+    @property
+    def person_step(self) -> int:
+        """How many draws lie between two draws of what belongs to persons."""
+        return 1
 
     @property
     def counted(self) -> tuple[int | None, bool]:
@@ -63,14 +85,33 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
 
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
         """ln Pr(outcome) (S, T) under every draw of the chains."""
-        return outcome_log_values(self.members(every=True).meeting(entries, 1), *_outcomes(entries, seen))
+        refuse(None if self.nests is None else NO_RANKINGS)
+        return outcome_log_values(self.members(every=True).meeting(entries, 1), *as_outcomes(entries, seen))
+
+    def parameter_table(self, prob: float) -> Table:
+        """Mean and interval of each dissimilarity; NaN for the interval of a single estimate."""
+        found = None if self.nests is None else self.members(every=True).of_response
+        draws, tail = np.empty((1, 0)) if found is None else found, (1 - prob) / 2
+        lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+        if len(draws) == 1:
+            lower = upper = np.full(draws.shape[1], np.nan)
+        return {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+
+    def nests_in_words(self) -> str:
+        """Nests with their average dissimilarities."""
+        if self.nests is None:
+            return ""
+        mean = self.parameter_table(0.9)["mean"]
+        named = ", ".join(f"{name} {value:.3g}" for name, value in zip(self.nests.names, mean, strict=True))
+        return f", nests with dissimilarities {named}"
 
 
 def log_probability_under(members: Members, entries: Entries, seen: Chosen) -> Array:
     """ln of the probability of what was seen in each situation, (T,), as these members predict."""
     members = members.meeting(entries)
     if seen.response != "choice":
-        return log_scores(members, *_outcomes(entries, seen))
+        refuse(None if members.nests is None else NO_RANKINGS)
+        return log_scores(members, *as_outcomes(entries, seen))
     first, found = seen.first, np.concatenate([pool.prediction() for pool in pools(members, entries)])
     with np.errstate(divide="ignore"):
         return np.log(found[np.arange(len(first)), entries.column[first]])
@@ -100,8 +141,9 @@ class ParametricChoices(ChoicePosterior):
         return self.law.shape_of_estimate
 
     def members(self, every: bool = False) -> Members:
-        """Those of the parameters."""
-        return self.law.members(every)
+        """Those of the parameters, which know the nests of alternatives."""
+        found = self.law.members(every)
+        return found if self.nests is None else replace(found, nests=self.nests)
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
         """That of the parameters."""
@@ -112,7 +154,8 @@ class ParametricChoices(ChoicePosterior):
         return self.law.quantities(model)
 
 
-def _outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+def as_outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
+    """Entries in the order of their outcomes, these, and what they mean."""
     return entries.ordered(seen.entry, seen.outcomes.start), seen.outcomes, make_response(seen.response)
 
 
@@ -178,12 +221,15 @@ class LearnedChoices(ParametricChoices):
     Attributes
     ----------
     of_directions : SituationDraws or SituationPoint
-        Draws of both.
+        Draws of both, and of the dissimilarities of nests.
+    nests : Nests, optional
+        Alternatives that share a nest.
     """
 
     no_estimates = "the components of learned directions have no identity from draw to draw."
     drawn = ("of_directions",)
     of_directions: SituationDraws
+    nests: Nests | None = None
 
     @property
     def law(self) -> SituationDraws:
@@ -196,6 +242,7 @@ class LearnedChoices(ParametricChoices):
         if mode is None:
             yield from super().log_predictive(rows)
             return
+        mode = replace(mode, nests=self.nests)
         known = rows._replace(group=np.maximum(rows.group, 0))
         done = 0
         for pool in self.pools(rows, every=True):
@@ -215,7 +262,8 @@ class LearnedChoices(ParametricChoices):
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
         words = f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
-        return f"{words}, {bend_in_words(model)}" if model.attributes_ else words
+        words = f"{words}, {bend_in_words(model)}" if model.attributes_ else words
+        return words + self.nests_in_words()
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
@@ -244,13 +292,17 @@ class LearnedChoices(ParametricChoices):
         return explain_choice(model, self.of_directions.members(), table, model._entries(table, person), prob)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
-        """Nothing but predictions is identified."""
+        """Nothing but predictions and dissimilarities is identified."""
         coords: Table = {"class": model.alternatives_}
-        if not raw:
-            return Variables({}, {}, coords)
         found = self.of_directions
-        values = {"direction": found.directions, "log_weight": found.log_weights, "scale": found.scales}
-        dims = {"direction": ["component", "column"], "log_weight": ["group", "component"], "scale": ["column"]}
+        of_nests = {} if found.parameters is None else {"dissimilarity": found.parameters}
+        named = {"dissimilarity": ["nest"]} if of_nests else {}
+        if self.nests is not None:
+            coords["nest"] = objects(self.nests.names)
+        if not raw:
+            return Variables(of_nests, named, coords)
+        values = of_nests | {"direction": found.directions, "log_weight": found.log_weights, "scale": found.scales}
+        dims = named | {"direction": ["component", "column"], "log_weight": ["group", "component"], "scale": ["column"]}
         coords |= {
             "group": model.group_labels_,
             "component": np.arange(self.shape_of_estimate[1]),

@@ -25,6 +25,7 @@ from plackett.model.race import Array
 from plackett.posterior.base import Codes, M, Posterior, refuse
 from plackett.responses.base import Outcomes, Response, Whole
 from plackett.responses.left_sets import sets_of
+from plackett.responses.nests import Nests, nested_utilities
 from plackett.responses.ranking import Ranking
 
 STRANGERS = 5  # known persons that stand for a new one under each member
@@ -48,6 +49,12 @@ class Members(ABC):
         κ, to which the mixture is raised.
     strangers : (S,) array, optional
         The group that stands for an unknown person under each.
+    points : int
+        How many consecutive members make one draw: persons of a population, over which the draw is averaged.
+    of_response : (S, P) array, optional
+        Parameters of the response, if it has any.
+    nests : Nests, optional
+        Alternatives that share a nest; `of_response` has their dissimilarities.
     """
 
     parameters: ClassVar[tuple[str, ...]]  # arrays with one part for each member
@@ -55,7 +62,9 @@ class Members(ABC):
     modes: int = field(default=0, kw_only=True)
     power: float = field(default=1.0, kw_only=True)
     strangers: Codes | None = field(default=None, kw_only=True)
-    of_response: Array | None = field(default=None, kw_only=True)  # (S, P): parameters of the response
+    of_response: Array | None = field(default=None, kw_only=True)
+    nests: Nests | None = field(default=None, kw_only=True)
+    points: int = field(default=1, kw_only=True)
 
     @property
     @abstractmethod
@@ -73,7 +82,7 @@ class Members(ABC):
 
     def take(self, some: Codes | slice) -> Self:
         """Some of the members, with the shares they have."""
-        held = {name: getattr(self, name) for name in ("share", "strangers", *self.parameters)}
+        held = {name: getattr(self, name) for name in ("share", "strangers", "of_response", *self.parameters)}
         return replace(self, **{name: array[some] for name, array in held.items() if array is not None})
 
     def group_of(self, entries: Entries) -> Codes:
@@ -107,6 +116,12 @@ class Pool(NamedTuple):
         How many of the last members are modes.
     power : float
         κ.
+    points : int
+        How many consecutive members make one draw.
+    nests : Nests, optional
+        Which alternatives share a nest.
+    dissimilarity : (S, G) array, optional
+        Of the nests, under each member.
     """
 
     log_rates: Array
@@ -114,22 +129,29 @@ class Pool(NamedTuple):
     share: Array
     modes: int = 0
     power: float = 1.0
+    points: int = 1
+    nests: Nests | None = None
+    dissimilarity: Array | None = None
 
     @classmethod
     def of(cls, members: Members, entries: Entries) -> Pool:
         """The pool of a few situations."""
         available = entries.wide(np.ones(len(entries.row))) > 0
         log_rates = entries.wide(members.log_rates(entries))
-        return cls(log_rates, available, members.share, members.modes, members.power)
+        dissimilarity = None if members.nests is None else members.of_response
+        how = members.modes, members.power, members.points, members.nests, dissimilarity
+        return cls(log_rates, available, members.share, *how)
 
     @property
     def n_draws(self) -> int:
-        """How many members are draws."""
-        return len(self.share) - self.modes
+        """How many draws there are."""
+        return (len(self.share) - self.modes) // self.points
 
     def shares(self) -> Array:
         """p_s (S, T, A); where nothing available has a rate, all are equal."""
         log_rates = np.where(self.available, self.log_rates, -np.inf)
+        if self.nests is not None and self.dissimilarity is not None:
+            log_rates = nested_utilities(log_rates, self.nests.of_alternative, self.dissimilarity)
         top = log_rates.max(axis=2, keepdims=True)
         silent = np.isneginf(top)
         rates = np.exp(log_rates - np.where(silent, 0.0, top))
@@ -140,8 +162,10 @@ class Pool(NamedTuple):
     def both(self) -> tuple[Array, Array]:
         """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
         shares = self.shares()
-        mixed = np.tensordot(self.share, shares, 1)
-        return sharpened(mixed, self.power), sharpened(shares[: self.n_draws], self.power)
+        mixed, draws = np.tensordot(self.share, shares, 1), shares[: self.n_draws * self.points]
+        if self.points > 1:
+            draws = draws.reshape(-1, self.points, *draws.shape[1:]).mean(axis=1)
+        return sharpened(mixed, self.power), sharpened(draws, self.power)
 
     def prediction(self) -> Array:
         """(T, A)."""

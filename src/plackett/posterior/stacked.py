@@ -28,7 +28,7 @@ class DirectionMembers(Members):
         ln λ.
     """
 
-    parameters = ("directions", "log_weights")
+    parameters: ClassVar[tuple[str, ...]] = ("directions", "log_weights")
     directions: Array
     log_weights: Array
 
@@ -64,17 +64,27 @@ class LearnedPosterior(Stacked, Posterior[M]):
         """Some draws and at last the mode, if there is one; if `every`, all draws alike and no mode."""
         if not every:
             directions, log_weights, share = self._pooled()
-            return DirectionMembers(share, directions, log_weights, modes=int(self._has_mode), power=self.power)
+            return DirectionMembers(
+                share,
+                directions,
+                log_weights,
+                modes=int(self._has_mode),
+                power=self.power,
+                of_response=self._pooled_parameters(),
+            )
         C, D, K, M = self.log_weights.shape
         directions, log_weights = self.directions.reshape(C * D, M, -1), self.log_weights.reshape(C * D, K, M)
-        return DirectionMembers(np.full(C * D, 1 / (C * D)), directions, log_weights, power=self.power)
+        values = None if self.parameters is None else self.parameters.reshape(C * D, -1)
+        share = np.full(C * D, 1 / (C * D))
+        return DirectionMembers(share, directions, log_weights, power=self.power, of_response=values)
 
     @property
     def mode(self) -> DirectionMembers | None:
         """The mode by itself."""
         if self.mode_directions is None or self.mode_log_weights is None:
             return None
-        return DirectionMembers(np.ones(1), self.mode_directions[None], self.mode_log_weights[None])
+        values = None if self.mode_parameters is None else self.mode_parameters[None]
+        return DirectionMembers(np.ones(1), self.mode_directions[None], self.mode_log_weights[None], of_response=values)
 
     def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
         """Whether the chains agree on predictions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ from plackett.posterior.base import (
 )
 from plackett.posterior.pool import Members
 from plackett.posterior.reasons import by_winner
+from plackett.responses.order_effect import SHOWN_FIRST
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
@@ -55,13 +56,14 @@ class WeightMembers(Members):
         λ̄.
     log_mass : (S,) array, optional
         ln Λ, where ties tell of it.
-    of_response : (S, P) array, optional
-        Parameters of the response, if it has any.
+    log_eta : (S,) array, optional
+        An order effect, which the rates of entries have that use row 1 of Z; row 0 is of all others.
     """
 
-    parameters = ("weights", "log_mass", "of_response")
+    parameters = ("weights", "log_mass", "log_eta")
     weights: Array
     log_mass: Array | None = None
+    log_eta: Array | None = None
 
     @property
     def n_groups(self) -> int:
@@ -93,6 +95,8 @@ class WeightMembers(Members):
             found: Array = np.log(rates)
         if log_scale is not None:
             found += log_scale[row]
+        if self.log_eta is not None:
+            found += self.log_eta[:, None] * (entries.row == SHOWN_FIRST)
         return found if self.log_mass is None else found + self.log_mass[:, None]
 
 
@@ -134,6 +138,13 @@ class WeightPosterior(RacePosterior[WeightModel]):
         log_mass = None if self.log_mass is None else self.log_mass.reshape(-1)
         values = None if self.parameters is None else self.parameters.reshape(len(weights), -1)
         return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass, of_response=values)
+
+    def ordered_members(self) -> WeightMembers:
+        """The same where the last parameter is an order effect."""
+        found = self.members()
+        assert found.of_response is not None
+        of_response = found.of_response[:, :-1] if found.of_response.shape[1] > 1 else None
+        return replace(found, of_response=of_response, log_eta=np.log(found.of_response[:, -1]))
 
     def rows(self, features: Any, X: Any) -> Features:
         """W, with as many columns as there are weights."""

@@ -72,21 +72,34 @@ def ranks_of(numbers: Array) -> Codes:
     return np.argsort(np.argsort(-numbers, axis=-1, kind="stable"), axis=-1)
 
 
-def worth_table(pool: Pool, prob: float, certain: bool) -> tuple[Codes, Table]:
-    """Items, the best first, and the columns of `worth`: averages over the rows, under every draw."""
+def worth_table(
+    pool: Pool, prob: float, certain: bool, unit: float = 1.0, anchor: tuple[int, float] | None = None
+) -> tuple[Codes, Table]:
+    """Items, the best first, and the columns of `worth`: averages over the rows, under every draw.
+
+    `unit` points make one natural logarithm; `anchor` is an item and its log-worth, else these have mean 0. Where a
+    single estimate stands for all (`certain`), it does not tell how sure a place is.
+    """
     logs = log_worths(pool).mean(axis=1)
-    mean = pool.share @ logs
-    drawn = logs[: pool.n_draws]
-    lower, upper = np.full((2, len(mean)), np.nan) if certain else around(mean, drawn, prob)
-    ranks = ranks_of(drawn)
-    order = np.argsort(-mean, kind="stable")
+    order = np.argsort(-(pool.share @ logs), kind="stable")
+    ranks, tail = ranks_of(logs[: pool.n_draws]), (1.0 - prob) / 2.0
+    if anchor is not None:
+        logs = logs - logs[:, anchor[0], None] + anchor[1]
+    mean, drawn = pool.share @ logs, logs[: pool.n_draws]
+    lower, upper, first, rank, rank_lower, rank_upper = np.full((6, len(mean)), np.nan)
+    if not certain:
+        lower, upper = around(mean, drawn, prob)
+        first, rank = (ranks == 0).mean(axis=0), 1.0 + ranks.mean(axis=0)
+        rank_lower, rank_upper = 1.0 + np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
     columns: Table = {
         "worth": first_places(pool).mean(axis=0),
-        "log_worth": mean,
-        "lower": lower,
-        "upper": upper,
-        "first": (ranks == 0).mean(axis=0),
-        "rank": 1.0 + ranks.mean(axis=0),
+        "log_worth": unit * mean,
+        "lower": unit * lower,
+        "upper": unit * upper,
+        "first": first,
+        "rank": rank,
+        "rank_lower": rank_lower,
+        "rank_upper": rank_upper,
     }
     return order, {name: column[order] for name, column in columns.items()}
 

@@ -47,6 +47,11 @@ LINEAR = {
         "90 % interval. Constants are against the alternative that has none, for a person whose columns are all 0."
     ),
 }
+TASTES = (
+    "The law of tastes over the population: means and standard deviations of the coefficients with 90 % intervals, of "
+    "a log-normal law those of its logarithm; the median and the mean of the coefficient itself, and the share of the "
+    "population with a positive one. Fixed coefficients are the same for all."
+)
 
 
 @dataclass(frozen=True)
@@ -89,10 +94,11 @@ def pages(
         data(fit, test),
         sections.model(model),
         coefficients(model),
+        nests(model),
         statistics(model, fit),
         effects(model, fit),
         predictions(model, fit, test),
-        why(model, judged),
+        why(model, judged) if model._no_explanation() is None else None,
         sections.colophon(model),
     ]
     several = f"{len(model.alternatives_)} alternatives, {len(fit.X):,} situations"
@@ -138,6 +144,8 @@ def coefficients(model: PlackettLuceChooser) -> Section:
             by_person = model.coefficients(PROB, "person")["std_error"]
             heads.append(Head("Std_error by person", True))
             rows = [[*row, float(error)] for row, error in zip(rows, by_person, strict=False)]
+    elif model._tasting():
+        told = TASTES
     elif "coefficient" in found:
         told = (
             "By how much the log-rate of an alternative rises per unit of a column, at average alternatives and for an "
@@ -161,6 +169,26 @@ def statistics(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | No
         "On the situations of the fit, so that AIC and BIC, not the log-likelihood, compare models of different size."
     )
     return Section("fit", "Fit", paragraph(told) + table("Fit statistics", heads, found.rows()))
+
+
+def nests(model: PlackettLuceChooser) -> Section | None:
+    """Alternatives of each nest, and its dissimilarity; None without nests."""
+    found, certain = model.posterior_.nests, model.posterior_.no_chains is not None and not model._linear()
+    if found is None:
+        return None
+    frame = model.parameters(PROB)
+    numbers = ["mean", *(["lower", "upper"] if not certain else []), *(["std_error"] if "std_error" in frame else [])]
+    titles = {"mean": "Dissimilarity", "lower": "5%", "upper": "95%", "std_error": "Standard error"}
+    rows = [
+        [name, ", ".join(map(str, model.alternatives_[found.of_alternative == g])), *map(float, frame[numbers].iloc[g])]
+        for g, name in enumerate(found.names)
+    ]
+    told = (
+        "Alternatives of a nest substitute for each other more than for others, the more the smaller its dissimilarity "
+        "is, a number between 0 and 1; at 1 the nest makes no difference. Some programs print 1/dissimilarity."
+    )
+    heads = [Head("Nest"), Head("Alternatives"), *(Head(titles[name], True) for name in numbers)]
+    return Section("nests", "Nests", paragraph(told) + table("Nests", heads, rows))
 
 
 def effects(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | None:

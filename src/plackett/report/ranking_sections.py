@@ -36,6 +36,8 @@ HEADS = {
     "upper": "95%",
     "first": "First",
     "rank": "Mean place",
+    "rank_lower": "Place, 5%",
+    "rank_upper": "Place, 95%",
 }
 
 
@@ -107,7 +109,7 @@ def worth(model: RankingModel, X: MatrixLike | None) -> Section:
     """Worths as a plot and a table; without covariates also places and pairwise probabilities."""
     found = model.worth(PROB, X)
     certain = model.posterior_.no_interval is not None
-    names = [name for name in found if not (certain and name in ("lower", "upper", "first", "rank"))]
+    names = [name for name in found if not (certain and name not in ("worth", "log_worth"))]
     rows = [[item, *values] for item, values in zip(found.index, found[names].to_numpy().tolist(), strict=True)]
     best = "; ".join(f"{row[0]} {number(row[1])}" for row in rows[:5])
     drawn = min(40, len(rows))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from plackett.responses.base import Outcomes, Response
 from plackett.responses.choice import Choice
+from plackett.responses.davidson import DavidsonTies
 from plackett.responses.photo_finish import PhotoFinish
 from plackett.responses.race_ties import RaceTies
 from plackett.responses.ranking import Ranking
@@ -17,6 +18,7 @@ from plackett.responses.unknown_order import UnknownOrder
 __all__ = [
     "RESPONSES",
     "Choice",
+    "DavidsonTies",
     "Outcomes",
     "PhotoFinish",
     "RaceTies",
@@ -32,6 +34,7 @@ RESPONSES: dict[str, Callable[[], Response]] = {
     "unknown-order": UnknownOrder,
     "race": RaceTies,
     "photo-finish": PhotoFinish,
+    "davidson": DavidsonTies,
 }
 
 

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from plackett.model.race import Array
 
 Whole = npt.NDArray[np.int64]
 Sizes = Sequence[int] | Whole
 Answer = tuple[float, Array, Array]  # V, arrivals n_e, time at risk s_e
+NEAR_BOUNDS = 1e-9  # how far a value between 0 and 1 stays off these
 
 
 class Outcomes(NamedTuple):
@@ -103,23 +105,38 @@ def in_order(of: npt.NDArray[np.integer], start: Whole) -> Whole:
 
 
 class Parameter(NamedTuple):
-    """A parameter of a response: its name, its lower bound and where to start; what is above the bound is Exp(1)."""
+    """A parameter of a response: its name, its bounds and where to start.
+
+    What is above a lower bound alone is Exp(1) a priori; between two bounds a parameter is uniform.
+    """
 
     name: str
     lower: float
     start: float
+    upper: float = np.inf
 
     def free(self, value: float) -> float:
-        """The unconstrained coordinate u = ln(value − lower)."""
-        return float(np.log(value - self.lower))
+        """The unconstrained coordinate: u = ln(value − lower), or ln(value − lower) − ln(upper − value)."""
+        above = float(np.log(value - self.lower))
+        return above if self.upper == np.inf else above - float(np.log(self.upper - value))
 
     def bound(self, free: float) -> float:
         """The value with this coordinate."""
-        return float(self.lower + np.exp(free))
+        if self.upper == np.inf:
+            return float(self.lower + np.exp(free))
+        return float(self.lower + (self.upper - self.lower) * np.exp(-np.logaddexp(0.0, -free)))
 
     def log_prior(self, free: float) -> float:
         """Log-density of the coordinate."""
-        return float(free - np.exp(free))
+        if self.upper == np.inf:
+            return float(free - np.exp(free))
+        return -float(np.logaddexp(0.0, free) + np.logaddexp(0.0, -free))
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """A value from the prior."""
+        if self.upper == np.inf:
+            return self.lower + rng.standard_exponential()
+        return self.lower + (self.upper - self.lower) * rng.random()
 
 
 class Response(Protocol):
@@ -157,6 +174,12 @@ class Response(Protocol):
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
         """Draws given the outcome, summed over `count` copies; V is that of one."""
         ...
+
+
+def between_bounds(free: Array) -> Array:
+    """Values between 0 and 1 with these unconstrained coordinates ln v − ln(1 − v), a little off the bounds."""
+    values: Array = np.clip(expit(free), NEAR_BOUNDS, 1 - NEAR_BOUNDS)
+    return values
 
 
 def parameters_of(response: Response) -> tuple[Parameter, ...]:

@@ -12,7 +12,8 @@ complete likelihood is Π_S r_i exp(−r_i T_i) · exp(−q M): S arrives and wa
 Draws come in two exact blocks, given rates and outcome alone, so that no state is kept between sweeps:
     1. E, with T integrated out: its density ∝ exp(−q t) Π_S F_i(t) is log-concave in ln t, and drawn by rejection;
     2. T_i given E, independently Exp(r_i) on (0, E).
-A bucket of one is a stage of a ranking. A bucket at the very end carries no information.
+A bucket of one is a stage of a ranking. A bucket at the very end carries no information. Expectations of small buckets
+are sums over subsets (`bucket_orders`), those of others and of the reference here are by quadrature.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from plackett.compute.compiled import jit
 from plackett.model.draws import begin, exponential, gamma, mean_share, truncated, uniform
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
+from plackett.responses.bucket_orders import LARGEST, SUBSETS, expect_orders
 from plackett.responses.ranking import forget, running_left
 
 # Trapezoids in x = ln t. The integrand is analytic for |Im x| < π/2, so that steps of h err by about exp(−π²/h); at its
@@ -158,7 +160,7 @@ def draw_times(rates, low, high, q, count, stream, times):
 
 
 @jit
-def _stages(rates, low, high, sizes, drawn, count, stream, room, arrivals, at_risk):
+def _stages(rates, low, high, sizes, drawn, count, stream, room, tables, arrivals, at_risk):
     """V, arrivals and times of one situation; times are drawn for all copies, or expected for one."""
     left = room[4]
     running_left(rates, low, high, left)
@@ -177,7 +179,10 @@ def _stages(rates, low, high, sizes, drawn, count, stream, room, arrivals, at_ri
             time = (gamma(count, stream) if drawn else 1.0) / left[first]
             at_risk[first] = time
         else:
-            stage, time = _expect(rates, first, end, left[end], room, at_risk)
+            if size <= LARGEST:
+                stage, time = expect_orders(rates, first, end, left[end], tables, at_risk)
+            else:
+                stage, time = _expect(rates, first, end, left[end], room, at_risk)
             value += stage
             if drawn:
                 for i in range(first, end):
@@ -196,21 +201,23 @@ def _stages(rates, low, high, sizes, drawn, count, stream, room, arrivals, at_ri
 def expect_block(outcomes, first, last, rates, arrivals, at_risk, values):
     """Expectations of situations first ≤ t < last."""
     base, stream, room = outcomes.start[first], np.empty(1, dtype=np.uint64), np.empty((5, rates.size))
+    tables = np.empty((4, SUBSETS))
     for t in range(first, last):
         low, high = outcomes.start[t] - base, outcomes.start[t + 1] - base
         sizes = outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]]
-        values[t] = _stages(rates, low, high, sizes, False, 1.0, stream, room, arrivals, at_risk)
+        values[t] = _stages(rates, low, high, sizes, False, 1.0, stream, room, tables, arrivals, at_risk)
 
 
 @jit
 def sample_block(outcomes, number, first, last, rates, key, arrivals, at_risk, values):
     """Draws of situations first ≤ t < last, with the random numbers of number[t]."""
     base, stream, room = outcomes.start[first], np.empty(1, dtype=np.uint64), np.empty((5, rates.size))
+    tables = np.empty((4, SUBSETS))
     for t in range(first, last):
         begin(stream, key, number[t])
         low, high = outcomes.start[t] - base, outcomes.start[t + 1] - base
         sizes = outcomes.sizes[outcomes.bucket_start[t] : outcomes.bucket_start[t + 1]]
-        values[t] = _stages(rates, low, high, sizes, True, outcomes.counts[t], stream, room, arrivals, at_risk)
+        values[t] = _stages(rates, low, high, sizes, True, outcomes.counts[t], stream, room, tables, arrivals, at_risk)
 
 
 def expect_bucket(rates: Array, q: float) -> tuple[float, Array, float]:

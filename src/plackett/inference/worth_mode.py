@@ -1,0 +1,142 @@
+"""The mode of worths, and its curvature, by Newton's method: where a Hamiltonian walk starts, and where EM ends.
+
+The likelihood is V(x, f) of x = ln λ and the unconstrained parameters f of a response.
+The law of x given the shape a is one of three, here up to a constant:
+
+    λ̄ ~ Dirichlet(a):  a Σ x − K a ln Σ e^x, the scale integrated out;
+    Gam(a, b), where the likelihood knows the scale:  a Σ x − b Σ e^x;
+    GIG:  a Σ x − b Σ e^x − t Σ e^−x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from plackett.engines.base import Likelihood
+from plackett.model.race import Array
+
+DENSE = 1500  # coordinates up to which curvature is a matrix
+NEWTON, HALVINGS = 60, 40  # steps, and halvings of one
+Known = tuple[float, Array, Array]  # V, ∂V/∂x, ∂V/∂f
+PRECISE = 1e-12  # a gain, as a share of the number of votes, that ends the climb
+HIGHEST = 700.0  # ln of what a double can hold
+
+
+class WorthPrior(NamedTuple):
+    """The law of x given the shape a, as its logarithm with slopes; and of unconstrained parameters."""
+
+    shape: float
+    rate: float
+    tail: float
+    scale_free: bool
+
+    def slopes(self, x: Array) -> tuple[float, Array]:
+        """ln p(x|a) and its slopes. Without a scale, the sum of x/√K is a normal coordinate beside it."""
+        if self.scale_free:
+            top = x.max()
+            rates = np.exp(x - top)
+            total, drift = rates.sum(), x.sum() / len(x)
+            value = self.shape * (x.sum() - len(x) * (top + np.log(total))) - 0.5 * drift * drift * len(x)
+            return float(value), self.shape * (1.0 - len(x) * rates / total) - drift
+        rates = self.rate * np.exp(np.minimum(x, HIGHEST))
+        inverse = self.tail * np.exp(np.minimum(-x, HIGHEST)) if self.tail > 0.0 else np.zeros_like(x)
+        return float((self.shape * x - rates - inverse).sum()), self.shape - rates + inverse
+
+    def curvature(self, x: Array) -> Array:
+        """−∂² ln p(x|a) (K, K)."""
+        K = len(x)
+        if self.scale_free:
+            share = np.exp(x - x.max())
+            share /= share.sum()
+            found: Array = self.shape * K * (np.diag(share) - np.outer(share, share)) + 1.0 / K
+            return found
+        rates = self.rate * np.exp(np.minimum(x, HIGHEST))
+        return np.diag(rates + (self.tail * np.exp(np.minimum(-x, HIGHEST)) if self.tail > 0.0 else 0.0))
+
+
+class Density:
+    """ln p(x, f | data, a) up to a constant; without `informed`, parameters have no prior, as in maximum likelihood."""
+
+    def __init__(self, likelihood: Likelihood, prior: WorthPrior, informed: bool = True):
+        self.likelihood, self.prior, self.informed = likelihood, prior, informed
+        self.K, self.P = likelihood.n_groups, len(likelihood.parameters)
+
+    def of_data(self, q: Array) -> Known:
+        """V and its slopes at q = (x, f)."""
+        return self.likelihood.slopes(q[: self.K], q[self.K :])
+
+    def joined(self, q: Array, known: Known) -> tuple[float, Array]:
+        """The log-density at q, and its gradient, once the likelihood is known there."""
+        (value, of_x, of_free), free = known, q[self.K :]
+        prior, slope = self.prior.slopes(q[: self.K])
+        if self.informed:
+            value += sum(each.log_prior(u) for each, u in zip(self.likelihood.parameters, free, strict=True))
+            of_free = of_free + 1.0 - np.exp(free)
+        return value + prior, np.append(of_x + slope, of_free)
+
+    def slopes(self, q: Array) -> tuple[float, Array]:
+        """The log-density at q, and its gradient."""
+        return self.joined(q, self.of_data(q))
+
+    def curvature(self, q: Array) -> Array:
+        """Minus the matrix of second derivatives."""
+        x, free = q[: self.K], q[self.K :]
+        found = self.likelihood.curvature(x, free)
+        found[: self.K, : self.K] += self.prior.curvature(x)
+        if self.informed:
+            found[self.K :, self.K :] += np.diag(np.exp(free))
+        return found
+
+    def start(self) -> Array:
+        """Equal worths, and parameters where they start."""
+        free = [each.free(each.start) for each in self.likelihood.parameters]
+        return np.append(np.zeros(self.K), free)
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
+    def mode(self, start: Array | None = None) -> Array:
+        """The mode: by Newton's method with halved steps, or by L-BFGS where there are many items."""
+        q = self.start() if start is None else start
+        if len(q) > DENSE:
+            return _by_gradients(self.slopes, q)
+        value, slope = self.slopes(q)
+        for _ in range(NEWTON):
+            step = ascent_step(self.curvature(q), slope)
+            new, found, gradient = q, value, slope
+            for _ in range(HALVINGS):
+                new = q + step
+                found, gradient = self.slopes(new)
+                if np.isfinite(found) and found >= value - PRECISE * abs(value):
+                    break
+                step = step / 2.0
+            gain = abs(found - value)
+            if found < value - PRECISE * abs(value):
+                break
+            q, value, slope = new, found, gradient
+            if gain <= PRECISE * max(self.likelihood.n_seen, 1.0) and np.abs(step).max() < 1e-7:
+                break
+        return q
+
+
+def ascent_step(curvature: Array, slope: Array) -> Array:
+    """Newton's step; with a ridge where the curvature is not positive."""
+    ridge, scale = 0.0, np.abs(np.diag(curvature)).max() + 1e-300
+    while True:
+        try:
+            found: Array = cho_solve(cho_factor(curvature + ridge * np.eye(len(slope)), lower=True), slope)
+            return found
+        except LinAlgError:
+            ridge = max(10.0 * ridge, 1e-8 * scale)
+
+
+def _by_gradients(slopes: Callable[[Array], tuple[float, Array]], q: Array) -> Array:
+    def negative(q: Array) -> tuple[float, Array]:
+        value, slope = slopes(q)
+        return -value, -slope
+
+    found = minimize(negative, q, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "maxcor": 30, "ftol": 1e-15})
+    return np.asarray(found.x)

@@ -1,0 +1,207 @@
+"""Hamiltonian Monte Carlo on worths and the parameters of a response, for rows that know slopes of the likelihood.
+
+Coordinates are x = ln λ and the unconstrained parameters, made alike in all directions by the curvature at the mode:
+then the posterior is nearly a standard normal law, and three leapfrog steps make a nearly independent draw. The shape a
+is drawn given λ as by plain sweeps, and with standardised log-worths held; while tuning, the mode and its curvature
+follow the shapes that were drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.special import digamma, gammaln, polygamma
+
+from plackett.compute.pieces import cores
+from plackett.engines.base import Likelihood
+from plackett.inference import known_scale
+from plackett.inference.base import Problem
+from plackett.inference.chains import WeightChain
+from plackett.inference.store import Portion
+from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, log_prior, redraw_shape
+from plackett.inference.worth_mode import DENSE, Density, Known, WorthPrior
+from plackett.model.race import Array
+
+LATE = 0.4  # of tuning, from where on coordinates follow the shapes drawn
+PROBES = 20  # of a diagonal
+ACCEPTANCE, LENGTH, SPREAD = 0.8, np.pi / 2, 0.3  # aimed at; of a trajectory, and its relative spread
+LONGEST = 40  # leapfrog steps
+DISPERSED, FREEDOM = 1.5, 4  # starts: deviations of Student's t about the mode
+LOG_STEP, STEPS, LOG_STRETCH = range(3)  # of WalkChain.step
+TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
+
+
+@dataclass
+class WalkChain(WeightChain):
+    """With its place q = (ln λ, unconstrained parameters) and the step of its trajectories."""
+
+    place: Array = field(default_factory=lambda: np.empty(0))
+    step: Array = field(default_factory=lambda: np.zeros(3))
+
+    def arrays(self) -> dict[str, Array]:
+        """The place and the step as well."""
+        return super().arrays() | {"place": self.place, "step": self.step}
+
+
+class WorthWalk:
+    """Trajectories on (ln λ, parameters), and the shape given λ."""
+
+    def __init__(self, likelihood: Likelihood, problem: Problem, target: Target, shape: float | None):
+        self.likelihood, self.target, self.shape_steps = likelihood, target, problem.shape_steps
+        self.scale_free = not likelihood.absolute and target.tail == 0.0
+        self.workers = cores() if problem.side_by_side else 1
+        self._settle(1.0 if shape is None else shape)
+
+    def _density(self, shape: float) -> Density:
+        prior = WorthPrior(shape, self.target.rate, self.target.tail, self.scale_free)
+        return Density(self.likelihood, prior)
+
+    def _settle(self, shape: float) -> None:
+        """The mode at this shape, and coordinates z with q = mode + A z in which its curvature is 1."""
+        density = self._density(shape)
+        self.mode = density.mode()
+        if len(self.mode) > DENSE:
+            self.scale = 1.0 / np.sqrt(roughly_diagonal(density, self.mode))
+            return
+        curvature, ridge = density.curvature(self.mode), 0.0
+        unit = np.eye(len(curvature))
+        while True:
+            try:
+                factor = cholesky(curvature + ridge * unit, lower=True)
+                break
+            except LinAlgError:
+                ridge = max(10.0 * ridge, 1e-8 * np.abs(np.diag(curvature)).max())
+        self.scale = np.ascontiguousarray(solve_triangular(factor, unit, lower=True).T)
+
+    def _outward(self, z: Array) -> Array:
+        """q − mode from z."""
+        return np.asarray(self.scale * z if self.scale.ndim == 1 else self.scale @ z)
+
+    def _inward(self, slope: Array) -> Array:
+        """The slope in z from that in q."""
+        return np.asarray(self.scale * slope if self.scale.ndim == 1 else slope @ self.scale)
+
+    def begin(self, start: State, rng: np.random.Generator) -> WalkChain:
+        """A chain about the mode, farther off than draws are; its shape is that of a dispersed start."""
+        z = rng.standard_t(FREEDOM, len(self.mode)) * DISPERSED
+        q = self.mode + self._outward(z)
+        chain = WalkChain(start, rng, place=np.empty(len(q)))
+        if self.likelihood.parameters:
+            chain.values = np.empty(len(self.likelihood.parameters))
+        chain.step[LOG_STEP] = np.log(1.2 * len(q) ** -0.25)
+        self._put(chain, q)
+        return chain
+
+    def _put(self, chain: WalkChain, q: Array) -> None:
+        """Set the state of a chain from q."""
+        K, chain.place[:] = self.likelihood.n_groups, q
+        mass = float(np.logaddexp.reduce(q[:K]))
+        chain.state.log_weights[:, 0] = q[:K] - mass
+        if not self.scale_free:
+            chain.state.numbers[LOG_MASS] = mass
+        if chain.values is not None:
+            chain.values[:] = [each.bound(u) for each, u in zip(self.likelihood.parameters, q[K:], strict=True)]
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of trajectories that are given up
+    def advance(self, chain: WalkChain, tuning: bool, **draws: Array) -> None:
+        """Record the state, move along a trajectory, draw the shape, and so on until the arrays are full."""
+        again = redraw_shape if self.scale_free else known_scale.redraw_shape
+        state, q = chain.state, chain.place.copy()
+        known = self._density(1.0).of_data(q)
+        for t in range(len(draws["shape"])):
+            draws["log_weights"][t], draws["shape"][t] = state.log_weights, state.numbers[SHAPE]
+            draws["value"][t] = known[0]
+            if "log_mass" in draws:
+                draws["log_mass"][t] = state.numbers[LOG_MASS]
+            if chain.values is not None:
+                draws["parameters"][t] = chain.values
+            q, known = self._trajectory(chain, self._density(float(state.numbers[SHAPE])), q, known, tuning)
+            self._put(chain, q)
+            if self.target.learn:
+                again(chain.rng, state, self.target, tuning, self.shape_steps)
+                q, known = self._stretch(chain, q, known, tuning)
+        if self.target.learn and not len(draws["shape"]):  # compile
+            at = State(state.log_weights.copy(), state.numbers.copy())
+            again(np.random.default_rng(0), at, self.target, False, 0)
+
+    def _trajectory(
+        self, chain: WalkChain, density: Density, q: Array, known: Known, tuning: bool
+    ) -> tuple[Array, Known]:
+        """Leapfrog steps in whitened coordinates, and the Metropolis test."""
+        rng, step = chain.rng, float(np.exp(chain.step[LOG_STEP]))
+        length = LENGTH * (1.0 + SPREAD * (2.0 * rng.random() - 1.0))
+        momentum = rng.standard_normal(len(q))
+        value, slope = density.joined(q, known)
+        energy = 0.5 * float(momentum @ momentum) - value
+        new, there, found, gradient = q, known, value, self._inward(slope)
+        for _ in range(int(np.clip(np.rint(length / step), 1, LONGEST))):
+            momentum = momentum + 0.5 * step * gradient
+            new = new + self._outward(step * momentum)
+            there = density.of_data(new)
+            found, slope = density.joined(new, there)
+            if not np.isfinite(found) or energy + found < -TOO_FAR:
+                found = -np.inf
+                break
+            gradient = self._inward(slope)
+            momentum = momentum + 0.5 * step * gradient
+        accepted = float(np.exp(min(0.0, energy - 0.5 * float(momentum @ momentum) + found)))
+        if tuning:
+            chain.step[STEPS] += 1.0
+            chain.step[LOG_STEP] += (accepted - ACCEPTANCE) / (chain.step[STEPS] + 5.0) ** 0.6
+        return (new, there) if rng.random() < accepted else (q, known)
+
+    def _stretch(self, chain: WalkChain, q: Array, known: Known, tuning: bool) -> tuple[Array, Known]:
+        """Move ln a with standardised log-worths held, which mixes where the data say little of them.
+
+        Under the prior ln λ has the deviation ψ'(a)^½, so that x − centre is multiplied by the ratio s of two of them,
+        with s^(K−1) in the Metropolis ratio, or s^K where the scale is known and the centre is ψ(a) − ln b.
+        """
+        rng, numbers, K = chain.rng, chain.state.numbers, self.likelihood.n_groups
+        old = float(np.log(numbers[SHAPE]))
+        new = old + float(np.exp(chain.step[LOG_STRETCH])) * rng.standard_normal()
+        log_ratio, moved, there = log_prior(self.target, new) - log_prior(self.target, old), q, known
+        if log_ratio > -np.inf:
+            a, b = np.exp(old), np.exp(new)
+            s = float(np.sqrt(polygamma(1, b) / polygamma(1, a)))
+            x = q[:K]
+            if self.scale_free:
+                centre = target = x.mean()
+            else:
+                centre, target = digamma(a) - np.log(self.target.rate), digamma(b) - np.log(self.target.rate)
+            moved = np.append(target + s * (x - centre), q[K:])
+            there = self.likelihood.slopes(moved[:K], moved[K:])
+            log_ratio += there[0] - known[0] + (K - self.scale_free) * np.log(s)
+            log_ratio += self._law_of_worths(moved[:K], b) - self._law_of_worths(x, a)
+        accepted = bool(np.log(rng.random()) < log_ratio)  # False if the likelihood is not finite
+        if tuning:
+            chain.step[LOG_STRETCH] += (float(accepted) - 0.4) / np.sqrt(chain.step[STEPS] + 1.0)
+        if not accepted:
+            return q, known
+        numbers[SHAPE] = np.exp(new)
+        self._put(chain, moved)
+        return moved, there
+
+    def _law_of_worths(self, x: Array, shape: float) -> float:
+        """ln p(x|a) with the terms of a, of the Dirichlet or the Gamma law."""
+        K, value = len(x), self._density(shape).prior.slopes(x)[0]
+        if self.scale_free:
+            return float(value + gammaln(K * shape) - K * gammaln(shape))
+        return float(value + K * (shape * np.log(self.target.rate) - gammaln(shape)))
+
+    def adapt(self, chains: list[WalkChain], states: Portion, done: float) -> None:
+        """Where about half of tuning is done, the mode and its curvature at the shapes drawn lately."""
+        if self.target.learn and LATE <= done < 1.0 and states["shape"].size:
+            lately = states["shape"][:, states["shape"].shape[1] // 2 :]
+            self._settle(float(np.exp(np.log(lately).mean())))
+
+
+def roughly_diagonal(density: Density, q: Array) -> Array:
+    """The diagonal of the curvature of many items, by Hutchinson's estimate from differences of slopes."""
+    rng, step, found = np.random.default_rng(0), 1e-4, np.zeros(len(q))
+    for _ in range(PROBES):
+        signs = rng.choice([-1.0, 1.0], len(q))
+        up, down = (density.slopes(q + h * signs)[1] for h in (step, -step))
+        found += signs * (down - up) / (2.0 * step * PROBES)
+    return np.asarray(np.maximum(found, density.prior.shape))

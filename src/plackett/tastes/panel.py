@@ -1,0 +1,99 @@
+"""Situations of persons as the passes over them read them: by person, in canonical order, with columns of one scale."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plackett.data.observations import Situations
+from plackett.engines.situations import canonical
+from plackett.linear.identification import unidentified, words_for_unidentified
+from plackett.linear.likelihood import LinearSituations, evaluate, pack_linear
+from plackett.model.race import Array
+from plackett.responses.base import Outcomes, Whole
+
+PIECE = 1 << 9  # situations of a piece, or a few more
+Codes = npt.NDArray[np.intp]
+
+
+class Panel(NamedTuple):
+    """Who chose what.
+
+    Attributes
+    ----------
+    packed : LinearSituations
+        Situations by person, in an order that depends on what they hold; columns are divided by `scale`.
+    owned : (N + 1,) array
+        The first situation of each person, and the number of situations.
+    pieces : (C + 1,) array
+        Persons at which pieces begin, whose sums are taken together, and the number of persons.
+    scale : (p,) array
+        Root mean square deviation of each column from its mean in the situation.
+    order : (T,) array
+        Place of each situation among those that came.
+    """
+
+    packed: LinearSituations
+    owned: Whole
+    pieces: Whole
+    scale: Array
+    order: Codes
+
+    @property
+    def n_persons(self) -> int:
+        """N."""
+        return len(self.owned) - 1
+
+    @property
+    def n_columns(self) -> int:
+        """p."""
+        return self.packed.X.shape[1]
+
+
+def make_panel(Z: Array, outcomes: Outcomes, entry: Codes, person: Codes | None, scale: Array | None = None) -> Panel:
+    """Situations with rows of Z by the entries of their outcomes, and the person of each situation.
+
+    Without persons each situation has one of its own, in the order in which the situations come to lie. Columns are
+    divided by their deviations unless a scale is given.
+    """
+    situations = Situations(outcomes, np.zeros(len(entry), dtype=np.int64), np.asarray(entry, dtype=np.int64))
+    found, order, used = canonical(Z, situations)
+    owner = np.arange(len(order)) if person is None else person[order]
+    by_person = np.argsort(owner, kind="stable")
+    found, order, owner = found.part(by_person), order[by_person], owner[by_person]
+    X, start = Z[used][found.row], found.outcomes.start
+    if scale is None:
+        scale = spread_within(X, start)
+        scale = np.where(scale > 0, scale, 1.0)
+    owned = np.searchsorted(owner, np.arange(owner[-1] + 2)).astype(np.int64)
+    packed = pack_linear(X / scale, found.outcomes)
+    return Panel(packed, owned, pieces_of(owned), scale, order)
+
+
+def check_panel(panel: Panel, names: npt.NDArray[np.object_]) -> None:
+    """Raise for outcomes that are no choices or orders, and for columns whose coefficients are not identified."""
+    packed = panel.packed
+    flat = unidentified(evaluate(packed, np.zeros(panel.n_columns)).information, float(len(packed.stages)))
+    if flat:
+        raise ValueError(f"{words_for_unidentified(flat, names)}; constants go with Tastes(constants=False).")
+
+
+def spread_within(X: Array, start: Whole) -> Array:
+    """Root mean square deviation of columns from their mean in each situation; 0 where one never varies."""
+    length = np.diff(start)
+    mean = np.add.reduceat(X, start[:-1], axis=0) / length[:, None]
+    deviation = X - np.repeat(mean, length, axis=0)
+    found: Array = np.sqrt((deviation**2).mean(axis=0))
+    size = np.abs(X).max(axis=0, initial=0.0)
+    return np.where(found > 1e-12 * size, found, 0.0)
+
+
+def pieces_of(owned: Whole) -> Whole:
+    """Persons at which pieces of about so many situations begin, and the number of persons."""
+    cuts, N = [0], len(owned) - 1
+    while cuts[-1] < N:
+        after = int(np.searchsorted(owned, owned[cuts[-1]] + PIECE))
+        cuts.append(min(max(after, cuts[-1] + 1), N))
+    return np.array(cuts, dtype=np.int64)

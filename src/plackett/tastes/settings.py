@@ -1,0 +1,122 @@
+"""Settings of random tastes, and the law that they mean for the columns of a design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from plackett.capabilities import Ignored
+from plackett.data.columns import listed
+from plackett.data.validation import plain
+from plackett.inference.base import open_ended
+from plackett.inference.gibbs import Gibbs
+from plackett.model.diagnostics import READ_ESS
+from plackett.model.taste_law import SIGNS, TasteLaw
+
+LAWS = (*SIGNS, "fixed")
+LENGTH = {"draws": 500, "tune": 500, "max_draws": 20_000}  # of a chain, where Gibbs leaves them open
+
+
+class Tastes(BaseEstimator):
+    """Settings of random tastes: r_ta = exp(x_ta·β_i), β_i ~ N(μ, Σ) over persons i (mixed logit).
+
+    Parameters
+    ----------
+    random : list of str, optional
+        Attributes, or other columns of the design, whose coefficients differ between persons. None: all attributes.
+        The others have one coefficient for all.
+    law : dict, optional
+        The law of a coefficient over the population: "normal", the default; "lognormal", e^b with normal b, which is
+        always positive; "-lognormal", −e^b, always negative, as for a price; "fixed", the same for all.
+    correlated : bool
+        Whether tastes are correlated; if not, Σ is diagonal.
+    constants : bool
+        Whether alternatives have constants, and the columns of the person interactions with them. Leave them out where
+        the labels of alternatives mean nothing.
+
+    Notes
+    -----
+    Columns are divided by their deviations. For these, each mean has the prior N(0, 10²), the mean of the logarithm of
+    a log-normal coefficient N(0, 4²), and a fixed coefficient N(0, 10²). Σ has the prior of Huang & Wand (2013) with
+    ν = 2: each deviation is half-t with 2 degrees of freedom and the scale 5 (of logarithms 2), and each correlation is
+    uniform on (−1, 1). Where tastes are not correlated, the deviations have the same prior.
+
+    Examples
+    --------
+    >>> from plackett import PlackettLuceChooser, Tastes
+    >>> PlackettLuceChooser(features=Tastes(random=["price", "time"], law={"price": "-lognormal"}))
+    PlackettLuceChooser(features=Tastes(law={'price': '-lognormal'}, random=['price', 'time']))
+    """
+
+    unread_by: ClassVar[dict[str, Ignored]] = {  # settings that nothing reads, by the inference
+        "Gibbs": Ignored(
+            ("moves", "shape_prior", "move_budget"), "it is a setting of the sampler for fixed features. Leave it out."
+        ),
+    }
+    unread = Ignored(("shape", "rate", "prior"), "coefficients of random tastes have no Gamma prior. Leave it out.")
+
+    def __init__(
+        self,
+        random: Sequence[str] | None = None,
+        law: Mapping[str, str] | None = None,
+        correlated: bool = False,
+        constants: bool = True,
+    ):
+        self.random = random
+        self.law = law
+        self.correlated = correlated
+        self.constants = constants
+
+    def check(self, n_traits: int) -> None:
+        """Raise for values that make no sense, or no use of the person's columns."""
+        if self.random is not None and (
+            isinstance(self.random, str) or not all(isinstance(name, str) for name in self.random)
+        ):
+            raise ValueError(f"Tastes(random) must be a list of names of columns, got {plain(self.random)} instead.")
+        for name, law in dict(self.law or {}).items():
+            if law not in LAWS:
+                raise ValueError(f"Tastes(law[{name!r}]) must be one of {list(LAWS)}, got {plain(law)} instead.")
+        for name in ("correlated", "constants"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"Tastes({name}) must be True or False, got {plain(getattr(self, name))} instead.")
+
+    def of_columns(self, names: npt.NDArray[Any], source: npt.NDArray[Any], attributes: Sequence[str]) -> TasteLaw:
+        """The law for the columns of a design, each made of the `source` that may be named instead of it."""
+        laws = dict(self.law or {})
+        wanted = list(attributes) if self.random is None else list(self.random)
+        if self.random is not None:
+            unread = [name for name, law in laws.items() if law != "fixed" and name not in wanted]
+            if unread:
+                raise ValueError(
+                    f"Tastes(law) has {plain(unread[0])}, which is not among random={plain(wanted)}. Name it in both."
+                )
+        places, sign = list[int](), list[int]()
+        given = [str(name) for name in wanted] + [name for name in laws if name not in wanted]
+        for name in given:
+            if not (np.isin(name, names) or np.isin(name, source)) or name == "constant":
+                raise ValueError(f"Tastes names {name!r}, and the columns are {listed(map(str, names))}.")
+        for f, (name, of) in enumerate(zip(names, source, strict=True)):
+            key = str(name) if name in wanted else str(of)
+            law = laws.get(str(name), laws.get(str(of), "normal"))
+            if key in wanted and law != "fixed" and (name == key or of == key):
+                places.append(f)
+                sign.append(SIGNS[law])
+        if not places:
+            raise ValueError(
+                "no coefficient is random: name some in Tastes(random=[...]), or use features='linear', which has the "
+                "same coefficients for all."
+            )
+        return TasteLaw.of(places, sign, len(names), self.correlated)
+
+
+def complete(gibbs: Gibbs) -> Gibbs:
+    """The settings of the chains, with what was left open: they go on until the law can be read."""
+    if open_ended(gibbs):
+        found = gibbs.completed(**LENGTH)
+        found.target_ess = READ_ESS
+        return found
+    return gibbs.completed(**LENGTH)

@@ -1,0 +1,243 @@
+"""What is asked of a fitted model of random tastes: the law over the population, persons' tastes, and fit to data."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from plackett.choosing import ChoosingModel
+from plackett.data.choice_outcomes import chosen, coded_persons
+from plackett.data.validation import check_prob, plain
+from plackett.features.choice_design import EntryTable
+from plackett.inference.base import check_count
+from plackett.optional import optional
+from plackett.output.fit_statistics import FitStatistics
+from plackett.posterior.base import significant
+from plackett.posterior.taste_choices import TasteChoices
+from plackett.tastes.integrated import integrated_values
+from plackett.tastes.panel import make_panel
+from plackett.tastes.population import Population
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plackett.data.choice_sets import ChoiceSets
+
+DOUBTFUL = 0.05  # of the population with another sign of the cost, from which a ratio is warned of
+
+
+class TastingModel(ChoosingModel):
+    """A fitted model of choices, which may have random tastes."""
+
+    def population(self, prob: float = 0.9) -> pd.DataFrame:
+        """The law of tastes over the population.
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the intervals hold, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by ``attribute``, first those that are random:
+
+            - ``law``: "normal", "lognormal", "-lognormal" or "fixed";
+            - ``mean`` and ``sd`` with ``mean_lower``, ``mean_upper``, ``sd_lower`` and ``sd_upper``: averages and
+              intervals of the draws. Of a log-normal law they are those of the logarithm, as papers print them; of a
+              fixed coefficient the mean is the coefficient, and the deviation 0;
+            - ``median_taste`` and ``mean_taste``: of the coefficient itself over the population, in the units of the
+              data (medians of the draws). Under a normal law both are ``mean``; under a log-normal one they are
+              ±e^μ and ±e^(μ + σ²/2);
+            - ``positive``: the share of the population with a positive coefficient.
+
+            ``.attrs["correlation"]`` is a data frame with the average correlations of the random coefficients (of
+            logarithms, where they are log-normal).
+        """
+        pandas, names, found = optional("pandas", "population"), self.design_names(), self._law()
+        columns, correlation = found.population(names, check_prob(prob))
+        frame = pandas.DataFrame(columns).set_index("attribute")
+        frame.attrs["correlation"] = pandas.DataFrame(correlation, names[found.random], names[found.random])
+        return frame
+
+    def tastes(self, persons: Any = None, prob: float = 0.9) -> pd.DataFrame:
+        """The tastes of the persons of the fit: their coefficients, or part-worths.
+
+        Parameters
+        ----------
+        persons : list of labels, optional
+            Whose; None: all. Where the fit had no ``groups``, persons are situations, under the labels of these.
+        prob : float
+            Probability that an interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by (``person``, ``attribute``): ``mean``, ``lower`` and ``upper`` of each random coefficient in the
+            units of the data. Averages shrink towards the population, the more the less a person has chosen.
+        """
+        found, labels = self._law(), self.group_labels_
+        some = np.arange(len(labels)) if persons is None else self._places(persons)
+        mean, lower, upper = found.part_worths(some, check_prob(prob))
+        pandas, names = optional("pandas", "tastes"), self.design_names()[found.random]
+        index = pandas.MultiIndex.from_product([labels[some], names], names=["person", "attribute"])
+        return pandas.DataFrame({"mean": mean.ravel(), "lower": lower.ravel(), "upper": upper.ravel()}, index=index)
+
+    def willingness_to_pay(
+        self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
+    ) -> pd.DataFrame:
+        """What a unit less of an attribute is worth, in units of the cost; of random tastes, over the population.
+
+        Parameters
+        ----------
+        attribute, cost : str
+            Two attributes.
+        X : ChoiceSets, optional
+            Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
+            situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
+            a model that was read from one, alternatives with their average attributes, for an average person. Random
+            tastes have the same ratio in all situations.
+        prob : float
+            Probability that the interval holds, equal tails.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`; not of random tastes, where `tastes` has those of persons.
+
+        Returns
+        -------
+        DataFrame
+            For ``alternative`` "all" and each by itself: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
+            averaged marginal utilities, ``lower`` and ``upper``. Of conditional logit it is the ratio of coefficients.
+            It is positive where more of either is bad: a unit less of the attribute is worth so many units of the
+            cost. Where more of the attribute is good it is negative: −value is what one more is worth.
+
+            Of random tastes one row: ``value`` is the ratio of the median person, with an interval of what is known of
+            it; ``population_lower`` and ``population_upper`` hold the ratios of that share of the population.
+
+        Notes
+        -----
+        The marginal utilities are averaged first, and then their ratio is taken: an average of ratios need not exist,
+        where the marginal utility of the cost may be 0. The ratio is taken under every draw; ``value`` is the median,
+        or the ratio at the estimate after maximum likelihood. Warnings say if the cost has the other sign in more than
+        a twentieth of the draws, if the slope of one of the two is positive for some of what is chosen and negative for
+        more than a tenth of it, and if conditional logit of the same data has a ratio of the other sign. Of random
+        tastes ratios of single persons are taken, and a warning says if more than a twentieth of the population has
+        the other sign of the cost: a log-normal law has one.
+        """
+        check_is_fitted(self)
+        if not self._tasting():
+            return super().willingness_to_pay(attribute, cost, X, prob, groups)
+        if groups is not None:
+            raise ValueError("groups would be ignored: willingness to pay is that of the population; see tastes().")
+        prob, names = check_prob(prob), self.design_names()
+        places = [self._column_of(name) for name in (attribute, cost)]
+        tastes = self._law().tastes_of_population()[..., places]
+        against = (np.sign(tastes[..., 1]) != np.sign(np.median(tastes[..., 1]))).mean()
+        if against > DOUBTFUL:
+            warnings.warn(
+                f"{100 * against:.0f} % of the population have the other sign of {names[places[1]]!r}: their ratios "
+                "mean something else. The median and the quantiles hold, an average would not exist; a log-normal law, "
+                f"Tastes(law={{{cost!r}: '-lognormal'}}), has one sign.",
+                UserWarning,
+                stacklevel=2,
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = tastes[..., 0] / tastes[..., 1]
+        tail, middle = (1 - prob) / 2, np.median(ratio, axis=1)
+        numbers = (*np.quantile(middle, [0.5, tail, 1 - tail]), *np.quantile(ratio, [tail, 1 - tail]))
+        names_of = ("value", "lower", "upper", "population_lower", "population_upper")
+        columns = {name: significant(np.array([x])) for name, x in zip(names_of, numbers, strict=True)}
+        return optional("pandas", "willingness_to_pay").DataFrame({"alternative": ["all"], **columns})
+
+    def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
+        """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
+
+        Parameters
+        ----------
+        X : ChoiceSets
+            Situations, those of the fit say.
+        y : (n,) array or Rankings
+            What was chosen.
+        sample_weight : (n,) array, optional
+            How often each situation counts; not with random tastes.
+        groups : (n,) array, optional
+            Who chooses, as in `predict_proba`.
+
+        Returns
+        -------
+        FitStatistics
+            ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
+            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
+            ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
+            has `frame` and `to_latex`. Of random tastes the log-likelihood is `integrated_log_likelihood`.
+
+        Notes
+        -----
+        AIC and BIC are for the situations of the fit. A learned model has no number of parameters, since its prior
+        decides how many are in use.
+        """
+        found = super().fit_statistics(X, y, sample_weight, groups)
+        if not self._tasting():
+            return found
+        if sample_weight is not None:
+            raise ValueError("sample_weight would be ignored: with random tastes every situation counts once.")
+        return replace(found, log_likelihood=self.integrated_log_likelihood(X, y, groups))
+
+    def integrated_log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None, points: int = 4096) -> float:
+        """Log-likelihood of random tastes integrated over the population, at the average of the draws of the law.
+
+        Parameters
+        ----------
+        X, y
+            Situations, and what was chosen in each, as in `fit`.
+        groups : (n,) array, optional
+            The person of each situation, whose choices share tastes; None: each situation has a person of its own.
+        points : int
+            Quasi-random points of the population; a power of two.
+
+        Returns
+        -------
+        float
+            Σ_i ln ∫ Π_t Pr(y_it | b) N(b; μ, Σ) db, with averages of the means, deviations, correlations and fixed
+            coefficients for μ, Σ and the others. It compares with the simulated log-likelihood of other programs at
+            their maximum, which it cannot exceed by more than simulation error.
+        """
+        found = self._law()
+        check_count("points", points)
+        X = self._known_sets(X)
+        seen = chosen(X, y)
+        _, person = coded_persons(groups, len(X))
+        Z = self.design_.transform(EntryTable.of(X)) @ found.to_standard
+        panel = make_panel(Z, seen.outcomes, seen.entry, person, np.ones(Z.shape[1]))
+        return float(integrated_values(panel, found.law, Population(*found.central()), points).sum())
+
+    def design_names(self) -> npt.NDArray[np.object_]:
+        """Names of the columns that have coefficients."""
+        names: npt.NDArray[np.object_] = self.design_.names_
+        return names
+
+    def _law(self) -> TasteChoices:
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, TasteChoices):
+            raise ValueError(
+                "only random tastes have a law over the population; fit with features=Tastes(random=[...])."
+            )
+        return self.posterior_
+
+    def _column_of(self, attribute: str) -> int:
+        """The column of the design that is an attribute."""
+        self._attribute(attribute)
+        return int(np.flatnonzero(self.design_.source_ == attribute)[0])
+
+    def _places(self, persons: Any) -> npt.NDArray[np.intp]:
+        """Places of labels among the persons of the fit."""
+        place = {label: k for k, label in enumerate(self.group_labels_.tolist())}
+        wanted = np.atleast_1d(np.asarray(persons)).tolist()
+        unknown = [label for label in wanted if label not in place]
+        if unknown:
+            raise ValueError(f"{plain(unknown[0])} is not among the {len(place)} persons of the fit.")
+        return np.array([place[label] for label in wanted], dtype=np.intp)
