@@ -16,7 +16,7 @@ from plackett.directions.prior import Prior, size
 from plackett.directions.settings import LearnedDirections
 from plackett.directions.stacking import CHAINS, DRAWS, LONGEST, TUNE, n_folds_of
 from plackett.directions.task import Task
-from plackett.directions.walk import AT_ONCE, MANY, compiled_walk
+from plackett.directions.walk import AT_ONCE, MANY, compiled_walk, load_kernels
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
 
@@ -38,7 +38,9 @@ def plan_fit(task: Task, prior: Prior, gibbs: Gibbs, settings: LearnedDirections
     """The plan of a fit by chains, whose clock begins to count here."""
     rows, longest = task.prepared(task.precision), settings.longest(task.wide)
     density, (q, gradient) = density_of(rows, prior, task.n_columns), np.zeros((2, size(prior, task.n_columns)))
-    density(q, gradient)  # compiles
+    load_kernels(task, prior)
+    for passes in (rows, task.prepared(np.float64)):  # of chains, and of modes: what must be compiled is
+        density_of(passes, prior, task.n_columns)(q, gradient)
     alone = compiled_walk(rows, prior, task.n_columns, task.precision) is None
     clock.start()
     each = clock.timed(lambda: density(q, gradient))

@@ -73,7 +73,7 @@ def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) 
         task, held_out = choose_design(task, settings, shape, gibbs.tune, clock, n_folds)
         mode = None if held_out is None else stacked_mode(task, settings, shape, held_out, clock)
     except TimeIsUp:
-        notes.append(NO_TIME)
+        notes = [NO_TIME]
     prior = task.reader.prior(task, settings, shape, few=few)._replace(totals=task.reader.totals)
     run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on)
     run.notes += notes
