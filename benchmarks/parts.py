@@ -3,7 +3,16 @@
 from importlib import import_module
 
 PARTS = ("sweep", "sparse", "large", "acceleration", "start", "mixing", "directions", "rankings", "dask", "table3")
-LONG = ("coverage", "agreement", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction")
+LONG = (
+    "coverage",
+    "agreement",
+    "verdict",
+    "mixing_situations",
+    "mixing_figures",
+    "dask_files",
+    "choices",
+    "prediction",
+)
 OTHERS = ("gpu", "gpu_fits", "gpu_dask")  # on a machine with an NVIDIA GPU
 PACKAGES = ("choices", "prediction")
 

@@ -280,25 +280,27 @@ def test_tiny_shape_and_wide_data_stay_finite(quiet):
 
 
 def test_unconverged_chains_are_reported(iris):
-    with pytest.warns(UserWarning, match=r"^predictions have not converged .*Gibbs\(draws=240\), or leave draws out"):
+    with pytest.warns(
+        UserWarning, match=r"^predictions are not to be trusted: .*Gibbs\(draws=240\), or leave draws out"
+    ):
         PlackettLuceClassifier(Gibbs(draws=60, tune=10, moves="none"), random_state=0, features="exp").fit(*iris)
 
 
-def test_the_default_goes_on_until_predictions_have_converged(iris):
+def test_the_default_goes_on_until_predictions_are_settled(iris):
     """As with learned directions: the first draws are those of a run of so many, and the limit is kept and told."""
     short = {"tune": 20, "chains": 2, "moves": "none"}
     first = PlackettLuceClassifier(Gibbs(**short, draws=1000), random_state=0, features="exp")
-    with pytest.warns(UserWarning, match="predictions have not converged"):
+    with pytest.warns(UserWarning, match="predictions are not to be trusted"):
         first.fit(*iris)
     longer = PlackettLuceClassifier(Gibbs(**short, max_draws=1250), random_state=0, features="exp")
     with pytest.warns(UserWarning, match=r"^Gibbs\(max_draws=1250\) ended the run after 1,250 .*Gibbs\(max_draws=5000"):
         longer.fit(*iris)
     np.testing.assert_array_equal(longer.posterior_.log_weights[:, :1000], first.posterior_.log_weights)
-    assert longer.n_iter_ == 20 + 1250 and not longer.diagnostics_.converged
+    assert longer.n_iter_ == 20 + 1250 and longer.diagnostics_.grade == "not to be trusted"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         default = PlackettLuceClassifier(Gibbs(tune=500), random_state=0, features="exp").fit(*iris)
-    assert default.diagnostics_.converged and 1000 <= default.n_iter_ - 500 < 10_000
+    assert default.diagnostics_.grade == "settled" and 1000 <= default.n_iter_ - 500 < 10_000
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -115,7 +115,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     posterior_ : Point, Gammas, GIGs, Draws, DirectionDraws or DirectionPoint
         What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics
-        Gibbs only: R-hat and effective sample sizes.
+        Gibbs only: how far predictions may be trusted, R-hat and effective sample sizes.
     cv_log_loss_ : dict
         EM with ``shape="learn"`` only: held-out log-loss by shape. Learned directions: by components of a class and
         scale.

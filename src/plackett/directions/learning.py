@@ -56,7 +56,7 @@ def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) 
     task, held_out = choose_design(task, settings, shape, gibbs.tune, clock)
     mode = None if held_out is None else stacked_mode(task, settings, shape, held_out, clock)
     prior = task.reader.prior(task, settings, shape, few=held_out is None)._replace(totals=task.reader.totals)
-    run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on)
+    run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on, mode)
     draws = run.run(stacklevel=5)
     found = run.found_draws()
     return Fit(

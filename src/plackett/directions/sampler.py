@@ -13,12 +13,17 @@ from plackett.inference.hmc import windows
 from plackett.inference.limits import Clock
 from plackett.inference.store import SURE, Portion
 from plackett.model.diagnostics import Diagnostics, Report, diagnose
-from plackett.model.mixture import Stacked
+from plackett.model.mixture import POOLED, Mode, Stacked, contributions
 from plackett.model.race import Array
 
 
 class DirectionRun(Run):
-    """One run of the chains, new or continued from a checkpoint."""
+    """One run of the chains, new or continued from a checkpoint.
+
+    `mode` is what predictions stack beside the draws: a mode, its weight and κ.
+    """
+
+    averaged = POOLED
 
     def __init__(
         self,
@@ -28,8 +33,9 @@ class DirectionRun(Run):
         longest: int,
         clock: Clock,
         open_ended: bool = False,
+        mode: tuple[Mode, float, float] | None = None,
     ):
-        self.task, self.prior = task, prior
+        self.task, self.prior, self.mode = task, prior, mode
         runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         walks = runner.begin(task.starts(prior, generators))
@@ -65,5 +71,12 @@ class DirectionRun(Run):
         return found
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of predictive probabilities: components have no identity across chains."""
-        return diagnose(report, probability=self.probe(self.draws()))
+        """R-hat and ESS of predictive probabilities, as components have no identity across chains, and their error."""
+        return diagnose(report, self.returned, self.averaged, probability=self.probe(self.draws()))
+
+    def returned(self, probability: Array) -> Array:
+        """Contribution of each draw to predictions with the mode and κ, to first order."""
+        if self.mode is None:
+            return probability
+        mode, weight, power = self.mode
+        return contributions(probability, self.task.reader.probed(self.task, mode)[0, 0], weight, power)

@@ -62,7 +62,7 @@ class LogitRun(Run):
         """R-hat and ESS of coefficients, intercepts, ln θ and probabilities of the draws so far."""
         draws = self.posterior()
         single = {"coef": draws.coef, "intercept": draws.intercept, "penalty": np.log(draws.penalty)}
-        return diagnose(report, **single, probability=self._probabilities(draws))
+        return diagnose(report, self.returned, **single, probability=self._probabilities(draws))
 
     def probe(self, draws: Portion) -> Array:
         """Class probabilities of some rows."""
