@@ -597,7 +597,7 @@ def test_the_default_goes_on_until_its_predictions_are_settled(iris):
 def test_the_limit_of_work_is_kept_and_told():
     """Labels by chance of many columns: no prediction settles in a few iterations."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 15)), rng.integers(4, size=80)
+    X, y = rng.normal(size=(19, 15)), rng.integers(4, size=19)
     with pytest.warns(
         ConvergenceWarning, match=r"predictions are not to be trusted: .*at most ±0.*Gibbs\(max_draws=\d+\)\.$"
     ):

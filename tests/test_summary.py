@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.model.diagnostics import diagnose_weights, probed_probabilities
@@ -130,7 +131,8 @@ def test_summary_of_the_logit(table, logit):
 
 
 def test_few_draws_have_no_diagnostics(table):
-    with pytest.warns(UserWarning, match="too few"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)  # nothing is known to be wrong
         clf = PlackettLuceClassifier(Gibbs(draws=2, tune=2, chains=1), shape=1.0, random_state=0, features="exp").fit(
             *table
         )

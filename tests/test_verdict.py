@@ -120,7 +120,7 @@ def test_what_never_varies_has_no_error():
         assert mine == pytest.approx(other)
     assert precision_of(np.full((4, 100, 3, 2), 0.5)) == (0.0, 0.0, 0.0, 0.0, 0.0)
     stuck = np.broadcast_to(np.array([0.4, 0.5, 0.6])[:, None, None, None], (3, 100, 1, 2))
-    assert precision_of(stuck).apart == np.inf and precision_of(stuck).error == pytest.approx(0.1 / np.sqrt(3))
+    assert precision_of(stuck).apart > 1e9 and precision_of(stuck).error == pytest.approx(0.1 / np.sqrt(3))
 
 
 @pytest.mark.parametrize("chains, draws", [(1, 1000), (4, FEWEST_DRAWS - 1), (1, 10), (4, 1000)])
@@ -149,7 +149,10 @@ def test_thresholds():
     assert grade(PRECISE_IF_WIDE + tiny, 0.2, 1.0) == GOOD == grade(PRECISE_IF_WIDE, 0.05, 3.9 * PRECISE_IF_WIDE)
     assert grade(USABLE, USABLE_95, 0.05) == GOOD
     assert grade(USABLE + tiny, USABLE_95, 0.05) == BAD == grade(USABLE, USABLE_95 + tiny, 0.05)
-    assert grade(USABLE + tiny, USABLE_95 + tiny, 4.01 * USABLE) == GOOD  # a quarter of the posterior deviation
+    assert grade(USABLE + tiny, 2 * USABLE, 4.01 * USABLE) == GOOD  # a quarter of the posterior deviation
+    assert (
+        grade(0.02, USABLE_95 + tiny, 1.9 * USABLE_95) == BAD and grade(0.02, USABLE_95 + tiny, 2.1 * USABLE_95) == GOOD
+    )
     assert grade(np.nan, 0.001, 0.1) == UNKNOWN and grade(0.02) == GOOD
     assert gains_little(0.01) and not gains_little(0.0105)
 
@@ -219,7 +222,7 @@ def test_ten_draws_of_one_chain_tell_nothing(iris, model):
 def test_one_sentence_everywhere(iris, tmp_path):
     """In the warning, the summary, the HTML and the diagnostics."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 15)), rng.integers(4, size=80)
+    X, y = rng.normal(size=(19, 15)), rng.integers(4, size=19)  # too few rows to hold some out
     with pytest.warns(ConvergenceWarning) as caught:
         clf = PlackettLuceClassifier(Gibbs(chains=2, tune=10, draws=30), random_state=0).fit(X, y)
     sentence = clf.diagnostics_.sentence

@@ -25,8 +25,11 @@ from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
 from plackett.model.diagnostics import probed
 from plackett.model.mixture import Stacked, probabilities
 from plackett.model.race import Array
+from plackett.model.verdict import PROBED
 
 ENOUGH = 50_000  # rows that suffice to find a start
+PROBABILITIES = 400  # of a draw that are diagnosed, if classes are not too many
+NEIGHBOURS = 5  # of a row, from which one like it is made
 MANY_COLUMNS = 2500  # beyond so many covariates, if rows are fewer, principal axes take their place
 
 
@@ -129,8 +132,23 @@ class ClassReader(Reader):
         return task.seen.class_codes
 
     def probed(self, task: Task, draws: Stacked) -> Array:
-        """Class probabilities of some rows."""
-        return probabilities(draws, task.Z[probed(len(task.seen))])
+        """Class probabilities of rows like new ones."""
+        return probabilities(draws, like_new(task.Z, max(PROBABILITIES // task.seen.n_groups, PROBED)))
+
+
+def like_new(Z: Array, n_rows: int) -> Array:
+    """At most so many rows between those of Z: each column is that of a row or of one of its nearest neighbours.
+
+    Directions can fit themselves to the rows that they were learned from, of which they then seem surer than of others.
+    """
+    rng, rows = np.random.default_rng(0), Z[probed(len(Z), n_rows)]
+    others = Z[probed(len(Z), ENOUGH)]
+    distance = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, 1 : NEIGHBOURS + 1]  # the first is the row itself
+    if nearest.shape[1] == 0:
+        return rows
+    chosen = nearest[np.arange(len(rows)), rng.integers(nearest.shape[1], size=len(rows))]
+    return np.where(rng.random(rows.shape) < 0.5, rows, others[chosen])
 
 
 def make_class_task(

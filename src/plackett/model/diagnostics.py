@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Report = Callable[[float], None]  # takes the share of the work that is done
 NO_GAIN, LIMIT = "no gain", "limit"  # why an open-ended run ended before its predictions had settled
 ENDS = ("", NO_GAIN, LIMIT)
-TOO_FEW = f"whether predictions are settled is {UNKNOWN}: fewer than 4 draws a chain tell nothing"
+TOO_FEW = f"whether predictions are settled is {UNKNOWN}: fewer than 4 draws a chain are too few"
 MOVED = 0.01  # deviation of a probability whose R-hat counts
 READ_RHAT, READ_ESS = 1.01, 400  # what is asked of a number that is read by itself, such as a weight
 
@@ -217,14 +217,17 @@ def diagnose(
         if report is not None:
             report((done + n) / total)
 
+    probability = quantities.get("probability")
+    if probability is not None:  # R-hat of some rows, the error of all
+        given["probability"] = probability[:, :, probed(probability.shape[2])]
     for name, x in given.items():
         groups[name] = Measures(*measures(x, progress))
         done += x.size
-    probability = quantities.get("probability")
     if probability is None:
         return Diagnostics(groups)
     precision = precision_of(probability, None if returned is None else returned(probability), averaged)
-    deviation, rhat = probability.std(axis=(0, 1)), groups["probability"].rhat
+    some = given["probability"]
+    deviation, rhat = some.std(axis=(0, 1)), groups["probability"].rhat
     moved = np.where(deviation > MOVED, np.fmax(rhat, 1.0), 1.0)
     row, k = np.unravel_index(np.argmax(moved if moved.max() > 1.0 else deviation), moved.shape)
     return Diagnostics(
@@ -236,14 +239,14 @@ def diagnose(
         precision.apart,
         float(moved.max()) if np.isfinite(rhat).any() else np.nan,
         *probability.shape[:2],
-        worst_probability=probability[:, :, row, k].copy(),
+        worst_probability=some[:, :, row, k].copy(),
         worst_class=int(k),
     )
 
 
-def probed(n: int) -> npt.NDArray[np.intp]:
-    """The rows, of so many, whose probabilities are diagnosed."""
-    return np.linspace(0, n - 1, min(PROBED, n)).astype(np.intp)
+def probed(n: int, most: int = PROBED) -> npt.NDArray[np.intp]:
+    """At most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(most, n)).astype(np.intp)
 
 
 def probed_probabilities(draws: Draws, features: Features) -> Array:

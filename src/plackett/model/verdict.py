@@ -17,20 +17,20 @@ from plackett.model.measures import within_chains
 from plackett.model.race import Array
 
 SETTLED, GOOD, BAD, UNKNOWN = "settled", "good enough to use", "not to be trusted", "unknown"
-PROBED = 20  # rows whose probabilities are diagnosed
+PROBED = 20  # rows whose R-hat is computed; the error is that of as many or more
 FEWEST_DRAWS, FEWEST_CHAINS = 25, 2  # with fewer, nothing is judged
 PRECISE = 0.005  # standard error, root mean square over rows and classes, of settled predictions
 PART_OF_WIDTH = 0.25  # or this part of the posterior deviation, to which it adds 3 %,
-PRECISE_IF_WIDE = 0.015  # up to that much
+PRECISE_IF_WIDE = 0.01  # up to that much
 USABLE, USABLE_95 = 0.025, 0.1  # standard error, and error in 95 % of rows, of predictions that are good enough
 APART = 4.0  # variance between chains over what their autocorrelation explains, from which they disagree
 GAIN = 0.003  # by which twice the draws must reduce the standard error, or an open-ended run stops
 STANDARD = (
-    f"Predictions are {SETTLED} where the standard error of averaged probabilities, the root mean square over "
-    f"{PROBED} rows spread over the data, is at most {PRECISE:g}, or a quarter of the posterior deviation and at most "
-    f"{PRECISE_IF_WIDE:g}. They are {BAD} where it is above {USABLE:g}, or the error in 95 % of rows above "
-    f"{USABLE_95:g}, unless it is at most a quarter of the posterior deviation; else they are {GOOD}. With one chain, "
-    f"or fewer than {FEWEST_DRAWS} draws of each, nothing is known."
+    f"Predictions are {SETTLED} where the standard error of averaged probabilities, the root mean square over rows "
+    f"spread over the data, is at most {PRECISE:g}, or a quarter of the posterior deviation and at most "
+    f"{PRECISE_IF_WIDE:g}. They are {BAD} where it is above {USABLE:g} and above a quarter of the posterior deviation, "
+    f"or the error in 95 % of rows above {USABLE_95:g} and above half of that deviation; else they are {GOOD}. With "
+    f"one chain, or fewer than {FEWEST_DRAWS} draws of each, nothing is known."
 )
 
 
@@ -143,10 +143,21 @@ def grade(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
     """How far predictions may be trusted; what was not measured does not count, but for the error itself."""
     if np.isnan(error):
         return UNKNOWN
-    narrow = error <= PART_OF_WIDTH * width
-    if error <= PRECISE or (narrow and error <= PRECISE_IF_WIDE):
+    if error <= PRECISE or error <= min(PART_OF_WIDTH * width, PRECISE_IF_WIDE):
         return SETTLED
-    return BAD if (error > USABLE or error_95 > USABLE_95) and not narrow else GOOD
+    return BAD if missed(error, error_95, width) else GOOD
+
+
+def missed(error: float, error_95: float, width: float) -> str:
+    """Which limit of what is good enough is missed, in words; empty if none is.
+
+    An error of a quarter of the posterior deviation, and twice that in 95 % of rows, is of no account beside it.
+    """
+    if error > np.fmax(USABLE, PART_OF_WIDTH * width):
+        return f"±{beyond(error, USABLE)} (should be at most ±{USABLE:g})"
+    if error_95 > np.fmax(USABLE_95, 2 * PART_OF_WIDTH * width):
+        return f"up to ±{beyond(error_95, USABLE_95)} in 95 % of rows (should be at most ±{USABLE_95:g})"
+    return ""
 
 
 def gains_little(error: float) -> bool:
@@ -157,11 +168,8 @@ def gains_little(error: float) -> bool:
 def in_numbers(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
     """What is known of averaged probabilities; of those that are not to be trusted the limit that they miss."""
     if grade(error, error_95, width) == BAD:
-        if error > USABLE:
-            missed = f"±{beyond(error, USABLE)} (should be at most ±{USABLE:g}"
-        else:
-            missed = f"up to ±{beyond(error_95, USABLE_95)} in 95 % of rows (should be at most ±{USABLE_95:g}"
-        return f"averaged probabilities may differ by {missed}) from what endless draws would give"
+        by = missed(error, error_95, width)
+        return f"averaged probabilities may differ by {by} from what endless draws would give"
     more = [f"95 % of rows: ±{shown(error_95)}"] if np.isfinite(error_95) else []
     more += [f"posterior deviation: {shown(width)}"] if np.isfinite(width) else []
     brackets = f" ({'; '.join(more)})" if more else ""
