@@ -155,6 +155,7 @@ def test_thresholds():
     )
     assert grade(np.nan, 0.001, 0.1) == UNKNOWN and grade(0.02) == GOOD
     assert gains_little(0.01) and not gains_little(0.0105)
+    assert gains_little(0.0135, 0.2) and not gains_little(0.014, 0.2)
 
 
 def of(error, error_95, width, **more):
@@ -169,9 +170,7 @@ def test_the_words_of_each_grade():
     )
     usable = of(0.0101, 0.03, 0.04)
     assert usable.sentence.startswith("predictions are good enough to use: averaged probabilities are within ±0.010 of")
-    assert of(0.0101, 0.03, 0.04, ended=NO_GAIN).sentence.endswith(
-        "; twice as many draws would improve that by less than 0.003"
-    )
+    assert of(0.0101, 0.03, 0.04, ended=NO_GAIN).sentence.endswith("; twice as many draws would improve that little")
     assert of(0.0101, 0.03, 0.04, ended=LIMIT).sentence == f"{usable.sentence}; the run ended at its limit"
     for bad, words in (
         (of(0.03, 0.2, 0.05, apart=9.0), "may differ by ±0.030 (should be at most ±0.025) from"),

@@ -21,7 +21,6 @@ from plackett.model.verdict import (
     BAD,
     FEWEST_CHAINS,
     FEWEST_DRAWS,
-    GAIN,
     GOOD,
     PROBED,
     UNKNOWN,
@@ -137,7 +136,7 @@ class Diagnostics:
         if self.grade == BAD:
             numbers += f"; {self._cause}"
         elif self.grade == GOOD and self.ended == NO_GAIN:
-            numbers += f"; twice as many draws would improve that by less than {GAIN:g}"
+            numbers += "; twice as many draws would improve that little"
         elif self.grade == GOOD and self.ended == LIMIT:
             numbers += "; the run ended at its limit"
         return f"predictions are {self.grade}: {numbers}"
@@ -237,8 +236,9 @@ def diagnose(
         precision.width,
         precision.largest,
         precision.apart,
-        float(moved.max()) if np.isfinite(rhat).any() else np.nan,
-        *probability.shape[:2],
+        prediction_rhat=float(moved.max()) if np.isfinite(rhat).any() else np.nan,
+        chains=probability.shape[0],
+        draws=probability.shape[1],
         worst_probability=some[:, :, row, k].copy(),
         worst_class=int(k),
     )
@@ -260,7 +260,7 @@ def diagnose_weights(
     draws: Draws, learned: bool, probability: Array, report: Report | None = None, averaged: int | None = None
 ) -> Diagnostics | None:
     """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
-    mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
+    mass: dict[str, Any] = {} if draws.log_mass is None else {"mass": draws.log_mass}
     mass |= {} if draws.parameters is None else {"parameters": draws.parameters}
     return diagnose(
         report,

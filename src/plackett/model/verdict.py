@@ -24,7 +24,8 @@ PART_OF_WIDTH = 0.25  # or this part of the posterior deviation, to which it add
 PRECISE_IF_WIDE = 0.01  # up to that much
 USABLE, USABLE_95 = 0.025, 0.1  # standard error, and error in 95 % of rows, of predictions that are good enough
 APART = 4.0  # variance between chains over what their autocorrelation explains, from which they disagree
-GAIN = 0.003  # by which twice the draws must reduce the standard error, or an open-ended run stops
+GAIN = 0.003  # by which twice the draws must reduce the standard error, or an open-ended run stops,
+GAIN_OF_WIDTH = 0.02  # or by this part of the posterior deviation
 STANDARD = (
     f"Predictions are {SETTLED} where the standard error of averaged probabilities, the root mean square over rows "
     f"spread over the data, is at most {PRECISE:g}, or a quarter of the posterior deviation and at most "
@@ -160,9 +161,9 @@ def missed(error: float, error_95: float, width: float) -> str:
     return ""
 
 
-def gains_little(error: float) -> bool:
+def gains_little(error: float, width: float = np.nan) -> bool:
     """Whether twice the draws, which reduce a standard error by a factor of √2, would make little difference."""
-    return error * (1 - np.sqrt(0.5)) <= GAIN
+    return bool(error * (1 - np.sqrt(0.5)) <= np.fmax(GAIN, GAIN_OF_WIDTH * width))
 
 
 def in_numbers(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
