@@ -10,8 +10,9 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier
+from plackett.directions.neighbours import like_new, situations_like_new
 from plackett.model.diagnostics import LIMIT, NO_GAIN, Diagnostics, Measures, advice, agreement, diagnose
-from plackett.model.mixture import contributions, sharpened
+from plackett.model.mixture import Entries, contributions, sharpened
 from plackett.model.verdict import (
     BAD,
     FEWEST_DRAWS,
@@ -121,6 +122,37 @@ def test_what_never_varies_has_no_error():
     assert precision_of(np.full((4, 100, 3, 2), 0.5)) == (0.0, 0.0, 0.0, 0.0, 0.0)
     stuck = np.broadcast_to(np.array([0.4, 0.5, 0.6])[:, None, None, None], (3, 100, 1, 2))
     assert precision_of(stuck).apart > 1e9 and precision_of(stuck).error == pytest.approx(0.1 / np.sqrt(3))
+
+
+def test_rows_like_new_ones_lie_between_neighbours():
+    rng = np.random.default_rng(7)
+    units = np.repeat(np.arange(30), 2)
+    Z = np.repeat(rng.normal(size=(30, 3)), 2, axis=0) + 0.01 * rng.normal(size=(60, 3))
+    for those, alike in ((None, True), (units, False)):  # the nearest row is one of the same person
+        found = like_new(Z, 40, those)
+        np.testing.assert_array_equal(found, like_new(Z, 40, those))
+        assert found.shape == (40, 3) and all(np.isin(found[:, f], Z[:, f]).all() for f in range(3))
+        assert (np.abs(found[:, None] - Z).max(axis=2).min(axis=1) > 0.1).any()  # others than those that were seen
+        if not alike:
+            own = Z[np.linspace(0, 59, 40).astype(int)]
+            moved = found != own
+            assert moved.any(axis=1).mean() > 0.8 and np.abs(found - own)[moved].min() > 1e-4
+    np.testing.assert_array_equal(like_new(Z[:1], 40), Z[:1])
+    np.testing.assert_array_equal(like_new(Z[:4], 40, np.zeros(4, dtype=int)), Z[:4])
+
+
+def test_situations_like_new_ones_keep_alternatives_and_persons_together():
+    """A column of constants stays, and one of the person is that of one person in the whole situation."""
+    rng = np.random.default_rng(8)
+    T, A = 30, 3
+    Z = np.column_stack([np.tile(10.0 * np.arange(A), T), np.repeat(rng.normal(size=T), A), rng.normal(size=T * A)])
+    entries = Entries(Z, np.zeros(T * A, dtype=int), np.arange(T * A), A * np.arange(T + 1))
+    found = situations_like_new(entries, entries, np.eye(T, dtype=bool))
+    new, old = found.Z.reshape(T, A, 3), Z.reshape(T, A, 3)
+    np.testing.assert_array_equal(new[..., 0], old[..., 0])
+    assert (np.ptp(new[..., 1], axis=1) == 0).all() and np.isin(new[..., 1:], Z[:, 1:]).all()
+    assert 0.6 < (new != old).any(axis=(1, 2)).mean() < 1
+    np.testing.assert_array_equal(situations_like_new(entries, entries, np.ones((T, T), dtype=bool)).Z, Z)
 
 
 @pytest.mark.parametrize("chains, draws", [(1, 1000), (4, FEWEST_DRAWS - 1), (1, 10), (4, 1000)])

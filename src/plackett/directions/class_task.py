@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.observations import Codes, Observations
+from plackett.directions.neighbours import like_new
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior
 from plackett.directions.settings import LearnedDirections
@@ -22,14 +23,11 @@ from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import Scaling, mean_and_scale
 from plackett.inference.driver import Source
 from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
-from plackett.model.diagnostics import probed
 from plackett.model.mixture import Stacked, probabilities
 from plackett.model.race import Array
-from plackett.model.verdict import PROBED
+from plackett.model.verdict import PROBABILITIES, PROBED
 
 ENOUGH = 50_000  # rows that suffice to find a start
-PROBABILITIES = 400  # of a draw that are diagnosed, if classes are not too many
-NEIGHBOURS = 5  # of a row, from which one like it is made
 MANY_COLUMNS = 2500  # beyond so many covariates, if rows are fewer, principal axes take their place
 
 
@@ -133,22 +131,8 @@ class ClassReader(Reader):
 
     def probed(self, task: Task, draws: Stacked) -> Array:
         """Class probabilities of rows like new ones."""
-        return probabilities(draws, like_new(task.Z, max(PROBABILITIES // task.seen.n_groups, PROBED)))
-
-
-def like_new(Z: Array, n_rows: int) -> Array:
-    """At most so many rows between those of Z: each column is that of a row or of one of its nearest neighbours.
-
-    Directions can fit themselves to the rows that they were learned from, of which they then seem surer than of others.
-    """
-    rng, rows = np.random.default_rng(0), Z[probed(len(Z), n_rows)]
-    others = Z[probed(len(Z), ENOUGH)]
-    distance = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, 1 : NEIGHBOURS + 1]  # the first is the row itself
-    if nearest.shape[1] == 0:
-        return rows
-    chosen = nearest[np.arange(len(rows)), rng.integers(nearest.shape[1], size=len(rows))]
-    return np.where(rng.random(rows.shape) < 0.5, rows, others[chosen])
+        n_rows = max(PROBABILITIES // task.seen.n_groups, PROBED)
+        return probabilities(draws, like_new(task.Z, n_rows, task.seen.units))
 
 
 def make_class_task(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sklearn.model_selection import check_cv
 
 from plackett.data.observations import Observations
+from plackett.directions.neighbours import SEARCHED, situations_like_new
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior
 from plackett.directions.settings import LearnedDirections
@@ -29,6 +30,7 @@ from plackett.model.diagnostics import probed
 from plackett.model.draws import mixed
 from plackett.model.mixture import Entries, Stacked, log_rates, outcome_values, shares, table_of
 from plackett.model.race import Array
+from plackett.model.verdict import PROBABILITIES, PROBED
 from plackett.responses import Choice
 
 LARGEST_GAIN = 600.0  # limit of |ln| of an outcome's probability over that of a guess
@@ -144,8 +146,12 @@ class SituationReader(Reader):
         return np.zeros(len(task.seen), dtype=np.intp) if self.is_choice(task) else None
 
     def probed(self, task: Task, draws: Stacked) -> Array:
-        """Pr(e comes first) of the entries of some situations, (chain, draw, situation, entry)."""
-        entries = entries_of(task, probed(len(task.seen)))
+        """Pr(e comes first) of the entries of situations like new ones, (chain, draw, situation, entry)."""
+        n, units = len(task.seen), task.seen.units
+        some = probed(n, max(PROBABILITIES * n // len(task.seen.all_situations.row), PROBED))
+        others, units = probed(n, SEARCHED), np.arange(n) if units is None else units
+        same = units[some][:, None] == units[others]
+        entries = situations_like_new(entries_of(task, some), entries_of(task, others), same)
         C, D, M, d = draws.directions.shape
         found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), *entries[:3])
         table = table_of(shares(found, entries.start), entries.start, int(np.diff(entries.start).max()))

@@ -18,6 +18,7 @@ from plackett.model.race import Array
 
 SETTLED, GOOD, BAD, UNKNOWN = "settled", "good enough to use", "not to be trusted", "unknown"
 PROBED = 20  # rows whose R-hat is computed; the error is that of as many or more
+PROBABILITIES = 400  # of a draw whose error is estimated with learned directions, or of more in so many rows
 FEWEST_DRAWS, FEWEST_CHAINS = 25, 2  # with fewer, nothing is judged
 PRECISE = 0.005  # standard error, root mean square over rows and classes, of settled predictions
 PART_OF_WIDTH = 0.25  # or this part of the posterior deviation, to which it adds 3 %,
