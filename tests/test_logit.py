@@ -314,10 +314,10 @@ def test_covariates_too_large_without_standardisation(sampler, quiet):
     assert np.isfinite(model.fit(X * 1e11, y).predict_proba(X)).all()
 
 
-def test_poor_mixing_is_reported(wine):
+def test_poor_mixing_is_reported(iris):
     advised = r"not to be trusted.*Try SparseLogitClassifier\(\w+=\d+\), or .*sampler='polya-gamma', or a fixed penalty"
     with pytest.warns(UserWarning, match=advised):
-        SparseLogitClassifier("holmes-held", draws=60, tune=10, random_state=0).fit(*wine)
+        SparseLogitClassifier("holmes-held", draws=30, tune=2, random_state=2).fit(*iris)
 
 
 def test_progress_is_shown(capsys, quiet):

@@ -18,6 +18,7 @@ from plackett.model.verdict import (
     FEWEST_DRAWS,
     GOOD,
     PRECISE,
+    PRECISE_95,
     PRECISE_IF_WIDE,
     SETTLED,
     UNKNOWN,
@@ -177,8 +178,9 @@ def test_what_cannot_be_judged_is_unknown(chains, draws):
 def test_thresholds():
     tiny = 1e-6
     assert grade(PRECISE) == SETTLED and grade(PRECISE + tiny) == GOOD
-    assert grade(PRECISE_IF_WIDE, 0.2, 4 * PRECISE_IF_WIDE) == SETTLED
-    assert grade(PRECISE_IF_WIDE + tiny, 0.2, 1.0) == GOOD == grade(PRECISE_IF_WIDE, 0.05, 3.9 * PRECISE_IF_WIDE)
+    assert grade(PRECISE_IF_WIDE, PRECISE_95, 4 * PRECISE_IF_WIDE) == SETTLED
+    assert grade(PRECISE, PRECISE_95 + tiny, 0.1) == GOOD
+    assert grade(PRECISE_IF_WIDE + tiny, 0.05, 1.0) == GOOD == grade(PRECISE_IF_WIDE, 0.05, 3.9 * PRECISE_IF_WIDE)
     assert grade(USABLE, USABLE_95, 0.05) == GOOD
     assert grade(USABLE + tiny, USABLE_95, 0.05) == BAD == grade(USABLE, USABLE_95 + tiny, 0.05)
     assert grade(USABLE + tiny, 2 * USABLE, 4.01 * USABLE) == GOOD  # a quarter of the posterior deviation
@@ -187,7 +189,8 @@ def test_thresholds():
     )
     assert grade(np.nan, 0.001, 0.1) == UNKNOWN and grade(0.02) == GOOD
     assert gains_little(0.01) and not gains_little(0.0105)
-    assert gains_little(0.0135, 0.2) and not gains_little(0.014, 0.2)
+    assert gains_little(0.0135, 0.05, 0.2) and not gains_little(0.014, 0.05, 0.2)
+    assert not gains_little(0.001, 0.052, 0.2)
 
 
 def of(error, error_95, width, **more):

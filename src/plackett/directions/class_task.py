@@ -25,7 +25,7 @@ from plackett.inference.driver import Source
 from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
 from plackett.model.mixture import Stacked, probabilities
 from plackett.model.race import Array
-from plackett.model.verdict import PROBABILITIES, PROBED
+from plackett.model.verdict import PROBED
 
 ENOUGH = 50_000  # rows that suffice to find a start
 MANY_COLUMNS = 2500  # beyond so many covariates, if rows are fewer, principal axes take their place
@@ -129,9 +129,9 @@ class ClassReader(Reader):
         """The class of each row."""
         return task.seen.class_codes
 
-    def probed(self, task: Task, draws: Stacked) -> Array:
+    def probed(self, task: Task, draws: Stacked, most: int) -> Array:
         """Class probabilities of rows like new ones."""
-        n_rows = max(PROBABILITIES // task.seen.n_groups, PROBED)
+        n_rows = max(most // task.seen.n_groups, PROBED)
         return probabilities(draws, like_new(task.Z, n_rows, task.seen.units))
 
 

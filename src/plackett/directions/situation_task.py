@@ -30,7 +30,7 @@ from plackett.model.diagnostics import probed
 from plackett.model.draws import mixed
 from plackett.model.mixture import Entries, Stacked, log_rates, outcome_values, shares, table_of
 from plackett.model.race import Array
-from plackett.model.verdict import PROBABILITIES, PROBED
+from plackett.model.verdict import PROBED
 from plackett.responses import Choice
 
 LARGEST_GAIN = 600.0  # limit of |ln| of an outcome's probability over that of a guess
@@ -145,10 +145,10 @@ class SituationReader(Reader):
         """The first entry of a choice is the chosen one."""
         return np.zeros(len(task.seen), dtype=np.intp) if self.is_choice(task) else None
 
-    def probed(self, task: Task, draws: Stacked) -> Array:
+    def probed(self, task: Task, draws: Stacked, most: int) -> Array:
         """Pr(e comes first) of the entries of situations like new ones, (chain, draw, situation, entry)."""
         n, units = len(task.seen), task.seen.units
-        some = probed(n, max(PROBABILITIES * n // len(task.seen.all_situations.row), PROBED))
+        some = probed(n, max(most * n // len(task.seen.all_situations.row), PROBED))
         others, units = probed(n, SEARCHED), np.arange(n) if units is None else units
         same = units[some][:, None] == units[others]
         entries = situations_like_new(entries_of(task, some), entries_of(task, others), same)

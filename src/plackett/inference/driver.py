@@ -284,7 +284,7 @@ class Run(ABC):
             return False
         if target is not None:
             return bool(found.smallest_ess >= target and found.worst_rhat <= READ_RHAT)
-        if found.grade == GOOD and gains_little(found.error, found.width):
+        if found.grade == GOOD and gains_little(found.error, found.error_95, found.width):
             self.ended = NO_GAIN
         return bool(found.grade == SETTLED or self.ended)
 

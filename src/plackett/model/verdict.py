@@ -18,19 +18,22 @@ from plackett.model.race import Array
 
 SETTLED, GOOD, BAD, UNKNOWN = "settled", "good enough to use", "not to be trusted", "unknown"
 PROBED = 20  # rows whose R-hat is computed; the error is that of as many or more
-PROBABILITIES = 400  # of a draw whose error is estimated with learned directions, or of more in so many rows
+PROBABILITIES = 400  # of a draw whose error is estimated with learned directions, unless draws are many
 FEWEST_DRAWS, FEWEST_CHAINS = 25, 2  # with fewer, nothing is judged
 PRECISE = 0.005  # standard error, root mean square over rows and classes, of settled predictions
 PART_OF_WIDTH = 0.25  # or this part of the posterior deviation, to which it adds 3 %,
 PRECISE_IF_WIDE = 0.01  # up to that much
+PRECISE_95 = 0.05  # and error in 95 % of rows of settled predictions, which a mean over many classes does not show
 USABLE, USABLE_95 = 0.025, 0.1  # standard error, and error in 95 % of rows, of predictions that are good enough
 APART = 4.0  # variance between chains over what their autocorrelation explains, from which they disagree
 GAIN = 0.003  # by which twice the draws must reduce the standard error, or an open-ended run stops,
-GAIN_OF_WIDTH = 0.02  # or by this part of the posterior deviation
+GAIN_OF_WIDTH = 0.02  # or by this part of the posterior deviation,
+GAIN_95 = 0.015  # and the error in 95 % of rows by this
 STANDARD = (
     f"Predictions are {SETTLED} where the standard error of averaged probabilities, the root mean square over rows "
     f"spread over the data, is at most {PRECISE:g}, or a quarter of the posterior deviation and at most "
-    f"{PRECISE_IF_WIDE:g}. They are {BAD} where it is above {USABLE:g} and above a quarter of the posterior deviation, "
+    f"{PRECISE_IF_WIDE:g}, and the error in 95 % of rows at most {PRECISE_95:g}. They are {BAD} where "
+    f"the standard error is above {USABLE:g} and above a quarter of the posterior deviation, "
     f"or the error in 95 % of rows above {USABLE_95:g} and above half of that deviation; else they are {GOOD}. With "
     f"one chain, or fewer than {FEWEST_DRAWS} draws of each, nothing is known."
 )
@@ -145,7 +148,7 @@ def grade(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
     """How far predictions may be trusted; what was not measured does not count, but for the error itself."""
     if np.isnan(error):
         return UNKNOWN
-    if error <= PRECISE or error <= min(PART_OF_WIDTH * width, PRECISE_IF_WIDE):
+    if not error_95 > PRECISE_95 and (error <= PRECISE or error <= min(PART_OF_WIDTH * width, PRECISE_IF_WIDE)):
         return SETTLED
     return BAD if missed(error, error_95, width) else GOOD
 
@@ -162,9 +165,10 @@ def missed(error: float, error_95: float, width: float) -> str:
     return ""
 
 
-def gains_little(error: float, width: float = np.nan) -> bool:
-    """Whether twice the draws, which reduce a standard error by a factor of √2, would make little difference."""
-    return bool(error * (1 - np.sqrt(0.5)) <= np.fmax(GAIN, GAIN_OF_WIDTH * width))
+def gains_little(error: float, error_95: float = np.nan, width: float = np.nan) -> bool:
+    """Whether twice the draws, which reduce errors by a factor of √2, would make little difference."""
+    part = 1 - np.sqrt(0.5)
+    return bool(error * part <= np.fmax(GAIN, GAIN_OF_WIDTH * width) and not error_95 * part > GAIN_95)
 
 
 def in_numbers(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
