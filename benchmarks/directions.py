@@ -60,4 +60,4 @@ def main():
     clf, took, said = fitted(*simulated(*MANY), None, 0)
     found = clf.diagnostics_
     print(f"  {MANY[0]:,} rows × {MANY[1]}: {took:.0f} s, R-hat up to {found.prediction_rhat:.2f},", end="")
-    print(f" Monte-Carlo error up to {found.largest_error:.3f}; {said or 'no warning'}")
+    print(f" {found.sentence}; {said or 'no warning'}")

@@ -7,7 +7,7 @@ PARTS = (
     *("linear", "dask", "table3"),
 )
 LONG = (
-    *("coverage", "agreement", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),
+    *("coverage", "agreement", "verdict", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),
     "fast_posterior",
 )
 OTHERS = ("gpu", "gpu_fits", "gpu_dask")  # on a machine with an NVIDIA GPU

@@ -156,7 +156,7 @@ def folder():
 def quiet():
     """For fits that are short on purpose: the advice about mixing is tested elsewhere."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain).*")
+        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|trusted|draws a chain).*")
         yield
 
 

@@ -24,6 +24,7 @@ WORDS = {
     "table3": "PL-Gibbs, exchange",
     "coverage": "noise       30 rows",
     "agreement": "lenses",
+    "verdict": "within a factor of 1.5 on",
     "mixing_situations": "travelmode, by alternative  exchange",
     "mixing_figures": "mixing_target.png",
     "dask_files": "variational fit",

@@ -10,7 +10,7 @@ import pytest
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import plackett
-from plackett.model.diagnostics import STANDARD
+from plackett.model.verdict import STANDARD
 
 matplotlib.use("Agg")
 DOCS = Path(__file__).parent.parent / "docs"

@@ -280,26 +280,32 @@ def test_tiny_shape_and_wide_data_stay_finite(quiet):
     assert np.isfinite(clf.posterior_.log_weights).all() and np.isfinite(clf.predict_proba(X)).all()
 
 
-def test_unconverged_chains_are_reported(iris):
-    with pytest.warns(UserWarning, match=r"^predictions have not converged .*Gibbs\(draws=240\), or leave draws out"):
-        PlackettLuceClassifier(Gibbs(draws=60, tune=10, moves="none"), random_state=0, features="exp").fit(*iris)
+BARELY_BEGUN = {"tune": 2, "chains": 2, "moves": "none"}
 
 
-def test_the_default_goes_on_until_predictions_have_converged(iris):
+def test_predictions_that_are_not_to_be_trusted_are_reported(iris):
+    said = r"^predictions are not .*the chains disagree\. Try Gibbs\(chains=\d+\), or Gibbs\(draws=120\), or leave"
+    with pytest.warns(UserWarning, match=said):
+        PlackettLuceClassifier(Gibbs(**BARELY_BEGUN, draws=30), random_state=0, features="exp").fit(*iris)
+    said = (
+        r"^Gibbs\(max_draws=30\) ended the run after 30 iterations of each chain: predictions .*Gibbs\(max_draws=120\)"
+    )
+    with pytest.warns(UserWarning, match=said):
+        PlackettLuceClassifier(Gibbs(**BARELY_BEGUN, max_draws=30), random_state=0, features="exp").fit(*iris)
+
+
+def test_the_default_goes_on_until_predictions_are_settled(iris, wine, quiet):
     """As with learned directions: the first draws are those of a run of so many, and the limit is kept and told."""
-    short = {"tune": 20, "chains": 2, "moves": "none"}
-    first = PlackettLuceClassifier(Gibbs(**short, draws=1000), random_state=0, features="exp")
-    with pytest.warns(UserWarning, match="predictions have not converged"):
-        first.fit(*iris)
-    longer = PlackettLuceClassifier(Gibbs(**short, max_draws=1250), random_state=0, features="exp")
-    with pytest.warns(UserWarning, match=r"^Gibbs\(max_draws=1250\) ended the run after 1,250 .*Gibbs\(max_draws=5000"):
-        longer.fit(*iris)
+    few = wine[0][::6], wine[1][::6]
+    first = PlackettLuceClassifier(Gibbs(**BARELY_BEGUN, draws=1000), random_state=0, features="exp").fit(*few)
+    longer = PlackettLuceClassifier(Gibbs(**BARELY_BEGUN, max_draws=1250), random_state=0, features="exp").fit(*few)
     np.testing.assert_array_equal(longer.posterior_.log_weights[:, :1000], first.posterior_.log_weights)
-    assert longer.n_iter_ == 20 + 1250 and not longer.diagnostics_.converged
+    assert longer.n_iter_ == 2 + 1250 and longer.diagnostics_.ended == "limit" and first.diagnostics_.ended == ""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         default = PlackettLuceClassifier(Gibbs(tune=500), random_state=0, features="exp").fit(*iris)
-    assert default.diagnostics_.converged and 1000 <= default.n_iter_ - 500 < 10_000
+    assert default.diagnostics_.grade == "settled" and 1000 <= default.n_iter_ - 500 < 10_000
+    assert "predictions are settled: averaged probabilities are within ±0.0" in repr(default)
 
 
 @pytest.mark.usefixtures("interruptible")

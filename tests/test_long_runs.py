@@ -81,7 +81,7 @@ def little_room(monkeypatch):
 
 
 @pytest.mark.brief(4)
-@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size)")
+@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|trusted)")
 @pytest.mark.usefixtures("little_room")
 @pytest.mark.parametrize("case", CASES)
 def test_two_million_draws(monkeypatch, case):
@@ -100,7 +100,7 @@ def test_two_million_draws(monkeypatch, case):
     np.testing.assert_array_equal(some["sample_stats"]["lp"], model.trace_[:, ::2])
 
 
-@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size)")
+@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|trusted)")
 def test_the_room_that_there_is(monkeypatch):
     model, data = CASES["worths"]
     monkeypatch.setattr(Run, "_rounds", made_up)
@@ -117,7 +117,7 @@ def test_what_is_ordinary_is_kept():
     assert room_for(10**9, 1, 1 << 10) == 1 << 14
 
 
-@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size)")
+@pytest.mark.filterwarnings("ignore:.*(R-hat|effective sample size|trusted)")
 @pytest.mark.usefixtures("little_room")
 def test_long_diagnosing_shows_a_bar(monkeypatch, capsys):
     model, data = CASES["classes"]

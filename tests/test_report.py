@@ -14,7 +14,8 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain
-from plackett.model.diagnostics import STANDARD, Diagnostics, Measures, diagnose
+from plackett.model.diagnostics import Diagnostics, Measures, diagnose
+from plackett.model.verdict import STANDARD
 from plackett.output.html import text
 from plackett.report import write, write_report
 from plackett.report.markup import number
@@ -142,16 +143,18 @@ def test_diagnostics_in_words(iris, tmp_path):
         clf.fit(iris[0], iris[1])
     page = report(clf, iris[0], iris[1], tmp_path)
     found, groups = clf.diagnostics_, clf.diagnostics_.groups.items()
-    told = f"Predictions have not converged (R-hat of probabilities up to {found.prediction_rhat:.2f}"
-    assert f'verdict bad">{told}' in page
+    assert found.grade == "not to be trusted"
+    assert f'verdict bad">Predictions are not to be trusted: {found.sentence.split(": ", 1)[1]}' in page
     assert STANDARD in page and "Drawn is the probability that mixes worst" in page
     assert "Inference: Gibbs, 2 chains of 60 draws after 60 of tuning." in page
     assert page.count("<figure") == 11 and "The seed was 3" in page
     good = {name: Measures(1 + 0 * m.rhat, 2300 + 0 * m.ess_bulk, 2300 + 0 * m.ess_tail) for name, m in groups}
-    clf.diagnostics_ = Diagnostics(good, 0.001, 0.002, 1.0)
+    clf.diagnostics_ = Diagnostics(good, 0.001, 0.003, 0.05)
     page = report(clf, iris[0], iris[1], tmp_path)
-    assert (
-        'verdict good">Predictions have converged (R-hat of probabilities up to 1.00, Monte-Carlo error up to' in page
+    assert 'verdict good">Predictions are settled: averaged probabilities are within ±0.001 of' in page
+    clf.diagnostics_ = Diagnostics(good, chains=1, draws=60)
+    assert 'verdict">Whether predictions are settled is unknown: a single chain' in report(
+        clf, iris[0], iris[1], tmp_path
     )
     assert "Drawn is the log-likelihood" in page  # of an early model file
 
@@ -166,7 +169,7 @@ def test_chains_are_drawn_as_they_are_judged(iris, tmp_path):
     probability[1, :, 2, 1] += 0.5
     clf.diagnostics_ = diagnose(probability=probability)
     page = report(clf, iris[0], iris[1], tmp_path)
-    assert 'verdict bad">Predictions have not converged' in page
+    assert 'verdict bad">Predictions are not to be trusted: averaged' in page
     assert page.count(f"probability of {clf.classes_[1]}</text>") == 2
     name, values = clf.posterior_.quantities(clf).scalars["probability"]
     np.testing.assert_array_equal(values, probability[:, :, 2, 1])
@@ -197,14 +200,13 @@ def test_contributions_are_told_in_words():
     assert contributions(why[2:]) == "No column moves this prediction."
 
 
-def test_em_and_the_sparse_logit_have_reports(iris, tmp_path):
+def test_em_and_the_sparse_logit_have_reports(iris, tmp_path, quiet):
     em = PlackettLuceClassifier("em", shape=0.9, features="exp").fit(iris[0], iris[1])
     page = report(em, iris[0], iris[1], tmp_path)
     assert f"{(em.weights_ > 0).sum()} of 27 weights are not zero" in page
     assert "No whole number was given as seed" in page
     assert f"All {(em.weights_ > 0).sum()} weights" in Tables(page).tables
-    with pytest.warns(UserWarning):
-        logit = SparseLogitClassifier("holmes-held", draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
+    logit = SparseLogitClassifier("holmes-held", draws=30, tune=30, chains=2, random_state=0).fit(iris[0], iris[1])
     page = report(logit, iris[0], iris[1], tmp_path)
     assert "sparse Bayesian multinomial logit" in page and 'id="race"' not in page and 'id="contributions"' in page
     assert "Inference: holmes-held, 2 chains of 30 draws after 30 of tuning." in page

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational
 from plackett.model.diagnostics import diagnose_weights, probed_probabilities
@@ -130,7 +131,8 @@ def test_summary_of_the_logit(table, logit):
 
 
 def test_few_draws_have_no_diagnostics(table):
-    with pytest.warns(UserWarning, match="too few"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)  # nothing is known to be wrong
         clf = PlackettLuceClassifier(Gibbs(draws=2, tune=2, chains=1), shape=1.0, random_state=0, features="exp").fit(
             *table
         )
@@ -154,15 +156,18 @@ def test_verdicts(gibbs):
     rng = np.random.default_rng(0)
     clf, apart = clone(gibbs), np.arange(4)[:, None, None, None] * np.arange(3)[:, None]
     for weights, words in (
-        (rng.normal(size=(4, 500, 3, 5)), "predictions have converged (R-hat of probabilities up to 1.00, Monte"),
-        (rng.normal(size=(4, 500, 3, 5)) + apart, "predictions have not converged (R-hat of probabilities up to"),
+        (rng.normal(size=(4, 500, 3, 5)), "predictions are settled: averaged probabilities are within ±0.00"),
+        (
+            rng.normal(size=(4, 500, 3, 5)) + apart,
+            "predictions are not to be trusted: averaged probabilities may differ",
+        ),
     ):
         clf.posterior_ = Draws(weights, rng.gamma(1.0, size=(4, 500)))
         clf.diagnostics_ = diagnose_weights(clf.posterior_, True, probed_probabilities(clf.posterior_, np.ones((1, 5))))
         clf.trace_, clf.weights_, clf.n_iter_ = np.zeros((4, 500)), clf.posterior_.weights, 2100
         assert words in verdict(clf)
         assert "Gibbs, 4 chains of 500 draws, thinned from 2,000, after 100 of tuning" in verdict(clf)
-        assert ("to read single weights, with R-hat up to" in verdict(clf)) == ("not" in words)
+        assert ("to read single weights, go on with Gibbs(target_ess=400): " in verdict(clf)) == ("not" in words)
 
 
 def test_numbers_that_were_left_open_are_told(table):
@@ -183,7 +188,7 @@ def test_diagnostics_are_told_in_a_line_or_two(gibbs, logit):
     for clf in (gibbs, logit):
         found = clf.diagnostics_
         assert f"worst R-hat {found.worst_rhat:.2f}" in repr(found)
-        assert f"predictions have {'' if found.converged else 'not '}converged: R-hat up to " in repr(found)
+        assert f"predictions: {found.grade}, error " in repr(found)
         assert f"smallest effective sample size {found.smallest_ess:,.0f}" in repr(found)
 
 

@@ -116,7 +116,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     posterior_ : Point, Gammas, GIGs, Draws, DirectionDraws or DirectionPoint
         What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics
-        Gibbs and Bootstrap: R-hat and effective sample sizes, or the standard errors of independent draws.
+        Gibbs and Bootstrap: how far predictions may be trusted, R-hat and effective sample sizes.
     notes_ : list of str
         What a limit of time has left out, in words. Learned directions after Gibbs and Bootstrap.
     cv_log_loss_ : dict

@@ -90,7 +90,7 @@ def test_situations_among_others_draw_the_same(name):
 
 def fitted(model, *seen, **settings):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain|converge).*")
+        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|trusted|draws a chain).*")
         return model(random_state=0, **settings).fit(*seen)
 
 

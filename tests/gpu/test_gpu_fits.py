@@ -28,7 +28,7 @@ def data(n, d=4, n_classes=3, seed=0):
 
 def fitted(engine, X, y, **settings):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain).*")
+        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|trusted|draws a chain).*")
         return PlackettLuceClassifier(engine=engine, random_state=0, **settings).fit(X, y)
 
 

@@ -197,7 +197,7 @@ def test_posteriors_of_rankings_predict_as_on_the_processor():
     """Chains fly equally far: other draws of the same posterior. Two seeds on the processor are 0.0012 apart."""
     X, R = rankings(400, 4)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain).*")
+        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|trusted|draws a chain).*")
         here, there = (
             PlackettLuceRanker(engine=e, random_state=0).fit(X, R).predict_proba(X[:200]) for e in ("numba", "cupy")
         )
@@ -216,7 +216,7 @@ def test_posteriors_of_choices_predict_as_on_the_processor():
     """Two seeds on the processor are 0.0008 apart."""
     X, chosen = choices(500)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|draws a chain).*")
+        warnings.filterwarnings("ignore", message=".*(R-hat|effective sample size|trusted|draws a chain).*")
         here, there = (
             PlackettLuceChooser(engine=e, random_state=0).fit(X, chosen).predict_proba(X) for e in ("numba", "cupy")
         )

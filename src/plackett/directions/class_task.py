@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.observations import Codes, Observations
+from plackett.directions.neighbours import like_new
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior
 from plackett.directions.settings import LearnedDirections
@@ -22,9 +23,9 @@ from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import Scaling, mean_and_scale
 from plackett.inference.driver import Source
 from plackett.inference.folds import Folds, as_folds, grouped_folds, splits
-from plackett.model.diagnostics import probed
 from plackett.model.mixture import Stacked, probabilities
 from plackett.model.race import Array
+from plackett.model.verdict import PROBED
 
 ENOUGH = 50_000  # rows that suffice to find a start
 MANY_COLUMNS = 2500  # beyond so many covariates, if rows are fewer, principal axes take their place
@@ -128,9 +129,10 @@ class ClassReader(Reader):
         """The class of each row."""
         return task.seen.class_codes
 
-    def probed(self, task: Task, draws: Stacked) -> Array:
-        """Class probabilities of some rows."""
-        return probabilities(draws, task.Z[probed(len(task.seen))])
+    def probed(self, task: Task, draws: Stacked, most: int) -> Array:
+        """Class probabilities of rows like new ones."""
+        n_rows = max(most // task.seen.n_groups, PROBED)
+        return probabilities(draws, like_new(task.Z, n_rows, task.seen.units))
 
 
 def make_class_task(

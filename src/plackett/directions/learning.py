@@ -75,7 +75,7 @@ def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) 
     except TimeIsUp:
         notes = [NO_TIME]
     prior = task.reader.prior(task, settings, shape, few=few)._replace(totals=task.reader.totals)
-    run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on)
+    run = DirectionRun(gibbs, task, prior, settings.longest(task.wide), clock, goes_on, mode)
     run.notes += notes
     draws = run.run(stacklevel=5)
     found = run.found_draws()

@@ -13,12 +13,21 @@ from plackett.inference.hmc import windows
 from plackett.inference.limits import BEGUN, Clock
 from plackett.inference.store import SURE, Portion
 from plackett.model.diagnostics import Diagnostics, Report, diagnose
-from plackett.model.mixture import Stacked
+from plackett.model.mixture import POOLED, Mode, Stacked, contributions
 from plackett.model.race import Array
+from plackett.model.verdict import PROBABILITIES
+
+FEW_DRAWS = 10_000  # of all chains
 
 
 class DirectionRun(Run):
-    """One run of the chains, new or continued from a checkpoint."""
+    """One run of the chains, new or continued from a checkpoint.
+
+    `mode` is what predictions stack beside the draws: a mode, its weight and κ.
+    """
+
+    averaged = POOLED
+    most = 0  # probabilities of a draw that are diagnosed
 
     def __init__(
         self,
@@ -28,8 +37,9 @@ class DirectionRun(Run):
         longest: int,
         clock: Clock,
         open_ended: bool = False,
+        mode: tuple[Mode, float, float] | None = None,
     ):
-        self.task, self.prior = task, prior
+        self.task, self.prior, self.mode = task, prior, mode
         runner = make_sampler(task, prior, settings.tune, longest)
         generators = [np.random.default_rng(seed) for seed in task.seed.spawn(settings.chains)]
         walks = runner.begin(task.starts(prior, generators), lambda: clock.past(BEGUN))
@@ -56,7 +66,7 @@ class DirectionRun(Run):
         """Predictive probabilities of some observations, for a limited number of draws at a time."""
         positions = draws["position"]
         parts = (positions[:, start : start + SURE] for start in range(0, positions.shape[1], SURE))
-        found = [self.task.reader.probed(self.task, self.task.unpacked(part, self.prior)) for part in parts]
+        found = [self.task.reader.probed(self.task, self.task.unpacked(part, self.prior), self.most) for part in parts]
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
     def measure_predictions(self) -> Diagnostics | None:
@@ -65,5 +75,14 @@ class DirectionRun(Run):
         return found
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of predictive probabilities: components have no identity across chains."""
-        return diagnose(report, probability=self.probe(self.draws()))
+        """R-hat and ESS of predictive probabilities, as components have no identity across chains, and their error."""
+        draws = self.draws()
+        self.most = PROBABILITIES if draws["value"].size <= FEW_DRAWS else 0
+        return diagnose(report, self.returned, self.averaged, probability=self.probe(draws))
+
+    def returned(self, probability: Array) -> Array:
+        """Contribution of each draw to predictions with the mode and κ, to first order."""
+        if self.mode is None:
+            return probability
+        mode, weight, power = self.mode
+        return contributions(probability, self.task.reader.probed(self.task, mode, self.most)[0, 0], weight, power)

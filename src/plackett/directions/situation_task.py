@@ -17,6 +17,7 @@ from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
 from plackett.data.observations import Observations
+from plackett.directions.neighbours import SEARCHED, situations_like_new
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior
 from plackett.directions.settings import LearnedDirections
@@ -31,6 +32,7 @@ from plackett.model.diagnostics import probed
 from plackett.model.draws import mixed
 from plackett.model.mixture import Entries, Stacked, log_rates, outcome_values, shares, table_of
 from plackett.model.race import Array
+from plackett.model.verdict import PROBED
 from plackett.responses import Choice
 from plackett.responses.base import Whole, between_bounds
 from plackett.responses.nests import Nests, nested_utilities
@@ -147,7 +149,9 @@ class SituationReader(Reader):
         entries, response = entries_of(task, some), task.seen.response
         log_r = log_rates(beta, log_weights, *entries[:3])
         if self.nest is not None:
-            found: Array = self._nested(entries, log_r, between_bounds(positions[:, -prior.parameters :])).mean(axis=0)
+            found: Array = self._nested(
+                entries, entries.row, log_r, between_bounds(positions[:, -prior.parameters :])
+            ).mean(axis=0)
             return np.pad(found, ((0, 0), (0, self.n_predicted(task) - found.shape[1])))
         if self.is_choice(task):
             share = shares(log_r, entries.start).mean(axis=0, keepdims=True)
@@ -157,10 +161,13 @@ class SituationReader(Reader):
         gain = np.clip(outcome_values(log_r, outcomes, response) - guess, -LARGEST_GAIN, LARGEST_GAIN)
         return np.exp(gain).mean(axis=0)[:, None]
 
-    def _nested(self, entries: Entries, log_r: Array, dissimilarity: Array) -> Array:
-        """Probabilities (S, T, entries) of choices in nests; 0 where a situation has fewer entries."""
+    def _nested(self, entries: Entries, rows: Numbers, log_r: Array, dissimilarity: Array) -> Array:
+        """Probabilities (S, T, entries) of choices in nests; 0 where a situation has fewer entries.
+
+        `rows` are those of the entries in all covariates, which say what nest an entry belongs to.
+        """
         assert self.nest is not None
-        nest = entries.wide(self.nest[entries.row].astype(np.float64))
+        nest = entries.wide(self.nest[rows].astype(np.float64))
         utilities = nested_utilities(entries.wide(log_r, missing=-np.inf), nest, dissimilarity)
         return softmax(utilities, axis=2)
 
@@ -168,13 +175,18 @@ class SituationReader(Reader):
         """The first entry of a choice is the chosen one."""
         return np.zeros(len(task.seen), dtype=np.intp) if self.is_choice(task) else None
 
-    def probed(self, task: Task, draws: Stacked) -> Array:
-        """Pr(e comes first) of the entries of some situations, (chain, draw, situation, entry)."""
-        entries = entries_of(task, probed(len(task.seen)))
+    def probed(self, task: Task, draws: Stacked, most: int) -> Array:
+        """Pr(e comes first) of the entries of situations like new ones, (chain, draw, situation, entry)."""
+        n, units = len(task.seen), task.seen.units
+        some = probed(n, max(most * n // len(task.seen.all_situations.row), PROBED))
+        others, units = probed(n, SEARCHED), np.arange(n) if units is None else units
+        same = units[some][:, None] == units[others]
+        seen = entries_of(task, some)
+        entries = situations_like_new(seen, entries_of(task, others), same)
         C, D, M, d = draws.directions.shape
         found = log_rates(draws.directions.reshape(-1, M, d), draws.log_weights.reshape(C * D, -1, M), *entries[:3])
         if draws.parameters is not None:
-            probability = self._nested(entries, found, draws.parameters.reshape(C * D, -1))
+            probability = self._nested(entries, seen.row, found, draws.parameters.reshape(C * D, -1))
             return probability.reshape(C, D, *probability.shape[1:])
         table = table_of(shares(found, entries.start), entries.start, int(np.diff(entries.start).max()))
         return np.moveaxis(table, 0, 1).reshape(C, D, *table.shape[::2])

@@ -151,8 +151,11 @@ class Reader(ABC):
         """The column of `predicted` that was observed; None if there is one column, Pr(outcome) over a guess's."""
 
     @abstractmethod
-    def probed(self, task: Task, draws: Stacked) -> Array:
-        """Probabilities (chain, draw, observation, …) of some observations, by which chains are compared."""
+    def probed(self, task: Task, draws: Stacked, most: int) -> Array:
+        """Probabilities (chain, draw, observation, …) of some observations, by which chains are compared.
+
+        At most so many of each draw, or those of 20 observations.
+        """
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from plackett.inference.bootstrap import Bootstrap
 from plackett.inference.limits import HELD_OUT, Clock, TimeIsUp
 from plackett.model.diagnostics import independent
 from plackett.model.race import Array
+from plackett.model.verdict import PROBABILITIES
 from plackett.output.progress import progress_bar
 
 PER_FOLD = {500: 4, 5000: 6, np.inf: 4}  # modes of a fold that choose σ, for fewer observations than the key
@@ -231,7 +232,7 @@ def bootstrap(
         trace=values[None],
         n_iter=len(positions),
         extra={
-            "diagnostics_": independent(reader.probed(task, found)),
+            "diagnostics_": independent(reader.probed(task, found, PROBABILITIES)),
             "inference_": clone(settings).set_params(draws=len(positions)),
             "design_": task.design,
             "notes_": notes,

@@ -85,7 +85,7 @@ def check_tolerance(name: str, value: object) -> None:
 
 
 def open_ended(settings: Any) -> bool:
-    """Whether chains go on until predictions have converged: neither draws nor a target are given."""
+    """Whether chains go on until predictions are settled: neither draws nor a target are given."""
     return settings.draws is None and settings.target_ess is None
 
 

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,8 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from plackett.inference.checkpoint import CheckpointError, Journal, fingerprint
 from plackett.inference.limits import TUNED, Clock, Interruption
 from plackett.inference.store import Portion, Shapes, Store, empty, part, room_for
-from plackett.model.diagnostics import READ_RHAT, Report, advice, diagnose
+from plackett.model.diagnostics import LIMIT, NO_GAIN, READ_RHAT, Report, advice, diagnose
 from plackett.model.race import Array
+from plackett.model.verdict import FEWEST_CHAINS, GOOD, SETTLED, gains_little
 from plackett.output.progress import progress_bar
 
 ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
@@ -77,10 +78,11 @@ class Run(ABC):
     `Source` or has its fields. `shapes` are those of the arrays that make one draw, by name, and `identity` is all that
     must be the same for a checkpoint to be continued, besides the seed and common settings. The clock may have been
     started by what came before the chains. A run goes on to its target if it has one, or if it is open-ended until its
-    predictions have converged.
+    predictions are settled, or good enough and more draws would gain little.
     """
 
     name = "Gibbs"  # what the progress bar calls it
+    averaged: int | None = None  # number of draws that predictions average over, if not all
 
     def __init__(
         self,
@@ -105,6 +107,7 @@ class Run(ABC):
             settings.chains, room_for((1 + self.goes_on) * settings.draws, settings.chains, numbers), shapes
         )
         self.notes: list[str] = []  # what the limit of time has left out
+        self.ended = ""  # why an open-ended run ended before its predictions had settled
         self.going = False  # whether rounds are under way, with a bar of their own
         self._begin_tuning()
         self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
@@ -133,11 +136,16 @@ class Run(ABC):
                 with progress_bar(show, "diagnosing, per cent", 100) as report:
                     found = self.measure(lambda done: report(100 * done))
             self.found = (self.store.iterations, found)
-        return self.found[1]
+        found = self.found[1]
+        return replace(found, ended=self.ended) if found is not None and self.ended else found
+
+    def returned(self, probability: Array) -> Array:
+        """Contribution of each draw to the predictions that the fit returns."""
+        return probability
 
     def measure_predictions(self) -> Any:
-        """Whether predictions have `converged`, asked again and again while an open-ended run goes on."""
-        return diagnose(probability=self.probe(self.draws()))
+        """Diagnostics of predictions alone, computed again and again while an open-ended run goes on."""
+        return diagnose(returned=self.returned, averaged=self.averaged, probability=self.probe(self.draws()))
 
     def remedies(self) -> str:
         """What may help besides a longer run."""
@@ -145,7 +153,7 @@ class Run(ABC):
 
     def advice(self, end: str | None) -> str | None:
         """What to say to the user of a run that went to its end or to a limit; None where it is good enough."""
-        limit = "max_draws" if self.goes_on and end is None else end
+        limit = "max_draws" if end is None and self.ended == LIMIT else end
         words = advice(self.diagnose(), self.settings, limit, self.remedies())
         if words is None or limit is None:
             return words
@@ -224,7 +232,10 @@ class Run(ABC):
                 self._end_tuning()
             if self.tuned < self.settings.tune:
                 n = min(m for m in self.milestones if m > self.tuned) - self.tuned
-            elif store.iterations >= self.goal or (self._at_a_check() and self.enough()):
+            elif self._at_a_check() and self.enough():
+                return None
+            elif store.iterations >= self.goal:
+                self.ended = LIMIT if self.goes_on else ""
                 return None
             elif interruption.came:
                 return INTERRUPTED
@@ -273,12 +284,22 @@ class Run(ABC):
             check += -(-check // 4)
 
     def enough(self) -> bool:
-        """Whether every effective sample size has reached the target and the chains agree, or predictions converged."""
+        """Whether every effective sample size has reached the target and the chains agree, or predictions are settled.
+
+        An open-ended run also ends where predictions are good enough and more draws would gain little, and where a
+        single chain has none to be compared with.
+        """
         target = self.settings.target_ess
+        if target is None and len(self.chains) < FEWEST_CHAINS:
+            return True
         found = self.measure_predictions() if target is None else self.diagnose()
-        if found is None or target is None:
-            return found is not None and bool(found.converged)
-        return bool(found.smallest_ess >= target and found.worst_rhat <= READ_RHAT)
+        if found is None:
+            return False
+        if target is not None:
+            return bool(found.smallest_ess >= target and found.worst_rhat <= READ_RHAT)
+        if found.grade == GOOD and gains_little(found.error, found.error_95, found.width):
+            self.ended = NO_GAIN
+        return bool(found.grade == SETTLED or self.ended)
 
     def _load_kernels(self) -> None:
         """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""

@@ -25,6 +25,7 @@ from plackett.inference.store import Portion, room_for
 from plackett.inference.sweeps import Target
 from plackett.inference.worth_walk import WorthWalk
 from plackett.model.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
+from plackett.model.mixture import POOLED
 from plackett.model.race import Array
 from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
@@ -47,12 +48,12 @@ class Gibbs(BaseEstimator):
     ----------
     draws : int, optional
         Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: the chains go on
-        until predictions have converged, that is, R-hat of class probabilities is at most 1.05 and the Monte-Carlo
-        error of their averages at most 0.01, or to ``max_draws``. They make at least 1,000 draws, 500 of a walk on
-        worths, and with learned directions 150, and keep at most twice as many: of longer ones every second, fourth and
-        so on. Up to 10,000 draws are always kept if they are asked for; beyond that chains are thinned in the same way
-        to 262,144 draws in all or 16.8 million numbers, which bounds the memory and time of everything that is done
-        with them. ``repr`` says how many iterations the draws were thinned from.
+        until predictions are settled, or good enough while more draws would gain little, or to ``max_draws``; see
+        ``diagnostics_.sentence``. They make at least 1,000 draws, 500 of a walk on worths, and with learned directions
+        150, and keep at most twice as many: of longer ones every second, fourth and so on. Up to 10,000 draws are
+        always kept if they are asked for; beyond that chains are thinned in the same way to 262,144 draws in all or
+        16.8 million numbers, which bounds the memory and time of everything that is done with them. ``repr`` says how
+        many iterations the draws were thinned from.
     tune : int, optional
         Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
         begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
@@ -183,6 +184,7 @@ class WeightRun(Run):
         asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
         check_draws_fit(kept, size, f"Ask for fewer than {asked}.")
         self.problem, self.learned = problem, shape is None
+        self.averaged = None if problem.probe is None else POOLED  # choosers predict with so many draws
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
         tailed = problem.tailed
@@ -223,7 +225,7 @@ class WeightRun(Run):
 
     def measure(self, report: Report | None) -> Diagnostics | None:
         """R-hat and ESS of weights, shape and probabilities of the draws so far."""
-        return diagnose_weights(self.posterior(), self.learned, self.probe(self.draws()), report)
+        return diagnose_weights(self.posterior(), self.learned, self.probe(self.draws()), report, self.averaged)
 
     def posterior(self) -> Draws:
         """The draws so far."""

@@ -62,7 +62,7 @@ class SparseLogitClassifier(Classifier):
         are reported for the covariates as they came either way; that of a constant column is 0.
     draws : int, optional
         Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: at least 1,000, and
-        then until predictions have converged, as with `Gibbs`, or to ``max_draws``; at most 2,000 are kept. Chains of
+        then until predictions are settled, as with `Gibbs`, or to ``max_draws``; at most 2,000 are kept. Chains of
         more than 10,000 draws are thinned as with `Gibbs` where they would take too much memory.
     tune, chains : int
         Sweeps discarded before them, and chains, run in parallel from dispersed starts.

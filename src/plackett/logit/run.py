@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +61,8 @@ class LogitRun(Run):
     def measure(self, report: Report | None) -> Diagnostics | None:
         """R-hat and ESS of coefficients, intercepts, ln θ and probabilities of the draws so far."""
         draws = self.posterior()
-        single = {"coef": draws.coef, "intercept": draws.intercept, "penalty": np.log(draws.penalty)}
-        return diagnose(report, **single, probability=self._probabilities(draws))
+        single: dict[str, Any] = {"coef": draws.coef, "intercept": draws.intercept, "penalty": np.log(draws.penalty)}
+        return diagnose(report, self.returned, **single, probability=self._probabilities(draws))
 
     def probe(self, draws: Portion) -> Array:
         """Class probabilities of some rows."""

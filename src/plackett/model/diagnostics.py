@@ -1,6 +1,7 @@
-"""What was measured of a run of chains, the standard that it is held to, and what to say of it.
+"""What was measured of a run of chains, and what to say of it.
 
-R-hat and effective sample sizes are those of `plackett.model.measures`.
+R-hat and effective sample sizes are those of `plackett.model.measures`, the error of averaged probabilities and its
+grades those of `plackett.model.verdict`.
 """
 
 from __future__ import annotations
@@ -15,18 +16,32 @@ import numpy.typing as npt
 from plackett.model.features import Features
 from plackett.model.measures import measures
 from plackett.model.race import Array
+from plackett.model.verdict import (
+    APART,
+    BAD,
+    FEWEST_CHAINS,
+    FEWEST_DRAWS,
+    FEWEST_INDEPENDENT,
+    GOOD,
+    PROBED,
+    UNKNOWN,
+    USABLE,
+    USABLE_95,
+    beyond,
+    grade,
+    in_numbers,
+    precision_of,
+    precision_of_independent,
+)
 
 if TYPE_CHECKING:
     from plackett.posterior.weights import Draws
 
 Report = Callable[[float], None]  # takes the share of the work that is done
-PROBED = 20  # rows whose probabilities are diagnosed
-AGREED = 1.05  # R-hat of a probability that the draws move at all, in a run whose predictions have converged
-PRECISE = 0.01  # and the Monte-Carlo error of its average; what moves less than this is right in any case
-STANDARD = (
-    f"Predictions have converged where R-hat of predicted probabilities is at most {AGREED:g} and the Monte-Carlo "
-    f"error of their averages at most {PRECISE:g}, in {PROBED} rows spread over the data."
-)
+NO_GAIN, LIMIT = "no gain", "limit"  # why an open-ended run ended before its predictions had settled
+ENDS = ("", NO_GAIN, LIMIT)
+TOO_FEW = f"whether predictions are settled is {UNKNOWN}: fewer than 4 draws a chain are too few"
+MOVED = 0.01  # deviation of a probability whose R-hat counts
 READ_RHAT, READ_ESS = 1.01, 400  # what is asked of a number that is read by itself, such as a weight
 
 
@@ -54,20 +69,39 @@ class Measures:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Measures of a run by the names of what was measured, and whether its predictions have converged.
+    """Measures of a run by the names of what was measured, and how far its predictions may be trusted.
 
     Of weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a (NaN if
     fixed), `.mass_rhat` and so on of ln Λ where ties tell of it, `.probability_rhat` and so on of class probabilities
     (row, K) of some rows. Of learned directions, whose components have no identity across chains: of probabilities
     alone. Of the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on,
     and of probabilities.
+
+    Attributes
+    ----------
+    error, error_95, width, largest_error, apart : float
+        Those of `plackett.model.verdict.Precision`; NaN where they cannot be judged.
+    prediction_rhat : float
+        The largest R-hat of probabilities that the draws move by more than 0.01.
+    chains, draws : int
+        Number of chains, and of draws of each that were judged.
+    ended : str
+        Why an open-ended run ended before its predictions had settled, if it did: "no gain" or "limit".
+    worst_probability, worst_class : array (chain, draw), int
+        The probability that mixes worst, and its class.
     """
 
     groups: dict[str, Measures]
-    monte_carlo_error: float = np.nan  # of averaged probabilities, root mean square
-    largest_error: float = np.nan  # of them all
-    prediction_rhat: float = np.nan  # the largest of probabilities that the draws move at all
-    worst_probability: Array | None = field(default=None, compare=False, repr=False)  # (chain, draw), and its class
+    error: float = np.nan
+    error_95: float = np.nan
+    width: float = np.nan
+    largest_error: float = np.nan
+    apart: float = np.nan
+    prediction_rhat: float = np.nan
+    chains: int = 0
+    draws: int = 0
+    ended: str = ""
+    worst_probability: Array | None = field(default=None, compare=False, repr=False)
     worst_class: int | None = field(default=None, compare=False)
     independent: bool = False  # whether draws are independent, so that the errors are exact and there is no R-hat
 
@@ -82,12 +116,11 @@ class Diagnostics:
 
     def __repr__(self) -> str:
         if self.independent:
-            return f"Diagnostics: {precision_of(self)}"
+            return f"Diagnostics of {self.draws:,} independent draws:\n  {self.sentence}"
         sizes = ", ".join(f"{np.size(found.rhat)} {name}" for name, found in self.groups.items())
-        measured = f", Monte-Carlo error up to {self.largest_error:.3f}" if np.isfinite(self.largest_error) else ""
-        measured = f"{'' if self.converged else ' not'} converged: R-hat up to {self.prediction_rhat:.2f}{measured}"
-        told = "" if np.isnan(self.prediction_rhat) else f"\n  predictions have{measured}"
-        return f"Diagnostics ({sizes}):{told}\n  {_summary(self.worst_rhat, self.smallest_ess)}"
+        error = "" if np.isnan(self.error) else f", error {self.error:.3f}, R-hat up to {self.prediction_rhat:.2f}"
+        worst = _summary(self.worst_rhat, self.smallest_ess)
+        return f"Diagnostics ({sizes}):\n  predictions: {self.grade}{error}\n  {worst}"
 
     @property
     def predictive(self) -> bool:
@@ -95,9 +128,44 @@ class Diagnostics:
         return list(self.groups) == ["probability"]
 
     @property
-    def converged(self) -> bool:
-        """Whether predictions have: they agree between chains, and their averages are precise."""
-        return not (self.prediction_rhat > AGREED or self.largest_error > PRECISE)
+    def grade(self) -> str:
+        """How far predictions may be trusted: settled, good enough to use, not to be trusted, or unknown."""
+        return grade(self.error, self.error_95, self.width)
+
+    @property
+    def sentence(self) -> str:
+        """How far predictions may be trusted, with the numbers."""
+        if self.grade == UNKNOWN:
+            return f"whether predictions are settled is {UNKNOWN}: {self._why_unknown}"
+        numbers = in_numbers(self.error, self.error_95, self.width)
+        if self.grade == BAD:
+            numbers += f"; {self._cause}"
+        elif self.grade == GOOD and self.ended == NO_GAIN:
+            numbers += "; twice as many draws would improve that little"
+        elif self.grade == GOOD and self.ended == LIMIT:
+            numbers += "; the run ended at its limit"
+        return f"predictions are {self.grade}: {numbers}"
+
+    @property
+    def _why_unknown(self) -> str:
+        if self.independent and self.draws < FEWEST_INDEPENDENT:
+            return f"{self.draws} independent draws are too few, {FEWEST_INDEPENDENT} are the fewest"
+        if 0 < self.chains < FEWEST_CHAINS and not self.independent:
+            return "a single chain has none to be compared with"
+        if 0 < self.draws < FEWEST_DRAWS and not self.independent:
+            return f"{self.draws} draws a chain are too few, {FEWEST_DRAWS} are the fewest"
+        return "it was not measured" if self.chains == 0 else "some probabilities of the draws are no numbers"
+
+    @property
+    def _cause(self) -> str:
+        if self.independent:
+            return "the draws are few"
+        return "the chains disagree" if self.apart > APART else "the chains move slowly"
+
+    @property
+    def shortfall(self) -> float:
+        """By what factor more chains or draws bring errors down to what is good enough."""
+        return float(np.fmax((self.error / USABLE) ** 2, (self.error_95 / USABLE_95) ** 2))
 
     @property
     def worst_rhat(self) -> float:
@@ -124,7 +192,7 @@ def early_diagnostics(held: dict[str, Any]) -> dict[str, Any]:
     """The fields of `Diagnostics` from those in model files of version 1, which had no groups."""
     if "coef" in held:
         return {"groups": held}
-    error, groups = held.get("monte_carlo_error", np.nan), {}
+    error, groups = held.get("error", np.nan), {}
     for group, prefix in (("weights", ""), ("shape", "shape_"), ("probability", "probability_")):
         found = [held[f"{prefix}{name}"] for name in ("rhat", "ess_bulk", "ess_tail") if f"{prefix}{name}" in held]
         if 0 < len(found) < 3:
@@ -132,14 +200,20 @@ def early_diagnostics(held: dict[str, Any]) -> dict[str, Any]:
         if found:
             groups[group] = Measures(*found)
     rhat = groups["probability"].worst_rhat if "probability" in groups else np.nan
-    return {"groups": groups, "monte_carlo_error": error, "largest_error": error, "prediction_rhat": rhat}
+    return {"groups": groups, "error": error, "largest_error": error, "prediction_rhat": rhat}
 
 
-def diagnose(report: Report | None = None, **quantities: Array | None) -> Diagnostics | None:
+def diagnose(
+    report: Report | None = None,
+    returned: Callable[[Array], Array] | None = None,
+    averaged: int | None = None,
+    **quantities: Array | None,
+) -> Diagnostics | None:
     """Diagnostics of arrays (chain, draw, …) by their names; None if there are fewer than 4 draws a chain.
 
-    A quantity that is None was fixed. Of ``probability`` (chain, draw, row, K) the error of the averages is told too.
-    `report` is told the share of the work that is done.
+    A quantity that is None was fixed. From ``probability`` (chain, draw, row, K) follows the error of predictions:
+    `returned` makes of it what each draw contributes to them, and `averaged` is the number of draws that they average
+    over, if not all. `report` is called with the share of the work that is done.
     """
     given = {name: x for name, x in quantities.items() if x is not None}
     if any(x.shape[1] < 4 for x in given.values()):
@@ -147,41 +221,63 @@ def diagnose(report: Report | None = None, **quantities: Array | None) -> Diagno
     groups = dict.fromkeys(quantities, Measures(*np.full(3, np.nan)))
     done, total = 0, sum(x.size for x in given.values())
 
-    def told(n: float) -> None:
+    def progress(n: float) -> None:
         if report is not None:
             report((done + n) / total)
 
-    for name, x in given.items():
-        groups[name] = Measures(*measures(x, told))
-        done += x.size
     probability = quantities.get("probability")
+    if probability is not None:  # R-hat of some rows, the error of all
+        given["probability"] = probability[:, :, probed(probability.shape[2])]
+    for name, x in given.items():
+        groups[name] = Measures(*measures(x, progress))
+        done += x.size
     if probability is None:
         return Diagnostics(groups)
-    deviation, found = probability.std(axis=(0, 1)), groups["probability"]
-    errors = deviation / np.sqrt(found.ess_bulk)
-    moved = np.where(deviation > PRECISE, np.fmax(found.rhat, 1.0), 1.0)
-    row, k = np.unravel_index(np.argmax(moved if moved.max() > 1.0 else errors), errors.shape)
-    error = float(np.sqrt((errors**2).mean()))
-    return Diagnostics(groups, error, float(errors.max()), float(moved.max()), probability[:, :, row, k].copy(), int(k))
+    precision = precision_of(probability, None if returned is None else returned(probability), averaged)
+    some = given["probability"]
+    deviation, rhat = some.std(axis=(0, 1)), groups["probability"].rhat
+    moved = np.where(deviation > MOVED, np.fmax(rhat, 1.0), 1.0)
+    row, k = np.unravel_index(np.argmax(moved if moved.max() > 1.0 else deviation), moved.shape)
+    return Diagnostics(
+        groups,
+        precision.error,
+        precision.error_95,
+        precision.width,
+        precision.largest,
+        precision.apart,
+        prediction_rhat=float(moved.max()) if np.isfinite(rhat).any() else np.nan,
+        chains=probability.shape[0],
+        draws=probability.shape[1],
+        worst_probability=some[:, :, row, k].copy(),
+        worst_class=int(k),
+    )
 
 
 def independent(probability: Array) -> Diagnostics:
-    """Diagnostics of independent draws (1, draw, …): the standard error of averages, NaN of a single draw."""
-    draws = probability.shape[1]
-    shape = probability.shape[2:]
+    """Diagnostics of independent draws (1, draw, …): the standard error of averages, NaN of fewer than two draws."""
+    draws, shape = probability.shape[1], probability.shape[2:]
     found = Measures(np.full(shape, np.nan), *(np.full(shape, float(draws)) for _ in range(2)))
-    if draws < 2:
-        return Diagnostics({"probability": found}, independent=True)
-    errors = probability[0].std(axis=0, ddof=1) / np.sqrt(draws)
-    row, k = np.unravel_index(np.argmax(errors), shape)
-    error, largest = float(np.sqrt((errors**2).mean())), float(errors.max())
-    worst = probability[:, :, row, k].copy()
-    return Diagnostics({"probability": found}, error, largest, np.nan, worst, int(k), independent=True)
+    precision = precision_of_independent(probability[0])
+    deviation = probability.std(axis=(0, 1))
+    row, k = np.unravel_index(np.argmax(deviation), shape)
+    return Diagnostics(
+        {"probability": found},
+        precision.error,
+        precision.error_95,
+        precision.width,
+        precision.largest,
+        precision.apart,
+        chains=1,
+        draws=draws,
+        worst_probability=probability[:, :, row, k].copy(),
+        worst_class=int(k),
+        independent=True,
+    )
 
 
-def probed(n: int) -> npt.NDArray[np.intp]:
-    """The rows, of so many, whose probabilities are diagnosed."""
-    return np.linspace(0, n - 1, min(PROBED, n)).astype(np.intp)
+def probed(n: int, most: int = PROBED) -> npt.NDArray[np.intp]:
+    """At most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(most, n)).astype(np.intp)
 
 
 def probed_probabilities(draws: Draws, features: Features) -> Array:
@@ -192,13 +288,14 @@ def probed_probabilities(draws: Draws, features: Features) -> Array:
 
 
 def diagnose_weights(
-    draws: Draws, learned: bool, probability: Array, report: Report | None = None
+    draws: Draws, learned: bool, probability: Array, report: Report | None = None, averaged: int | None = None
 ) -> Diagnostics | None:
     """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
-    mass = {} if draws.log_mass is None else {"mass": draws.log_mass}
+    mass: dict[str, Any] = {} if draws.log_mass is None else {"mass": draws.log_mass}
     mass |= {} if draws.parameters is None else {"parameters": draws.parameters}
     return diagnose(
         report,
+        averaged=averaged,
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
         **mass,
@@ -206,68 +303,47 @@ def diagnose_weights(
     )
 
 
-def predictions(found: Diagnostics) -> str:
-    """Whether predictions have converged, with the numbers, in half a sentence."""
-    rhat, error = f"R-hat of probabilities up to {found.prediction_rhat:.2f}", found.largest_error
-    if np.isnan(found.prediction_rhat):
-        return "whether predictions have converged was not measured"
-    if found.converged:
-        precise = "" if np.isnan(error) else f", Monte-Carlo error up to {error:.3f}"
-        return f"predictions have converged ({rhat}{precise})"
-    return (
-        f"predictions have not converged ({rhat}, should be at most {AGREED:g}; Monte-Carlo error up to {error:.3f}, "
-        f"should be at most {PRECISE:g})"
-    )
-
-
-def precision_of(found: Diagnostics) -> str:
-    """The standard error of averages of independent draws, in words."""
-    draws = f"{found.smallest_ess:,.0f} independent draws"
-    if np.isnan(found.largest_error):
-        return f"{draws}, too few to tell how precise averages are"
-    return (
-        f"{draws} that approximate the posterior; standard error of averaged probabilities "
-        f"{found.monte_carlo_error:.3f}, up to {found.largest_error:.3f}"
-    )
-
-
 def single(found: Diagnostics, name: str = "Gibbs") -> str | None:
     """What weights or coefficients lack where they are read one by one, and the remedy: no fault of the fit."""
-    good = found.worst_rhat <= READ_RHAT and found.smallest_ess >= READ_ESS
-    if found.predictive or good:
+    lacking = _lacking(found, READ_ESS)
+    if found.predictive or not lacking:
         return None
     what = "weights" if "weights" in found.groups else "coefficients"
-    return (
-        f"to read single {what}, with R-hat up to {found.worst_rhat:.2f} and effective sample sizes from "
-        f"{found.smallest_ess:,.0f}, go on with {name}(target_ess={READ_ESS})"
-    )
+    return f"to read single {what}, go on with {name}(target_ess={READ_ESS}): {' and '.join(lacking)}"
 
 
 def shortcomings(found: Diagnostics, target: float | None = None) -> str | None:
-    """What is wrong with a run, and by how much; None where nothing is: predictions are to converge.
+    """What is wrong with a run, and by how much; None where nothing is.
 
-    Where effective draws were asked for, they are to be had, of all that was measured, and R-hat is to be 1.01.
+    Predictions must not be such that they are not to be trusted. Where effective draws were asked for, all quantities
+    must have them, with an R-hat of at most 1.01.
     """
-    problems = [] if found.converged else [predictions(found)]
-    if target is not None and found.worst_rhat > READ_RHAT:
-        problems.append(f"the largest R-hat is {found.worst_rhat:.2f} (should be at most {READ_RHAT:g})")
-    if target is not None and found.smallest_ess < target:
+    problems = [found.sentence] if found.grade == BAD else []
+    return " and ".join(problems + ([] if target is None else _lacking(found, target))) or None
+
+
+def _lacking(found: Diagnostics, target: float) -> list[str]:
+    """What keeps single quantities from being read: the criteria that fail, and no others."""
+    problems = []
+    if found.worst_rhat > READ_RHAT:
+        rhat = beyond(found.worst_rhat, READ_RHAT, 2)
+        problems.append(f"the largest R-hat is {rhat} (should be at most {READ_RHAT:g})")
+    if found.smallest_ess < target:
         size = f"effective sample size{' of a probability' if found.predictive else ''}"
-        problems.append(f"the smallest {size} is {found.smallest_ess:.0f} (should be at least {target:g})")
-    return " and ".join(problems) or None
+        few = beyond(found.smallest_ess, target, 0)
+        problems.append(f"the smallest {size} is {few} (should be at least {target:g})")
+    return problems
 
 
 def agreement(found: Diagnostics | None, name: str = "Gibbs") -> tuple[bool | None, str]:
-    """Whether predictions have converged (None: not measured), and the numbers; `name` is who has settings of chains.
+    """Whether predictions may be used (None: unknown), and the numbers; `name` is the class with settings of chains.
 
-    None are the diagnostics of too few draws.
+    `found` is None after too few draws.
     """
-    if found is not None and found.independent:
-        return None, precision_of(found)
     if found is None:
-        return False, "too few draws to tell whether predictions have converged"
-    good = None if np.isnan(found.prediction_rhat) else found.converged
-    return good, "; ".join(filter(None, (predictions(found), single(found, name))))
+        return None, TOO_FEW
+    good = None if found.grade == UNKNOWN else found.grade != BAD
+    return good, "; ".join(filter(None, (found.sentence, single(found, name))))
 
 
 def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str = "") -> str | None:
@@ -284,16 +360,23 @@ def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str
     other : str
         What may help besides a longer run.
     """
-    if found is None:
-        return f"fewer than 4 draws a chain are too few to check convergence. Try {more(settings, end, 250)}."
-    wrong = shortcomings(found, settings.target_ess)
+    name = type(settings).__name__
+    wrong = None if found is None else shortcomings(found, settings.target_ess)
+    if found is None or (wrong is None and found.grade == UNKNOWN):
+        alone = found is not None and found.chains < FEWEST_CHAINS
+        remedy = f"{name}(chains=4)" if alone else more(settings, end, 250)
+        return None if end is None else f"{TOO_FEW if found is None else found.sentence}. Try {remedy}."
     if wrong is None:
         return None
-    longer = more(settings, end)
+    if found.grade == BAD and found.apart > APART and settings.target_ess is None:
+        chains = max(4 * settings.chains, min(int(np.ceil(found.shortfall)), 16) * settings.chains)
+        remedy = f"{name}(chains={chains}), or {more(settings, end)}"
+    else:
+        remedy = more(settings, end)
     if settings.target_ess is None and end is None:
-        longer += ", or leave draws out, and chains go on until predictions have converged"
-    also = single(found, type(settings).__name__) if settings.target_ess is None else None
-    return f"{wrong}. Try {longer}{other}." + (f" {also[0].upper()}{also[1:]}." if also else "")
+        remedy += ", or leave draws out, and chains go on until predictions are settled"
+    also = single(found, name) if settings.target_ess is None else None
+    return f"{wrong}. Try {remedy}{other}." + (f" {also[0].upper()}{also[1:]}." if also else "")
 
 
 def more(settings: Any, end: str | None, at_least: int = 0) -> str:

@@ -57,15 +57,18 @@ def rhat_and_bulk_ess(x: Array) -> tuple[Array, Array]:
     return np.fmax(plain_rhat(scores), plain_rhat(z_scores(folded))), plain_ess(scores)
 
 
-def plain_ess(x: Array) -> Array:
-    """Effective sample size by Geyer's initial monotone sequence over all chains of each quantity."""
+def plain_ess(x: Array, compare: bool = True) -> Array:
+    """Effective sample size by Geyer's initial monotone sequence over all chains of each quantity.
+
+    If `compare`, chains that differ count as one that moves slowly; else each is taken to know the mean.
+    """
     n_chains, n = x.shape[-2:]
     centred = x - x.mean(axis=-1, keepdims=True)
     size = next_fast_len(2 * n, real=True)
     spectrum = rfft(centred, size, axis=-1)
     autocovariance = irfft(np.abs(spectrum) ** 2, size, axis=-1)[..., :n].mean(axis=-2) / n
     within = autocovariance[..., :1] * n / (n - 1)
-    between = x.mean(axis=-1).var(axis=-1, ddof=1)[..., None] if n_chains > 1 else 0.0
+    between = x.mean(axis=-1).var(axis=-1, ddof=1)[..., None] if n_chains > 1 and compare else 0.0
     total = autocovariance[..., :1] + between
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = 1 - (within - autocovariance) / total
@@ -102,3 +105,15 @@ def measures(x: Array, report: Callable[[float], None] = lambda n: None) -> tupl
         report(start * x.shape[0] * x.shape[1] + part.size)
     rhats, bulks, tails = (np.concatenate(column).reshape(x.shape[2:]) for column in zip(*found, strict=True))
     return rhats, bulks, tails
+
+
+def within_chains(x: Array) -> Array:
+    """Variance of the average (…) of an array (chain, draw, …) by the autocorrelation within its chains."""
+    quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
+    step = max(1, AT_A_TIME // (x.shape[0] * x.shape[1]))
+    found = []
+    for start in range(0, len(quantities), step):
+        part = quantities[start : start + step]
+        with np.errstate(invalid="ignore"):
+            found.append(part.var(axis=-1, ddof=1).mean(axis=-1) / plain_ess(part, compare=False))
+    return np.nan_to_num(np.concatenate(found)).reshape(x.shape[2:])

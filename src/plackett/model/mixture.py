@@ -277,6 +277,20 @@ def sharpened(probability: Array, power: float, smallest: float = 0.0) -> Array:
     return found
 
 
+def contributions(draws: Array, mode: Array, weight: float, power: float) -> Array:
+    """Contribution of each draw to p ∝ (w·mode + (1 − w)·average)^κ, to first order, for draws (chain, draw, row, K).
+
+    The average of the contributions over the draws is p.
+    """
+    average = draws.mean(axis=(0, 1))
+    mixed = weight * mode + (1 - weight) * average
+    found = sharpened(mixed, power)
+    moved = (1 - weight) * (draws - average) / np.maximum(mixed, SMALLEST)
+    moved -= (found * moved).sum(axis=-1, keepdims=True)
+    shifted: Array = found + power * found * moved
+    return shifted
+
+
 def varied(mode: Array, draws: Array) -> Array:
     """mode_s ∝ mode·draw_s/average, (rows, S, K), from a mode's probabilities (rows, K) and those of draws.
 

@@ -42,6 +42,7 @@ RENAMED = {  # since version 1
     "relevance_": "mean_relevance_",
     "DirectionDiagnostics": "Diagnostics",
     "LogitDiagnostics": "Diagnostics",
+    "monte_carlo_error": "error",
 }
 PAIR = Check("a key and its value", lambda value: type(value) is list and len(value) == 2)  # of JSON
 DEPTH = 30  # of values in values, at the most

@@ -28,7 +28,7 @@ from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.gibbs import MOVES
 from plackett.linear import LinearUtility
-from plackett.model.diagnostics import Diagnostics, Measures
+from plackett.model.diagnostics import ENDS, Diagnostics, Measures
 from plackett.model.mixture import POOLED
 from plackett.output.schema import (
     ARRAY,
@@ -241,7 +241,7 @@ DIAGNOSED = {
 EARLY_DIAGNOSTICS = {  # fields of version 1
     **{f"{of}{name}": MEASURE for of in ("", "shape_", "probability_") for name in ("rhat", "ess_bulk", "ess_tail")},
     **dict.fromkeys(("coef", "intercept", "penalty"), is_a(Measures)),
-    "monte_carlo_error": number(MEASURED),
+    "error": number(MEASURED),
 }
 TRACE = array("chain draw") | array("iteration")
 LOSSES = mapping(SCALAR | each(number()), number(MEASURED))
@@ -375,9 +375,10 @@ RECORDS = by_name(
         Diagnostics,
         {
             "groups": mapping(TEXT, is_a(Measures)),
-            "monte_carlo_error": number(MEASURED),
-            "largest_error": number(MEASURED),
+            **dict.fromkeys(("error", "error_95", "width", "largest_error", "apart"), number(MEASURED)),
             "prediction_rhat": number(MEASURED),
+            **dict.fromkeys(("chains", "draws"), whole()),
+            "ended": one_of(*ENDS),
             "worst_probability": array("chain *", SHARE) | NONE,
             "worst_class": whole(below="outcome") | NONE,
             "independent": TRUTH,

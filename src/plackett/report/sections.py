@@ -14,8 +14,8 @@ from plackett.data.columns import kind_of, listed
 from plackett.data.table import Table
 from plackett.data.types import Labels, LabelsLike, RowLike
 from plackett.explaining import explain
-from plackett.model.diagnostics import STANDARD
 from plackett.model.race import Array
+from plackett.model.verdict import STANDARD
 from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
 from plackett.report import words

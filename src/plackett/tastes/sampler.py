@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -187,7 +187,7 @@ class TasteRun(Run):
         """R-hat and ESS of the law, and of predicted probabilities."""
         draws = self.draws()
         below = np.tril_indices(len(self.law.random), -1)
-        quantities = {"mean": draws["mean"], "sd": np.log(deviations(draws["factor"]))}
+        quantities: dict[str, Any] = {"mean": draws["mean"], "sd": np.log(deviations(draws["factor"]))}
         if len(self.law.fixed):
             quantities["fixed"] = draws["fixed"]
         if self.law.correlated:
