@@ -210,6 +210,7 @@ def test_rankings_have_tastes():
         ({"inference": "em"}, "random tastes are drawn, by inference='gibbs'"),
         ({"inference": "variational"}, "random tastes are drawn, by inference='gibbs'"),
         ({"weights": "person"}, "weights='person' would be ignored"),
+        ({"nests": {"wheels": ["bus", "car"]}}, "random tastes have no nests"),
         ({"shape": 0.5}, r"PlackettLuceChooser\(shape=0.5\) would be ignored"),
         ({"engine": "numpy"}, "compiled for situations in memory, not for engine='numpy'"),
         ({"inference": Gibbs(moves="none")}, r"Gibbs\(moves='none'\) would be ignored"),
