@@ -207,6 +207,7 @@ def prepare_situations(
     whole = cache(lambda: engine.rows(W, seen))
     # Without covariates equal rankings with ties are counted; pairs are in any case, and untied ones by their sets.
     merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
+    merged = merged and not (run.samples and run.inference.moves == "none")  # plain sweeps draw copy by copy
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:
