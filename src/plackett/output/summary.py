@@ -43,7 +43,7 @@ def how(model: Model) -> str:
     chains, draws = model.trace_.shape
     found = getattr(model, "diagnostics_", None)
     if found is not None and found.independent:
-        return name
+        return f"{name}, {draws:,} independent draws that approximate the posterior"
     made = model.n_iter_ - tune
     thinned = f", thinned from {made:,}," if made > draws else ""
     many = "chain" if chains == 1 else "chains"
