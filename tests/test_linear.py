@@ -433,6 +433,16 @@ def test_draws_converge_by_themselves():
         model.coefficients(errors="robust")
 
 
+def test_a_checkpoint_goes_on(tmp_path):
+    X, y = trips(60)
+    settings = {"features": "linear", "random_state": 0}
+    for draws in (20, 40):
+        kept = Gibbs(draws=draws, tune=20, chains=2, checkpoint=str(tmp_path / "c"))
+        goes_on = _silently(PlackettLuceChooser(kept, **settings), X, y)
+    at_once = _silently(PlackettLuceChooser(Gibbs(draws=40, tune=20, chains=2), **settings), X, y)
+    np.testing.assert_array_equal(goes_on.posterior_.coefficients, at_once.posterior_.coefficients)
+
+
 def test_leave_one_out_of_draws(drawn):
     pytest.importorskip("arviz")
     model, X, y = drawn

@@ -60,7 +60,8 @@ class LinearWalker:
         """Fill `position` (n, d) with β, and `value` (n,) with log-densities."""
         drawn = np.empty_like(position)
         hmc.walk_on(self.density, chain.state, chain.rng, self.ends, self.longest, tuning, drawn, value)
-        position[:] = self.best.beta + drawn @ self.root.T
+        for t, z in enumerate(drawn):  # a product of matrices rounds by how many draws a round has
+            position[t] = self.best.beta + self.root @ z
 
     def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
         """Each chain adapts its step and its mass by itself."""
