@@ -15,6 +15,7 @@ from plackett import (
     PlackettLuceChooser,
     PlackettLuceClassifier,
     PlackettLuceRanker,
+    explain,
     load,
 )
 from plackett.compute.blas import one_blas_thread
@@ -28,11 +29,12 @@ from plackett.directions.situation_task import make_situation_task
 from plackett.directions.weighted_modes import Climber, draw_modes, random_weights
 from plackett.inference.driver import Source
 from plackett.inference.limits import Clock
+from plackett.model.verdict import PROBABILITIES
 from plackett.responses import make_response
 from plackett.simulate import choices, rankings
 
 ONE = LearnedDirections(components=1)
-SHORT = Bootstrap(draws=6, max_iter=10)
+SHORT = Bootstrap(draws=12, max_iter=10)
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 y = ((X[:, 0] + X[:, 1] ** 2 + rng.normal(size=60)) > 1).astype(int)
@@ -167,9 +169,9 @@ def test_every_face_has_intervals_and_independent_draws(model, tmp_path):
     found = clf.predict_proba(asked)
     lower, upper = clf.predict_interval(asked)
     assert (lower <= found + 1e-12).all() and (found <= upper + 1e-12).all() and (upper > lower).any()
-    assert clf.trace_.shape == (1, 6) and np.isfinite(clf.trace_).all()
-    assert clf.diagnostics_.independent and "6 independent draws" in repr(clf.diagnostics_)
-    assert "6 independent draws" in repr(clf) and "bootstrap" in repr(clf) and clf.notes_ == []
+    assert clf.trace_.shape == (1, 12) and np.isfinite(clf.trace_).all()
+    assert clf.diagnostics_.independent and "12 independent draws" in repr(clf.diagnostics_)
+    assert f"bootstrap: {clf.diagnostics_.sentence}" in repr(clf) and clf.diagnostics_.error > 0 and clf.notes_ == []
     clf.save(tmp_path / "model.plk")
     same = load(tmp_path / "model.plk")
     np.testing.assert_array_equal(same.predict_proba(asked), found)
@@ -179,10 +181,10 @@ def test_every_face_has_intervals_and_independent_draws(model, tmp_path):
 def test_the_error_of_averages_is_that_of_independent_draws():
     clf = fitted(PlackettLuceClassifier, X, y)
     task = class_task(X, y)
-    probability = task.reader.probed(task, clf.posterior_)
-    errors = probability[0].std(axis=0, ddof=1) / np.sqrt(6)
+    probability = task.reader.probed(task, clf.posterior_, PROBABILITIES)
+    errors = probability[0].std(axis=0, ddof=1) / np.sqrt(12)
     assert clf.diagnostics_.largest_error == pytest.approx(errors.max())
-    assert clf.diagnostics_.monte_carlo_error == pytest.approx(np.sqrt((errors**2).mean()))
+    assert clf.diagnostics_.error == pytest.approx(np.sqrt((errors**2).mean()))
 
 
 @every_model
@@ -278,4 +280,13 @@ def test_the_mode_of_em_is_not_far():
 
 def test_choices_have_one_chain_of_draws():
     clf = fitted(PlackettLuceChooser, SETS, CHOSEN)
-    assert clf.posterior_.of_directions.directions.shape[:2] == (1, 6)
+    assert clf.posterior_.of_directions.directions.shape[:2] == (1, 12)
+
+
+def test_it_can_be_explained_and_exported():
+    clf = fitted(PlackettLuceClassifier, X, y)
+    why = explain(clf, X[:1])
+    p = clf.predict_proba(X[:1])[0, clf.classes_.tolist().index(why.attrs["class"])]
+    assert why.attrs["reference"] + why["contribution"].sum() == pytest.approx(np.log(p / (1 - p)))
+    assert (clf.effects(X)["lower"] <= clf.effects(X)["upper"]).all()
+    assert clf.to_arviz(X, y).posterior.sizes["draw"] == 12
