@@ -15,6 +15,7 @@ from plackett import (
     PlackettLuceChooser,
     PlackettLuceClassifier,
     PlackettLuceRanker,
+    explain,
     load,
 )
 from plackett.compute.blas import one_blas_thread
@@ -280,3 +281,12 @@ def test_the_mode_of_em_is_not_far():
 def test_choices_have_one_chain_of_draws():
     clf = fitted(PlackettLuceChooser, SETS, CHOSEN)
     assert clf.posterior_.of_directions.directions.shape[:2] == (1, 12)
+
+
+def test_it_can_be_explained_and_exported():
+    clf = fitted(PlackettLuceClassifier, X, y)
+    why = explain(clf, X[:1])
+    p = clf.predict_proba(X[:1])[0, clf.classes_.tolist().index(why.attrs["class"])]
+    assert why.attrs["reference"] + why["contribution"].sum() == pytest.approx(np.log(p / (1 - p)))
+    assert (clf.effects(X)["lower"] <= clf.effects(X)["upper"]).all()
+    assert clf.to_arviz(X, y).posterior.sizes["draw"] == 12
