@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score, train_test_split
 
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, Rankings, explain, load
@@ -48,7 +48,7 @@ def em():
 def drawn():
     X, y = trips(80)
     inference = Gibbs(draws=60, tune=30, chains=2)
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model = PlackettLuceChooser(inference, features=LearnedDirections(components=2), random_state=0)
         model.fit(X, y, groups=np.arange(80) // 8)  # persons who are too few to hold some out
     return model, X, y

@@ -1,9 +1,12 @@
 """Why this item first? Predictions of rankings with covariates, taken apart."""
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from plackett import EM, Gibbs, PlackettLuceRanker, Variational, explain, plots, win_probabilities
 from plackett.directions import LearnedDirections
@@ -29,7 +32,7 @@ def em():
 
 @pytest.fixture(scope="module")
 def drawn():
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return fit(Gibbs(draws=30, tune=30, chains=2))
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from plackett import (
@@ -58,13 +59,13 @@ def variational(iris):
 @pytest.fixture(scope="module")
 def gibbs(iris):
     clf = PlackettLuceClassifier(Gibbs(draws=60, tune=60, chains=2, moves="none"), random_state=0, features="exp")
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return clf.fit(*iris)
 
 
 @pytest.fixture(scope="module")
 def logit(iris):
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(*iris)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix, log_loss
 
 from plackett import Gibbs, PlackettLuceClassifier, SparseLogitClassifier, Variational, explain
@@ -217,7 +218,7 @@ def test_picture_and_table_of_a_logit_agree(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, 8)) * 10.0 ** np.arange(-4, 4), columns=[f"column{j}" for j in range(8)])
     y = pd.Series(np.array(["a", "b", "c"])[np.argmax(X / X.std() @ rng.normal(size=(8, 3)), axis=1)], name="kind")
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         logit = SparseLogitClassifier(draws=30, tune=30, chains=2, random_state=0).fit(X, y)
     page = report(logit, X, y, tmp_path)
     rows = Tables(page).tables["All 18 coefficients"][1:]

@@ -2,11 +2,13 @@
 
 import html
 import re
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, explain
 from plackett.directions import LearnedDirections
@@ -74,7 +76,7 @@ def chooser():
     model = PlackettLuceChooser(
         Gibbs(draws=30, tune=20, chains=2), features=LearnedDirections(components=1), random_state=0
     )
-    with pytest.warns(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(X[:60], y[:60])
     return model, X, y
 
