@@ -139,7 +139,10 @@ def test_what_is_not_available_has_probability_zero(tmp_path):
         ([*KEYS, "--persons", "id", "--features", "exp"], "--persons would be ignored"),
         ([*KEYS[:4], "--choice", "alt"], "--alternative, --choice name the same column"),
         ([*KEYS, "--weights", "class"], "'class' is not one of"),
-        ([*KEYS, "--inference", "em", "--draws", "10"], "--draws belongs to --inference variational or gibbs, not em"),
+        (
+            [*KEYS, "--inference", "em", "--draws", "10"],
+            "--draws belongs to --inference variational, gibbs or bootstrap, not em",
+        ),
     ],
 )
 def test_options_that_do_not_apply_are_refused(folder, tmp_path, options, words):

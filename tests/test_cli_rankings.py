@@ -129,7 +129,10 @@ def test_mistakes(folder, tmp_path):
     [
         (["--counts", "n"], "--counts is for tables (--table)"),
         (["--unranked", "first"], "'first' is not one of"),
-        (["--inference", "em", "--draws", "5"], "--draws belongs to --inference variational or gibbs, not em"),
+        (
+            ["--inference", "em", "--draws", "5"],
+            "--draws belongs to --inference variational, gibbs or bootstrap, not em",
+        ),
         (["--shape", "round"], "--shape must be a positive number"),
     ],
 )

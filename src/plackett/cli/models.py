@@ -38,7 +38,9 @@ def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variat
         owners = [owner for owner, inference in INFERENCES.items() if name in inference().get_params()]
         if kind not in owners:
             option = "--" + name.replace("_", "-")
-            raise typer.BadParameter(f"{option} belongs to --inference {' or '.join(owners)}, not {kind}.")
+            *first, last = owners
+            known = f"{', '.join(first)} or {last}" if first else last
+            raise typer.BadParameter(f"{option} belongs to --inference {known}, not {kind}.")
     made: EM | Variational | Gibbs | Bootstrap = INFERENCES[kind](**given)
     return made
 
