@@ -141,7 +141,7 @@ def test_what_is_not_available_has_probability_zero(tmp_path):
         ([*KEYS, "--weights", "class"], "'class' is not one of"),
         (
             [*KEYS, "--inference", "em", "--draws", "10"],
-            "--draws belongs to --inference variational, gibbs or bootstrap, not em",
+            "--draws belongs to --inference variational, gibbs or bootstrap",
         ),
     ],
 )

@@ -131,7 +131,7 @@ def test_mistakes(folder, tmp_path):
         (["--unranked", "first"], "'first' is not one of"),
         (
             ["--inference", "em", "--draws", "5"],
-            "--draws belongs to --inference variational, gibbs or bootstrap, not em",
+            "--draws belongs to --inference variational, gibbs or bootstrap",
         ),
         (["--shape", "round"], "--shape must be a positive number"),
     ],
