@@ -18,7 +18,7 @@ from plackett.model.taste_law import TasteLaw, correlations, deviations
 from plackett.report import write_report
 from plackett.tastes import sampler
 from plackett.tastes.population import MEAN_SPREAD, SD_SCALE, PopulationPrior
-from plackett.tastes.sampler import TasteRun
+from plackett.tastes.taste_chains import TasteRun
 from test_tastes import choose, panel_of, small_prior
 
 LAWS = {"price": "-lognormal"}

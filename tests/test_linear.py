@@ -250,7 +250,8 @@ def test_alternatives_that_were_never_chosen():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"inference": "variational"}, "no variational approximation of features='linear'"),
+        ({"inference": "variational"}, "features='linear' has neither a variational approximation nor a bootstrap"),
+        ({"inference": "bootstrap"}, "neither a variational approximation nor a bootstrap: use inference='em'"),
         ({"weights": "person"}, r"same coefficients for all persons.*Tastes"),
         ({"engine": "numpy"}, "not for engine='numpy'"),
         ({"engine": "dask"}, "not for engine='dask'"),

@@ -412,10 +412,10 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
                 "them. For one set of coefficients by maximum likelihood use features='linear'; the log-likelihood "
                 "integrated over persons is integrated_log_likelihood(X, y, groups)."
             )
-        elif isinstance(inference, Variational):
+        elif not (inference.samples or inference.maximises):
             refused = (
-                "there is no variational approximation of features='linear': use inference='em', which gives standard "
-                "errors in a fraction of a second, or 'gibbs'."
+                "features='linear' has neither a variational approximation nor a bootstrap: use inference='em', which "
+                "gives standard errors in a fraction of a second, or 'gibbs'."
             )
         elif given.partitions or self.engine not in ("auto", "numba"):
             where = "situations in partitions" if given.partitions else f"engine={self.engine!r}"

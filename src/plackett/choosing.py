@@ -427,16 +427,14 @@ class ChoosingModel(RaceModel):
 
     def _linear(self) -> bool:
         """Whether the utility is linear."""
-        return isinstance(self.features, LinearUtility) or (
-            isinstance(self.features, str) and self.features == "linear"
-        )
+        return self._has(LinearUtility)
 
     def _tasting(self) -> bool:
         """Whether tastes differ between persons by a law."""
-        return isinstance(self.features, Tastes)
+        return self._has(Tastes)
 
     def _make_features(self) -> Any:
-        own = isinstance(self.features, (LinearUtility, Tastes))
+        own = not isinstance(self.features, str) and (self._linear() or self._tasting())
         return clone(self.features) if own else super()._make_features()
 
     def _log_features(self, table: EntryTable) -> Array:

@@ -59,7 +59,7 @@ from plackett.inference.maximum import check_maximum, shapes_with_maximum
 from plackett.linear.estimation import LinearTask, estimate
 from plackett.linear.likelihood import pack_linear
 from plackett.linear.newton import maximise
-from plackett.linear.settings import SPREAD
+from plackett.linear.utility import SPREAD
 from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
@@ -68,8 +68,8 @@ from plackett.priors import GIG
 from plackett.responses import UnknownOrder
 from plackett.responses.nests import Nests
 from plackett.tastes.panel import check_panel, make_panel
-from plackett.tastes.sampler import TasteRun
 from plackett.tastes.settings import complete
+from plackett.tastes.taste_chains import TasteRun
 
 
 @dataclass(frozen=True)

@@ -144,9 +144,12 @@ class RaceModel(Model):
         return None
 
     def _learned(self) -> bool:
-        return isinstance(self.features, LearnedDirections) or (
-            isinstance(self.features, str) and self.features == "learned"
-        )
+        return self._has(LearnedDirections)
+
+    def _has(self, kind: type) -> bool:
+        """Whether the features are of this kind, by name or as settings."""
+        named = isinstance(self.features, str)
+        return issubclass(self.maps.get(self.features, object) if named else type(self.features), kind)
 
     def _takes_numbers(self) -> bool:
         """Whether the feature map takes a table of numbers; any other transformer takes what it likes."""

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from plackett.data.columns import listed
 from plackett.data.validation import plain
-from plackett.inference import EM, Gibbs, Variational
+from plackett.inference import EM, Gibbs
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Source
 from plackett.linear.covariance import by_person, classical, robust
@@ -23,10 +23,10 @@ from plackett.linear.identification import (
     words_for_unidentified,
 )
 from plackett.linear.likelihood import LinearSituations, evaluate
+from plackett.linear.logit_walk import LinearRun
 from plackett.linear.nested_estimation import estimate_nested
 from plackett.linear.newton import Maximum, maximise
-from plackett.linear.sampler import LinearRun
-from plackett.linear.settings import LENGTH, SPREAD, LinearUtility
+from plackett.linear.utility import LENGTH, SPREAD, LinearUtility, iterations
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
 from plackett.responses.nests import Nests
 
@@ -68,26 +68,24 @@ class LinearTask(NamedTuple):
     nests: Nests | None = None
 
 
-def estimate(inference: EM | Variational | Gibbs, settings: LinearUtility, task: LinearTask) -> Fit:
+def estimate(inference: EM | Gibbs, settings: LinearUtility, task: LinearTask) -> Fit:
     """The maximum with its covariances, or draws from the posterior."""
-    samples, precision = isinstance(inference, Gibbs), settings.precision(inference.samples)
+    precision = settings.precision(inference.samples)
     at_zero = evaluate(task.packed, np.zeros(task.packed.X.shape[1]))
     _check_columns(task, at_zero.information, precision)
     _check_alternatives(task, precision)
-    if isinstance(inference, EM):
-        inference._check()
-    max_iter = inference.max_iter if isinstance(inference, EM) else EM().max_iter
+    max_iter = iterations(inference)
     best = maximise(task.packed, precision, max_iter, at_zero)
     if precision == 0.0 and is_doubtful(at_zero.information, best):
         _check_maximum(task)
-    if task.nests is not None and isinstance(inference, (EM, Gibbs)):
+    if task.nests is not None:
         nested = task.packed, best, task.nests, task.alternative, task.person, task.source
         return estimate_nested(inference, settings, *nested)
-    if not best.converged and not samples:
-        message = f"the climb did not converge in {max_iter} Newton steps. Raise EM(max_iter=...)."
-        warnings.warn(message, ConvergenceWarning, stacklevel=LEVEL)
     if isinstance(inference, Gibbs):
         return _sampled(inference, settings, task, best)
+    if not best.converged:
+        message = f"the climb did not converge in {max_iter} Newton steps. Raise EM(max_iter=...)."
+        warnings.warn(message, ConvergenceWarning, stacklevel=LEVEL)
     person = None if task.person is None else by_person(task.packed, best, task.person)
     covariances = classical(best), robust(task.packed, best), person
     found = LinearEstimate(best.beta, *covariances, settings.spread, best.converged)

@@ -17,7 +17,7 @@ from plackett.linear.likelihood import LinearSituations
 from plackett.linear.nested import NestedMaximum, NestedSituations, nested_covariance, nested_maximum, nested_scores
 from plackett.linear.nested_sampler import NestedRun
 from plackett.linear.newton import Maximum
-from plackett.linear.settings import LENGTH, SPREAD, LinearUtility
+from plackett.linear.utility import LENGTH, SPREAD, LinearUtility, iterations
 from plackett.model.race import Array
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
 from plackett.responses.base import Whole
@@ -59,7 +59,7 @@ def estimate_nested(
     """
     nested = NestedSituations(packed, nests.of_alternative[alternative], len(nests.names))
     _check_choices(nested, nests)
-    max_iter = inference.max_iter if isinstance(inference, EM) else EM().max_iter
+    max_iter = iterations(inference)
     found = nested_maximum(nested, best, max_iter)
     if isinstance(inference, Gibbs):
         return _sampled(inference, settings, nested, found, nests, source)

@@ -17,8 +17,8 @@ from plackett.inference.driver import Chain, Run, Source
 from plackett.inference.gibbs import Gibbs
 from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
+from plackett.linear.logit_walk import DISPERSED, LinearRun
 from plackett.linear.nested import NestedMaximum, NestedSituations, nested_gradient
-from plackett.linear.sampler import DISPERSED, LinearRun
 from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed
 from plackett.model.mixture import Entries
 from plackett.model.race import Array

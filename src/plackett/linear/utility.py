@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
 from plackett.data.validation import plain, positive
+from plackett.inference import EM, Gibbs
 
 SPREAD = 10.0  # of the prior of coefficients per standard deviation of their columns, where draws are made
 LENGTH = {"draws": 500, "tune": 150, "max_draws": 4000}  # of a chain, where Gibbs leaves them open
@@ -77,3 +78,10 @@ class LinearUtility(BaseEstimator):
         """Of the prior of a standardised coefficient: 1/spread², 0 for maximum likelihood."""
         spread = SPREAD if self.spread is None and samples else self.spread
         return 0.0 if spread is None else float(spread) ** -2
+
+
+def iterations(inference: EM | Gibbs) -> int:
+    """Most iterations of a climb to the maximum, from which chains start as well."""
+    em = inference if isinstance(inference, EM) else EM()
+    em._check()
+    return int(em.max_iter)
