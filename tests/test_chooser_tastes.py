@@ -16,7 +16,7 @@ from plackett.inference.limits import Clock
 from plackett.model.measures import measures
 from plackett.model.taste_law import TasteLaw, correlations, deviations
 from plackett.report import write_report
-from plackett.tastes import sampler
+from plackett.tastes import taste_chains
 from plackett.tastes.population import MEAN_SPREAD, SD_SCALE, PopulationPrior
 from plackett.tastes.taste_chains import TasteRun
 from test_tastes import choose, panel_of, small_prior
@@ -157,8 +157,8 @@ def test_order_and_threads_do_not_matter(named, monkeypatch):
     order = np.random.default_rng(1).permutation(len(X))
     groups = who if named else None
     one = fitted(X, y, groups, draws=10)
-    monkeypatch.setattr(sampler, "LARGE", 0)
-    monkeypatch.setattr(sampler, "cores", lambda: 8)
+    monkeypatch.setattr(taste_chains, "LARGE", 0)
+    monkeypatch.setattr(taste_chains, "cores", lambda: 8)
     monkeypatch.setattr("plackett.tastes.panel.PIECE", 1 << 9)
     other = fitted(X[order], y[order], None if groups is None else who[order], draws=10)
     np.testing.assert_array_equal(one.trace_, other.trace_)
@@ -179,7 +179,7 @@ def test_a_checkpoint_goes_on(tmp_path):
 def test_draws_of_persons_are_thinned(monkeypatch, tmp_path):
     _, X, y, who = panel(10, 4)
     whole = fitted(X, y, who, draws=50)
-    monkeypatch.setattr(sampler, "NUMBERS", 20 * 2 * 16)
+    monkeypatch.setattr(taste_chains, "NUMBERS", 20 * 2 * 16)
     thinned = fitted(X, y, who, draws=50)
     assert whole.posterior_.every == 1 and thinned.posterior_.every == 4
     np.testing.assert_array_equal(thinned.posterior_.persons, whole.posterior_.persons[:, ::4])

@@ -26,7 +26,7 @@ from plackett.cluster.together import Together
 from plackett.data.observations import Observations
 from plackett.directions import LearnedDirections
 from plackett.directions.class_task import make_class_task
-from plackett.directions.map import path
+from plackett.directions.map import path, scales_for
 from plackett.engines.exponential import ExponentialRows
 from plackett.inference.driver import Source
 from plackett.model.mixture import probabilities
@@ -47,6 +47,7 @@ WEIGHT = rng.choice([0.5, 1.0, 3.0], size=600)
 SHORT = {"draws": 6, "tune": 8, "chains": 2}
 FEW = LearnedDirections(components=2, leapfrogs=3)
 SEED = Source(np.random.SeedSequence(0))
+SCALES = scales_for(4)
 
 
 @pytest.fixture(autouse=True)
@@ -282,7 +283,7 @@ def test_predictions_are_those_of_the_compiled_engine(client):
 def test_modes_are_those_of_the_compiled_engine(client):
     whole, task = make_class_task(X, CODES, WEIGHT, SEED), task_in_blocks(client, WEIGHT)
     prior = FEW.prior(3, 4, 0.02, 1)
-    for a, b in zip(path(whole, prior, 60, 1e-8), path(task, prior, 60, 1e-8), strict=True):
+    for a, b in zip(path(whole, prior, SCALES, 60, 1e-8), path(task, prior, SCALES, 60, 1e-8), strict=True):
         np.testing.assert_allclose(a[1][-1], b[1][-1], rtol=1e-6)
     single = LearnedDirections(components=1)
     there, here = (fitted(X, Y, WEIGHT, EM(cv=2), single, engine=engine) for engine in ("dask", "numba"))

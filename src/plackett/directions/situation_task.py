@@ -120,8 +120,8 @@ class SituationReader(Reader):
         return settings.prior(1, d, shape, M)._replace(shape=shapes, parameters=parameters)
 
     def starts(self, task: Task, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
-        """Directions along the slope at β = 0."""
-        rows = task.prepared(np.float64)
+        """Directions along the slope at β = 0, by passes in this process."""
+        rows = self.prepared(task, np.float64)
         return situation_starts(rows, task.seen, task.n_columns, task.engine, prior, rngs)
 
     def folds(self, task: Task, n_folds: int) -> Folds:
