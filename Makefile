@@ -11,6 +11,7 @@ demo: $(USABLE)  # classes, comparisons and choices of real data, and a report i
 	$(BIN)/python -m plackett.cli.demo
 
 test: browser
+	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: test  # and what takes longer
