@@ -1,4 +1,4 @@
-"""Compile the kernels before the tests, so that the processes that run them neither wait nor keep the compiler's memory.
+"""Compile the kernels before the tests, so that the processes that run them hold no memory of the compiler.
 
 Run as a script: python tests/warm.py
 """
