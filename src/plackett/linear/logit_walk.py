@@ -7,46 +7,41 @@ data leave a direction open.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from plackett.compute.pieces import cores
-from plackett.inference import hmc
-from plackett.inference.driver import Chain, Run, Source
+from plackett.inference.driver import Source
 from plackett.inference.gibbs import Gibbs
-from plackett.inference.hmc import windows
-from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
 from plackett.linear.covariance import classical
 from plackett.linear.likelihood import LinearSituations, gradient_of
 from plackett.linear.newton import Maximum
-from plackett.model.diagnostics import READ_ESS, READ_RHAT, Diagnostics, Report, diagnose, probed
+from plackett.linear.whitened import WhitenedRun, WhitenedWalker
+from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed
 from plackett.model.mixture import shares, table_of
 from plackett.model.race import Array
 from plackett.responses.base import Whole, in_order
 
 LONGEST, FAR = 5, 25  # leapfrog steps of a trajectory, nearly and far from normal
 PROBES, AWAY, NEARLY = 16, 2.0, 0.5  # directions that are looked along, how far, and what may be lost besides 2
-DISPERSED = 2.0  # of the starts, in standard deviations of the posterior
 
 
-class LinearWalker:
-    """Advances chains (z, and its adaptation) and returns positions in β."""
-
-    workers = cores()
+class LinearWalker(WhitenedWalker):
+    """Advances chains of conditional logit."""
 
     def __init__(self, packed: LinearSituations, best: Maximum, tune: int):
-        self.packed, self.best, self.ends = packed, best, windows(tune)
-        self.root = np.linalg.cholesky(classical(best))
+        self.packed, self.precision = packed, best.precision
+        root = np.asarray(np.linalg.cholesky(classical(best)), dtype=np.float64)
+        super().__init__(best.beta, root, tune, LONGEST)
         self.longest = LONGEST if self._is_nearly_normal() else FAR
 
     def density(self, z: Array, gradient: Array) -> float:
         """ln p(Y|β) + ln p(β) at β = β̂ + L z; its gradient in z is filled in."""
-        beta = self.best.beta + self.root @ z
+        beta = self.place(z)
         value, slope = gradient_of(self.packed, beta)
-        gradient[:] = self.root.T @ (slope - self.best.precision * beta)
-        return value - 0.5 * self.best.precision * float(beta @ beta)
+        gradient[:] = self.root.T @ (slope - self.precision * beta)
+        return value - 0.5 * self.precision * float(beta @ beta)
 
     def _is_nearly_normal(self) -> bool:
         """Whether the log-density falls by about 2 two standard deviations from the mode, in some directions."""
@@ -55,16 +50,6 @@ class LinearWalker:
         slope = np.empty(len(self.root))
         lost = [self.density(np.zeros_like(slope), slope) - self.density(z, slope) for z in (*towards, *-towards)]
         return bool(np.abs(np.array(lost) - AWAY**2 / 2).max() < NEARLY)
-
-    def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
-        """Fill `position` (n, d) with β, and `value` (n,) with log-densities."""
-        drawn = np.empty_like(position)
-        hmc.walk_on(self.density, chain.state, chain.rng, self.ends, self.longest, tuning, drawn, value)
-        for t, z in enumerate(drawn):  # a product of matrices rounds by how many draws a round has
-            position[t] = self.best.beta + self.root @ z
-
-    def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
-        """Each chain adapts its step and its mass by itself."""
 
 
 class Probed(NamedTuple):
@@ -87,24 +72,13 @@ class Probed(NamedTuple):
         return np.moveaxis(table, 0, 1).reshape(C, D, *table.shape[::2])
 
 
-class LinearRun(Run):
-    """One run of the chains; one without a given length goes on until coefficients can be read."""
+class LinearRun(WhitenedRun):
+    """One run of chains of conditional logit."""
 
-    def __init__(
-        self,
-        settings: Gibbs,
-        packed: LinearSituations,
-        best: Maximum,
-        source: Source,
-        open_ended: bool,
-    ):
-        self.some, d = Probed.of(packed), len(best.beta)
-        runner = LinearWalker(packed, best, settings.tune)
-        generators = [np.random.default_rng(seed) for seed in source.seed.spawn(settings.chains)]
-        chains = [Chain(hmc.begin(DISPERSED * rng.standard_normal(d), 1.0), rng) for rng in generators]
-        identity = packed.X, *packed.outcomes, best.precision, runner.longest
-        shapes = {"position": (d,), "value": ()}
-        super().__init__(settings, source, runner, chains, shapes, identity, Clock(settings.max_seconds), open_ended)
+    def __init__(self, settings: Gibbs, packed: LinearSituations, best: Maximum, source: Source, open_ended: bool):
+        self.some = Probed.of(packed)
+        walker, identity = LinearWalker(packed, best, settings.tune), (packed.X, *packed.outcomes, best.precision)
+        super().__init__(settings, walker, identity, source, open_ended)
 
     def probe(self, draws: Portion) -> Array:
         """Probabilities of the entries of some situations."""
@@ -114,8 +88,3 @@ class LinearRun(Run):
         """R-hat and ESS of coefficients and of probabilities."""
         draws = self.draws()
         return diagnose(report, coef=draws["position"][:, :, None], probability=self.probe(draws))
-
-    def enough(self) -> bool:
-        """Whether every effective sample size has reached the target, or 400, and the chains agree."""
-        found, target = self.diagnose(), self.settings.target_ess or READ_ESS
-        return found is not None and bool(found.smallest_ess >= target and found.worst_rhat <= READ_RHAT)

@@ -15,7 +15,7 @@ from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Source
 from plackett.linear.likelihood import LinearSituations
 from plackett.linear.nested import NestedMaximum, NestedSituations, nested_covariance, nested_maximum, nested_scores
-from plackett.linear.nested_sampler import NestedRun
+from plackett.linear.nested_walk import NestedRun
 from plackett.linear.newton import Maximum
 from plackett.linear.utility import LENGTH, SPREAD, LinearUtility, iterations
 from plackett.model.race import Array

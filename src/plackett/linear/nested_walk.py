@@ -6,19 +6,14 @@ and L Lᵀ the inverse of the curvature at the maximum the posterior of z is nea
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import logit, softmax
 
-from plackett.compute.pieces import cores
-from plackett.inference import hmc
-from plackett.inference.driver import Chain, Run, Source
+from plackett.inference.driver import Source
 from plackett.inference.gibbs import Gibbs
-from plackett.inference.limits import Clock
 from plackett.inference.store import Portion
-from plackett.linear.logit_walk import DISPERSED, LinearRun
 from plackett.linear.nested import NestedMaximum, NestedSituations, nested_gradient
+from plackett.linear.whitened import WhitenedRun, WhitenedWalker
 from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
@@ -30,62 +25,49 @@ INSIDE = 0.02  # distance from its bounds of a dissimilarity at the centre
 WIDEST = 3.0  # standard deviation of a coordinate that the curvature is believed to have at the most
 
 
-class NestedWalker:
-    """Advances chains (z, and its adaptation) and returns positions in β and α."""
-
-    workers = cores()
+class NestedWalker(WhitenedWalker):
+    """Advances chains of (β, u), and returns positions in β and α."""
 
     def __init__(self, packed: NestedSituations, best: NestedMaximum, tune: int):
-        self.packed, self.precision, self.ends = packed, best.precision, hmc.windows(tune)
+        self.packed, self.precision = packed, best.precision
         self.d = d = packed.linear.X.shape[1]
         alpha = np.clip(best.position[d:], INSIDE, 1 - INSIDE)
-        self.centre = np.append(best.position[:d], logit(alpha))
         rate = alpha * (1 - alpha)
         scale = np.append(np.ones(d), rate)
         curvature = scale[:, None] * best.information * scale + np.diag(np.append(np.zeros(d), 2 * rate))
         values, vectors = np.linalg.eigh(curvature)
-        self.root = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
+        root = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
+        super().__init__(np.append(best.position[:d], logit(alpha)), root, tune, LONGEST)
+
+    def place(self, z: Array) -> Array:
+        """β and α."""
+        x = super().place(z)
+        return np.append(x[: self.d], between_bounds(x[self.d :]))
 
     def density(self, z: Array, gradient: Array) -> float:
         """ln p(Y|β, α) + ln p(β) + ln p(u) at centre + L z; its gradient in z is filled in."""
-        x = self.centre + self.root @ z
-        beta, alpha = x[: self.d], between_bounds(x[self.d :])
-        value, slope = nested_gradient(self.packed, np.append(beta, alpha))
+        x = self.place(z)
+        beta, alpha = x[: self.d], x[self.d :]
+        value, slope = nested_gradient(self.packed, x)
         slope[: self.d] -= self.precision * beta
         slope[self.d :] = slope[self.d :] * alpha * (1 - alpha) + 1 - 2 * alpha
         gradient[:] = self.root.T @ slope
         return value - 0.5 * self.precision * float(beta @ beta) + float(np.log(alpha).sum() + np.log1p(-alpha).sum())
 
-    def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
-        """Fill `position` (n, d + G) with β and α, and `value` (n,) with log-densities."""
-        drawn = np.empty_like(position)
-        hmc.walk_on(self.density, chain.state, chain.rng, self.ends, LONGEST, tuning, drawn, value)
-        position[:] = self.centre + drawn @ self.root.T
-        position[:, self.d :] = between_bounds(position[:, self.d :])
 
-    def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
-        """Each chain adapts its step and its mass by itself."""
-
-
-class NestedRun(LinearRun):
-    """One run of the chains; one without a given length goes on until coefficients can be read."""
+class NestedRun(WhitenedRun):
+    """One run of chains of nested logit."""
 
     def __init__(
         self, settings: Gibbs, packed: NestedSituations, best: NestedMaximum, source: Source, open_ended: bool
     ):
-        outcomes, D = packed.linear.outcomes, len(best.position)
-        some = probed(len(packed.linear.stages))
+        outcomes, some = packed.linear.outcomes, probed(len(packed.linear.stages))
         entries = in_order(some, outcomes.start)
         self.d, self.nest = packed.linear.X.shape[1], packed.nest[entries]
         start = np.append(0, np.cumsum(np.diff(outcomes.start)[some]))
         self.entries = Entries(packed.linear.X[entries], np.zeros_like(entries), np.arange(len(entries)), start)
-        runner = NestedWalker(packed, best, settings.tune)
-        generators = [np.random.default_rng(seed) for seed in source.seed.spawn(settings.chains)]
-        chains = [Chain(hmc.begin(DISPERSED * rng.standard_normal(D), 1.0), rng) for rng in generators]
-        identity = packed.linear.X, *outcomes, packed.nest, best.precision, LONGEST
-        shapes = {"position": (D,), "value": ()}
-        clock = Clock(settings.max_seconds)
-        Run.__init__(self, settings, source, runner, chains, shapes, identity, clock, open_ended)
+        identity = packed.linear.X, *outcomes, packed.nest, best.precision
+        super().__init__(settings, NestedWalker(packed, best, settings.tune), identity, source, open_ended)
 
     def probe(self, draws: Portion) -> Array:
         """Probabilities of the entries of some situations, (chain, draw, situation, entry)."""
