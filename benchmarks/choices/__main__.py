@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.choices.methods import CHOICES_ALONE, METHODS
+from benchmarks.choices.methods import METHODS, applies
 from benchmarks.choices.sets import SETS, SPLITS, halves
-from plackett import Rankings
 from plackett.output.files import write_whole
 
 RESULTS = Path(__file__).parents[1] / "results" / "choices"  # None: a folder that is removed in the end
@@ -28,7 +27,7 @@ def cell(name, split, method, results):
     path = Path(results) / name / f"{method}-{split}.json"
     if not path.exists():
         data = SETS[name]()
-        if method in CHOICES_ALONE and isinstance(data.y, Rankings):
+        if not applies(method, data):
             return
         train, test = halves(data, split)
         with warnings.catch_warnings(record=True) as caught:

@@ -4,7 +4,8 @@ import numpy as np
 
 from benchmarks.choices import logit
 from benchmarks.choices.latent import latent_classes
-from plackett import PlackettLuceChooser, PlackettLuceRanker, Rankings
+from plackett import PlackettLuceChooser, PlackettLuceRanker, Rankings, Tastes
+from plackett.linear import LinearUtility
 
 
 def ours(data, train, test, seed):
@@ -14,6 +15,29 @@ def ours(data, train, test, seed):
     new = data.X.iloc[test] if isinstance(data.y, Rankings) else data.X[test]
     fitted = kind(random_state=seed).fit(X, data.y[train], groups=data.person[train])
     return fitted.log_likelihood(new, data.y[test])
+
+
+def linear(data, train, test, seed):
+    """Conditional logit by maximum likelihood, as papers print it."""
+    return of_choices(data, train, test, PlackettLuceChooser("em", features=LinearUtility(constants=data.labelled)))
+
+
+def tastes(data, train, test, seed):
+    """Independent normal tastes for all attributes; new persons from the population."""
+    features = Tastes(constants=data.labelled)
+    return of_choices(data, train, test, PlackettLuceChooser(features=features, random_state=seed))
+
+
+def nests(data, train, test, seed):
+    """Nested logit by maximum likelihood, where the labels of alternatives suggest nests."""
+    features = LinearUtility(constants=data.labelled)
+    return of_choices(data, train, test, PlackettLuceChooser("em", features=features, nests=data.nests))
+
+
+def of_choices(data, train, test, model):
+    """Log-probabilities of the choices of the other half by a model that is fitted to one."""
+    model.fit(data.X[train], data.y[train], groups=data.person[train])
+    return model.log_likelihood(data.X[test], data.y[test])
 
 
 def conditional_logit(data, train, test, seed):
@@ -64,8 +88,17 @@ def standard(values, seen):
 
 METHODS = {
     "plackett": ours,
+    "linear": linear,
+    "tastes": tastes,
+    "nests": nests,
     "logit": conditional_logit,
     "constants": constants_alone,
     "latent-classes": latent_classes,
 }
-CHOICES_ALONE = {"latent-classes"}  # methods that have no rankings
+CHOICES_ALONE = {"latent-classes", "linear", "tastes", "nests"}  # methods that are not tried on rankings
+
+
+def applies(method, data):
+    """Whether a method can be tried on a set."""
+    of_kind = method not in CHOICES_ALONE or not isinstance(data.y, Rankings)
+    return of_kind and (method != "nests" or data.nests is not None)

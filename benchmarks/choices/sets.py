@@ -21,6 +21,8 @@ class Data:
     X: Any
     y: Any
     person: np.ndarray
+    labelled: bool = True  # whether the labels of alternatives mean something, so that models have constants
+    nests: dict | None = None
 
 
 def read(name):
@@ -29,14 +31,15 @@ def read(name):
 
 def travelmode():
     found = datasets.load("travelmode")
-    return Data(found.choices, found.y, np.arange(len(found.y)))
+    return Data(found.choices, found.y, np.arange(len(found.y)), nests={"public": ["train", "bus"]})
 
 
 def fishing():
     frame = read("fishing.csv")
     places = ["beach", "pier", "boat", "charter"]
     X = ChoiceSets.from_wide(frame, alternatives=places, attributes=["price", "catch"], person=["income"])
-    return Data(X, frame.y.to_numpy(), np.arange(len(frame)))
+    nests = {"shore": ["beach", "pier"], "sea": ["boat", "charter"]}
+    return Data(X, frame.y.to_numpy(), np.arange(len(frame)), nests=nests)
 
 
 def swissmetro():
@@ -59,7 +62,7 @@ def swissmetro():
         person=list(about.columns),
         available="AV",
     )
-    return Data(X, frame.y.to_numpy(), frame.ID.to_numpy())
+    return Data(X, frame.y.to_numpy(), frame.ID.to_numpy(), nests={"existing": ["train", "car"]})
 
 
 def heating():
@@ -71,14 +74,15 @@ def heating():
         person=["income", "agehed", "rooms", "region"],
         sep=".",
     )
-    return Data(X, frame.depvar.to_numpy(), np.arange(len(frame)))
+    nests = {"central": ["gc", "ec"], "room": ["gr", "er"]}
+    return Data(X, frame.depvar.to_numpy(), np.arange(len(frame)), nests=nests)
 
 
 def train():
     frame = read("train.csv")
     attributes = ["price", "time", "change", "comfort"]
     X = ChoiceSets.from_wide(frame, alternatives=["1", "2"], attributes=attributes, person=[], sep="")
-    return Data(X, frame.choice.str[-1].to_numpy(), frame.id.to_numpy())
+    return Data(X, frame.choice.str[-1].to_numpy(), frame.id.to_numpy(), labelled=False)
 
 
 def electricity():
@@ -87,7 +91,7 @@ def electricity():
     attributes = ["pf", "cl", "loc", "wk", "tod", "seas"]
     X = ChoiceSets.from_long(frame, situation="chid", alternative="alt", attributes=attributes, person=[])
     chosen = frame[frame.choice].set_index("chid")
-    return Data(X, chosen.alt[X.situations].to_numpy(), chosen.id[X.situations].to_numpy())
+    return Data(X, chosen.alt[X.situations].to_numpy(), chosen.id[X.situations].to_numpy(), labelled=False)
 
 
 def sushi():
