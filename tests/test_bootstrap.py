@@ -26,7 +26,7 @@ from plackett.directions.density import density_of
 from plackett.directions.map import ascend, path, pure_votes
 from plackett.directions.prior import size
 from plackett.directions.situation_task import make_situation_task
-from plackett.directions.weighted_modes import Climber, draw_modes, random_weights
+from plackett.directions.weighted_modes import Climber, choose_scale, draw_modes, random_weights
 from plackett.inference.driver import Source
 from plackett.inference.limits import Clock
 from plackett.model.verdict import PROBABILITIES
@@ -212,6 +212,35 @@ def test_the_reference_engine_agrees():
     one = fitted(PlackettLuceClassifier, X, y)
     other = fitted(PlackettLuceClassifier, X, y, engine="numpy")
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=0.02)
+
+
+@every_model
+def test_a_part_decides_and_all_refine(model, monkeypatch):
+    """Of many rows σ and what is stacked are those of a part; draws and the mode are those of all."""
+    given, asked = FACES[model]
+    usual = fitted(model, *given)
+    monkeypatch.setattr(weighted_modes, "DECIDE", 25)
+    parts, wholes = [], []
+    monkeypatch.setattr(weighted_modes, "choose_scale", lambda *each: parts.append(each[0]) or choose_scale(*each))
+    monkeypatch.setattr(weighted_modes, "draw_modes", lambda *each: wholes.append(each[0]) or draw_modes(*each))
+    clf = fitted(model, *given)
+    (part,), (whole,) = parts, wholes
+    assert len(part.seen) == 25 and len(whole.seen) == len(given[0])
+    assert clf.posterior_ is not None and np.isfinite(clf.predict_proba(asked)).all()
+    assert np.abs(clf.predict_proba(asked) - usual.predict_proba(asked)).max() > 1e-6
+    assert np.abs(clf.predict_proba(asked) - usual.predict_proba(asked)).mean() < 0.2
+
+
+def test_a_part_has_the_classes_in_their_shares_and_whole_units():
+    codes = np.repeat([0, 1, 2], [20, 30, 50])
+    task = class_task(np.random.default_rng(0).normal(size=(100, 2)), codes)
+    part = task.reader.deciding(task, 50)
+    np.testing.assert_array_equal(np.bincount(part.seen.codes), [10, 15, 25])
+    np.testing.assert_allclose(part.design.of(part.reader.rows), part.Z)
+    grouped = class_task(np.random.default_rng(0).normal(size=(100, 2)), codes, groups=np.arange(100) // 5)
+    units = grouped.reader.deciding(grouped, 50).seen.units
+    assert 30 <= len(units) <= 70 and (np.unique(units, return_counts=True)[1] == 5).all()
+    assert task.reader.deciding(task, 100) is task
 
 
 def test_few_rows_hold_nothing_out():

@@ -150,6 +150,10 @@ class RemoteClassReader(ClassReader):
         scaling = scores_from_sums(self.remote.blocks.held, self.rows)
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
+    def deciding(self, task: Task, most: int) -> Task:
+        """Of many rows those on the client, by passes there."""
+        return task if task.n_rows <= most else replace(task, reader=ClassReader(self.rows), remote=None)
+
     def identity(self, task: Task) -> tuple[Any, ...]:
         """That of the rows on the workers."""
         return self.remote.identity(task.design)

@@ -65,6 +65,13 @@ class ClassReader(Reader):
         scaling = Scaling(*mean_and_scale(normal_scores(self.rows, knots), task.seen.weights), knots)
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
+    def deciding(self, task: Task, most: int) -> Task:
+        """At most so many rows of the whole, equally many of each class as there are in it."""
+        if task.n_rows <= most:
+            return task
+        some = self.some(task, most)
+        return replace(task.part(some), reader=replace(self, rows=self.rows[some]))
+
     def n_units(self, task: Task) -> int:
         """Groups, or rows if there are none."""
         return task.n_rows if task.seen.units is None else len(np.unique(task.seen.units))

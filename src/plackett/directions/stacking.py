@@ -166,9 +166,12 @@ def choose_design(
 
 
 def stacked_mode(
-    task: Task, settings: LearnedDirections, shape: float, held_out: HeldOut, clock: Clock
+    task: Task, settings: LearnedDirections, shape: float, held_out: HeldOut, clock: Clock, whole: Task | None = None
 ) -> tuple[Mode, float, float]:
-    """The mode with one component per owner to go beside the draws, its weight, and the power κ of predictions."""
+    """The mode with one component per owner to go beside the draws, its weight, and the power κ of predictions.
+
+    `whole` has all observations where those of the task are a part that decides; the mode is that of all.
+    """
     reader, folds, average = task.reader, held_out.folds, held_out.average
     contest, modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
     _, _, scale = best = contest.best()
@@ -178,9 +181,10 @@ def stacked_mode(
     else:
         mode = np.nan_to_num(mode, nan=1 / task.n_predicted)
         weight, power = best_mixture(mode, average, observed, weights, task.on_gpu and reader.mixes_on_gpu)
-    single = reader.prior(task, settings, shape, 1)
-    *_, (position, *_) = path(task, single, way_to(task, single, scale), ITERATIONS, TOLERANCE)
-    return mode_at(task, single, position), weight, power
+    whole = task if whole is None else whole
+    single = whole.reader.prior(whole, settings, shape, 1)
+    *_, (position, *_) = path(whole, single, way_to(whole, single, scale), ITERATIONS, TOLERANCE)
+    return mode_at(whole, single, position), weight, power
 
 
 def best_weight(mode: Array, average: Array, weight: Array) -> float:

@@ -97,6 +97,17 @@ class Reader(ABC):
     def candidates(self, task: Task) -> list[Task]:
         """The task with each of its designs, the simplest first."""
 
+    def deciding(self, task: Task, most: int) -> Task:
+        """The task with at most so many observations, by which the others are spoken for; units stay together."""
+        return task if task.n_rows <= most else task.part(self.some(task, most))
+
+    def some(self, task: Task, most: int) -> Numbers:
+        """About `most` observations: at equal distances in an order by what they hold, or whole units."""
+        n = len(task.seen)
+        if task.seen.units is None:
+            return np.linspace(0, n - 1, min(most, n)).astype(np.intp)
+        return self.folds(task, -(-n // most))[0][1]
+
     @abstractmethod
     def n_units(self, task: Task) -> int:
         """What is counted to decide whether there is enough to hold some out."""

@@ -10,6 +10,7 @@ its own.
 
 Scales σ_0 = σ_1 = σ are the same for all draws: held-out observations choose σ by the averaged predictions of a few
 such modes that have not seen them, and the design of the covariates if another predicts clearly better than the first.
+Of many observations a part decides, and all of them refine the modes.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from plackett.output.progress import progress_bar
 
 PER_FOLD = {500: 4, 5000: 6, np.inf: 4}  # modes of a fold that choose σ, for fewer observations than the key
 MOST_FOLDS = 5
+DECIDE = 100_000  # observations that decide, at the most: more would leave σ and what is stacked as they are
 FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # of the path, from weak to strong penalties
 USUAL = 0.35  # σ where too little can be held out
 LATE = "there was no time to predict all held-out data: no mode is stacked with the draws"
@@ -81,9 +83,10 @@ class Climber:
 
 
 class Decided(NamedTuple):
-    """The task with the design chosen, σ, and all held-out predictions, if there was enough and time for them."""
+    """The task with the design chosen, its place, σ, and held-out predictions if there was enough for them."""
 
     task: Task
+    which: int
     scale: float
     held_out: HeldOut | None
     late: bool = False  # whether time was up
@@ -99,7 +102,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
     """σ and design by the averaged predictions of modes that have not seen a fold; by some of them if time is up."""
     reader, n_folds = task.reader, min(n_folds_of(task), MOST_FOLDS)
     if n_folds < 2:
-        return Decided(task, USUAL * shrinkage(task.n_columns), None)
+        return Decided(task, 0, USUAL * shrinkage(task.n_columns), None)
     tasks, folds = reader.candidates(task), reader.folds(task, n_folds)
     priors = [reader.prior(each, settings, shape) for each in tasks]
     every = [(which, 0, scale * shrinkage(each.n_columns)) for which, each in enumerate(tasks) for scale in FEW_SCALES]
@@ -141,15 +144,15 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
                     contest.drop()
     except TimeIsUp:
         if not contest.known:
-            return Decided(task, USUAL * shrinkage(task.n_columns), None, late=True)
+            return Decided(task, 0, USUAL * shrinkage(task.n_columns), None, late=True)
         best = choose(contest)
-        return Decided(tasks[best[0]], best[2], None, late=True)
+        return Decided(tasks[best[0]], best[0], best[2], None, late=True)
     finally:
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
     best, lost = choose(contest), contest.mean_losses()[1]
     lowest = [min(loss for (which, *_), loss in lost.items() if which == design) for design in range(len(tasks))]
-    return Decided(tasks[best[0]], best[2], HeldOut(folds, found[best], tuple(lowest)))
+    return Decided(tasks[best[0]], best[0], best[2], HeldOut(folds, found[best], tuple(lowest)))
 
 
 def choose(contest: Contest) -> Choice:
@@ -208,15 +211,17 @@ def bootstrap(
     density_of(task.prepared(task.precision), prior, task.n_columns)(*np.zeros((2, size(prior, task.n_columns))))
     clock.start()
     few, mode = n_folds_of(task) < 2, None
-    decided = choose_scale(task, directions, shape, settings.max_iter, clock)
+    decided = choose_scale(reader.deciding(task, DECIDE), directions, shape, settings.max_iter, clock)
+    if decided.which:
+        task = reader.candidates(task)[decided.which]
     try:
         if decided.held_out is not None:
-            mode = stacked_mode(decided.task, directions, shape, decided.held_out, clock)
+            mode = stacked_mode(decided.task, directions, shape, decided.held_out, clock, task)
     except TimeIsUp:
         decided = decided._replace(late=True)
     if decided.late:
         notes.append(LATE)
-    task, prior = decided.task, reader.prior(decided.task, directions, shape, few=few)
+    prior = reader.prior(task, directions, shape, few=few)
     positions, values = draw_modes(task, prior, decided.scale, settings.draws, settings.max_iter, clock)
     if len(positions) < settings.draws:
         notes.append(f"there was time for {len(positions)} of {settings.draws} draws")
