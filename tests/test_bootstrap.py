@@ -1,6 +1,7 @@
 """The weighted likelihood bootstrap: modes under random weights of rows, rankings and situations."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,12 +22,14 @@ from plackett import (
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.directions import LearnedDirections, weighted_modes
+from plackett.directions import task as tasks
 from plackett.directions.class_task import make_class_task
 from plackett.directions.density import density_of
 from plackett.directions.map import ascend, path, pure_votes
 from plackett.directions.prior import size
 from plackett.directions.situation_task import make_situation_task
-from plackett.directions.weighted_modes import Climber, choose_scale, draw_modes, random_weights
+from plackett.directions.task import random_weights
+from plackett.directions.weighted_modes import Climber, choose_scale, draw_modes
 from plackett.inference.driver import Source
 from plackett.inference.limits import Clock
 from plackett.model.verdict import PROBABILITIES
@@ -96,7 +99,7 @@ def test_a_weight_of_two_is_two_rows():
     task, twice = class_task(X, y), class_task(np.tile(X, (2, 1)), np.tile(y, 2))
     prior = task.reader.prior(task, ONE, 0.02)
     q = np.random.default_rng(0).normal(size=size(prior, task.n_columns))
-    doubled = task.weighted(2 * task.seen.weights)
+    doubled = replace(task, seen=task.seen.weighted(2 * task.seen.weights))
     for one, other in zip(log_density(doubled, prior, q), log_density(twice, prior, q), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -105,14 +108,14 @@ def test_a_weight_of_two_is_two_rankings():
     task, twice = ranking_task(), ranking_task(copies=2)
     prior = task.reader.prior(task, ONE, 0.02)
     q = np.random.default_rng(0).normal(size=size(prior, task.n_columns))
-    doubled = task.weighted(2 * task.seen.weights)
+    doubled = replace(task, seen=task.seen.weighted(2 * task.seen.weights))
     for one, other in zip(log_density(doubled, prior, q), log_density(twice, prior, q), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10)
 
 
 @pytest.mark.parametrize("make", [lambda: class_task(X, y), ranking_task], ids=["classes", "rankings"])
 def test_equal_weights_and_a_prior_about_zero_give_the_mode_of_em(make, monkeypatch):
-    monkeypatch.setattr(weighted_modes, "random_weights", lambda seen, rng: seen.weights)
+    monkeypatch.setattr(tasks, "random_weights", lambda seen, rng: seen.weights)
     task = make()
     prior = task.reader.prior(task, ONE, 0.02)
     climber = Climber(task, prior, np.random.SeedSequence(3), 500, lambda: False)
@@ -252,7 +255,6 @@ def test_few_rows_hold_nothing_out():
     ("model", "words"),
     [
         (PlackettLuceClassifier("bootstrap", features="exp"), "the bootstrap is for learned directions"),
-        (PlackettLuceClassifier("bootstrap", engine="dask"), "cannot be had with engine='dask'.*engine='auto'"),
         (PlackettLuceClassifier("bootstrap", rate=2.0), r"rate=2.0\) would be ignored"),
         (
             PlackettLuceClassifier("bootstrap", features=LearnedDirections(leapfrogs=3)),

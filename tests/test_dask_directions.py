@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from sklearn.model_selection import ShuffleSplit
 
 from clusters import Kills, quiet
-from plackett import EM, Gibbs, PlackettLuceClassifier
+from plackett import EM, Bootstrap, Gibbs, PlackettLuceClassifier
 from plackett.cluster import directions as far
 from plackett.cluster.direction_blocks import PackedFolds
 from plackett.cluster.directions import class_task_of, send_classes
@@ -292,6 +292,36 @@ def test_modes_are_those_of_the_compiled_engine(client):
     best = [min(clf.cv_log_loss_, key=clf.cv_log_loss_.get) for clf in (there, here)]
     assert best[0] == best[1]
     np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-4)
+
+
+def test_random_weights_vary_about_those_of_the_rows(client):
+    """(value, gradients) are sums of Gam(weight, 1) variates times terms of the rows: their mean is that without."""
+    task, at = task_in_blocks(client, WEIGHT), place()
+    want = task.prepared(np.float64).gradient(*at)
+    found = [task.reweighted(np.random.default_rng(seed)).prepared(np.float64).gradient(*at) for seed in range(30)]
+    values = np.array([each.value for each in found])
+    terms = make_class_task(X, CODES, WEIGHT, SEED)
+    alone = [terms.part(np.array([i])).prepared(np.float64).gradient(*at).value for i in range(len(terms.seen))]
+    deviation = np.sqrt(np.sum(np.square(alone) / terms.seen.weights))  # of a sum of Gam(c, 1) ln p: √Σ c (ln p)²
+    assert abs(values.mean() - want.value) < 4 * deviation / np.sqrt(30)
+    assert 0.6 < values.std() / deviation < 1.5  # 4 deviations of that of 30
+    again = task.reweighted(np.random.default_rng(3)).prepared(np.float64).gradient(*at)
+    assert again.value == found[3].value
+
+
+def test_the_bootstrap_draws_the_same_on_any_workers(client):
+    short = {"inference": Bootstrap(draws=3, max_iter=15), "features": LearnedDirections(components=1)}
+    there = fitted(cut(X), **short)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
+        Client(workers, direct_to_workers=True),
+    ):
+        assert_equal(there, fitted(cut(X), **short))
+    here = fitted(X, **short, engine="numba")
+    assert there.posterior_.power == pytest.approx(here.posterior_.power, rel=1e-6)  # rows on the client decide
+    assert there.posterior_.mode_weight == pytest.approx(here.posterior_.mode_weight, abs=1e-6)
+    lower, upper = there.predict_interval(X[:20])
+    assert (lower <= upper).all() and (upper > lower).any()
 
 
 def test_an_array_and_its_order(client, monkeypatch):

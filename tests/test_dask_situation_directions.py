@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 from sklearn.model_selection import ShuffleSplit
 
 from clusters import Kills, quiet
-from plackett import EM, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings
+from plackett import EM, Bootstrap, ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings
 from plackett.cluster import directions as far
 from plackett.cluster.direction_blocks import PackedFolds
 from plackett.cluster.held import Held
@@ -182,6 +182,17 @@ def test_modes_are_those_of_the_compiled_engine(client, what):
         assert there.cv_log_loss_[choice] == pytest.approx(loss, abs=1e-4)  # climbs end within 1e-6 of an objective
     here = MODELS[what][1][0]
     np.testing.assert_allclose(there.predict_proba(here), near.predict_proba(here), atol=1e-5)
+
+
+@pytest.mark.parametrize("what", ["rankings", "choices"])
+def test_the_bootstrap_is_that_of_the_compiled_engine(client, monkeypatch, what):
+    """Situations have the same random weights, so that there are the same modes."""
+    monkeypatch.setattr("plackett.directions.weighted_modes.TOLERANCE", 1e-12)
+    how = {"inference": Bootstrap(draws=4, max_iter=400), "features": LearnedDirections(components=1)}
+    there, here = (fitted(*MODELS[what], **how, engine=engine) for engine in ("dask", "numba"))
+    given = MODELS[what][1][0]
+    np.testing.assert_allclose(there.predict_proba(given), here.predict_proba(given), atol=1e-4)
+    np.testing.assert_allclose(there.trace_, here.trace_, rtol=1e-4)  # not stationary: of first order in the position
 
 
 @pytest.mark.long

@@ -74,7 +74,6 @@ class Inference(Protocol):
     fixed_only: Ignored  # settings that learned directions do not read
     no_directions: str | None  # why it does not learn directions, if it does not
     no_fixed: str | None  # why it does not fit weights of fixed features, if it does not
-    no_workers: str | None  # why its passes cannot run on workers, if they cannot
     groups_rows: bool  # whether it holds out rows of classes by groups
 
 
@@ -166,10 +165,8 @@ def check(given: Combination) -> None:
         raise ValueError(kind.unread_groups)
     if given.refused is not None:
         raise ValueError(given.refused)
-    lacks = None if given.learned else given.inference.no_fixed
-    for why in (lacks, given.inference.no_workers if given.engine.partitions else None):
-        if why is not None:
-            raise ValueError(why)
+    if not given.learned and given.inference.no_fixed is not None:
+        raise ValueError(given.inference.no_fixed)
     if given.inference.samples:
         check_target(given.inference)
     for settings, ignored in (*given.ignored, *(_with_learned(given) if given.learned else _with_fixed(given))):

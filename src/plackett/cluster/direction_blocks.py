@@ -112,20 +112,23 @@ def packed_on_gpu(Z: Array, seen: Observations, n_groups: int, dtype: str) -> Gr
     return bring_covariates(Z, Observations.of_classes(seen.codes, n_groups, seen.weights), np.dtype(dtype))
 
 
-def packed_classes(block: Observed, scaling: Scaling, dtype: str, n_folds: int, on_gpu: bool) -> PackedFolds:
-    """Standardise and pack the rows of a block, fold by fold."""
+def packed_classes(
+    block: Observed, scaling: Scaling, dtype: str, n_folds: int, on_gpu: bool, draw: tuple[int, int] | None = None
+) -> PackedFolds:
+    """Standardise and pack the rows of a block, fold by fold; with a seed, under random weights Gam(weight, 1)."""
     Z, fold = scaling.of(block.rows), folds_of(block.key, n_folds)
+    weight = block.weight if draw is None else np.random.default_rng(draw).standard_gamma(block.weight)
     block.give_back()
-    seen = Observations.of_classes(block.codes, int(block.codes.max()) + 1, block.weight)
+    seen = Observations.of_classes(block.codes, int(block.codes.max()) + 1, weight)
     parts = {f: (Z[fold == f], seen.part(np.flatnonzero(fold == f))) for f in np.unique(fold).tolist()}
     return (PackedOnGpu(parts, dtype) if on_gpu else PackedFolds(parts, dtype, threads_here())).settled()
 
 
 def packed_situations(
-    block: SentSituations, which: int, some: npt.NDArray[np.intp], dtype: str, on_gpu: bool
+    block: SentSituations, which: int, some: npt.NDArray[np.intp], counts: Array, dtype: str, on_gpu: bool
 ) -> PackedFolds:
-    """Pack some situations of a block, by one design."""
-    seen = block.seen.part(some)
+    """Pack some situations of a block with these counts, by one design."""
+    seen = block.seen.part(some).weighted(counts)
     situations = seen.all_situations
     used, row = np.unique(situations.row, return_inverse=True)
     part = (

@@ -79,18 +79,24 @@ class ClassBlocks:
         self._kind: tuple[str, int] = ("", 0)
         self._packed: dict[bool, Together] = {}
 
-    def packed(self, scaling: Scaling, dtype: npt.DTypeLike, n_folds: int, many: bool) -> Together:
+    def packed(self, scaling: Scaling, dtype: str, n_folds: int, many: bool) -> Together:
         """Packed in this design, on GPUs if rows are many; another precision is dropped once nobody uses it."""
-        kind, scored = (np.dtype(dtype).name, n_folds), scaling.knots is not None
+        kind, scored = (dtype, n_folds), scaling.knots is not None
         with self._packing:
             if kind != self._kind:
                 self._kind, self._packed = kind, {}
             if scored not in self._packed:
-                on_gpu = go_to_gpus(self.held.client, many)
-                parts = [(block, scaling, *kind, on_gpu) for block in self.held.blocks]
-                held = made(self.held.client, "directions", packed_classes, parts, len(parts))
-                self._packed[scored] = Together(held, slopes)
+                self._packed[scored] = self.pack(scaling, dtype, n_folds, many)
             return self._packed[scored]
+
+    def pack(self, scaling: Scaling, dtype: str, n_folds: int, many: bool, draw: int | None = None) -> Together:
+        """Packed anew; with the seed of a draw under random weights, which depend on it and the number of the block."""
+        on_gpu = go_to_gpus(self.held.client, many)
+        parts = [
+            (block, scaling, dtype, n_folds, on_gpu, None if draw is None else (draw, number))
+            for number, block in enumerate(self.held.blocks)
+        ]
+        return Together(made(self.held.client, "directions", packed_classes, parts, len(parts)), slopes)
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,8 @@ class RemoteClasses:
         Distinct rows: of each block, or of all if all are on the client.
     present : array, optional
         Classes that this part has, if it lacks others.
+    draw : int, optional
+        Seed of the random weights of the rows, if they have such.
     """
 
     blocks: ClassBlocks
@@ -115,6 +123,7 @@ class RemoteClasses:
     n_rows: int
     without: Without | None = None
     present: Codes | None = None
+    draw: int | None = None
 
     @property
     def n_seen(self) -> float:
@@ -128,13 +137,18 @@ class RemoteClasses:
     def gradient(self, design: Scaling, dtype: npt.DTypeLike) -> RemoteGradient:
         """The rows packed on their workers."""
         fold, n_folds = (None, 1) if self.without is None else self.without[:2]
-        packed = self.blocks.packed(design, dtype, n_folds, self.n_rows >= MANY_ROWS)
+        kind = design, np.dtype(dtype).name, n_folds, self.n_rows >= MANY_ROWS
+        packed = self.blocks.packed(*kind) if self.draw is None else self.blocks.pack(*kind, self.draw)
         return RemoteGradient(packed, len(self.weight), fold, self.present)
 
     def part(self, train: Without) -> tuple[Numbers, Self]:
         """All rows but those of a fold."""
         here = np.flatnonzero(folds_of(self.key, train.n_folds) != train.fold)
         return here, replace(self, without=train)
+
+    def reweighted(self, seen: Observations, rng: np.random.Generator) -> Self:
+        """The same with random weights, which every block draws for its rows; they sum to about what they did."""
+        return replace(self, draw=int(rng.integers(1 << 62)))
 
 
 @dataclass(frozen=True)
@@ -151,8 +165,9 @@ class RemoteClassReader(ClassReader):
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
     def deciding(self, task: Task, most: int) -> Task:
-        """Of many rows those on the client, by passes there."""
-        return task if task.n_rows <= most else replace(task, reader=ClassReader(self.rows), remote=None)
+        """The rows on the client, by passes there."""
+        here = ClassReader(self.rows)
+        return here.deciding(replace(task, reader=here, remote=None), most)
 
     def identity(self, task: Task) -> tuple[Any, ...]:
         """That of the rows on the workers."""
@@ -240,7 +255,7 @@ class SituationBlocks:
 
     def __init__(self, designs: tuple[Array, ...], seen: Observations):
         self.client, situations = client_in_use(), seen.all_situations
-        self.counts, self.n_groups, T = seen.weights, seen.n_groups, len(seen)
+        self.n_groups, T = seen.n_groups, len(seen)
         numbers = max(Z.size for Z in designs) + len(situations.group)
         self.size = -(-T // power_of_two(numbers / NUMBERS))
         self.firsts, self.on_gpus = range(0, T, self.size), go_to_gpus(self.client, T >= MANY_ROWS)
@@ -255,16 +270,20 @@ class SituationBlocks:
         self._packing = threading.Lock()  # chains ask concurrently
         self._packed: weakref.WeakValueDictionary[Any, RemoteGradient] = weakref.WeakValueDictionary()
 
-    def packed(self, which: int, places: Numbers, dtype: npt.DTypeLike) -> RemoteGradient:
+    def packed(self, which: int, places: Numbers, counts: Array, dtype: npt.DTypeLike) -> RemoteGradient:
         """Situations with these numbers, in ascending order, by one design; dropped once nobody uses them."""
         name = np.dtype(dtype).name
-        key = which, name, hashlib.sha256(places.astype(np.int64).tobytes()).digest()
+        key = which, name, hashlib.sha256(places.astype(np.int64).tobytes() + counts.tobytes()).digest()
         with self._packing:
             found = self._packed.get(key)
             if found is None:
-                ends = np.searchsorted(places, [*self.firsts[1:], self.firsts[-1] + self.size])
-                each = zip(self.held.blocks, self.firsts, np.split(places, ends[:-1]), strict=True)
-                parts = [(block, which, some - first, name, self.on_gpus) for block, first, some in each if len(some)]
+                ends = np.searchsorted(places, [*self.firsts[1:], self.firsts[-1] + self.size])[:-1]
+                each = zip(self.held.blocks, self.firsts, np.split(places, ends), np.split(counts, ends), strict=True)
+                parts = [
+                    (block, which, some - first, counted, name, self.on_gpus)
+                    for block, first, some, counted in each
+                    if len(some)
+                ]
                 blocks = made(self.client, "directions", packed_situations, parts, len(parts))
                 found = self._packed[key] = RemoteGradient(Together(blocks, slopes), self.n_groups)
             return found
@@ -272,10 +291,11 @@ class SituationBlocks:
 
 @dataclass(frozen=True)
 class RemoteSituations:
-    """Situations with these numbers, on the workers."""
+    """Situations with these numbers, on the workers, and how often each counts."""
 
     blocks: SituationBlocks
     places: Numbers
+    counts: Array
 
     @property
     def n_rows(self) -> int:
@@ -285,7 +305,7 @@ class RemoteSituations:
     @property
     def n_seen(self) -> float:
         """Total weight of this part."""
-        return float(self.blocks.counts[self.places].sum())
+        return float(self.counts.sum())
 
     def identity(self, design: int) -> tuple[Any, ...]:
         """How situations are cut into blocks: sums are rounded accordingly."""
@@ -293,11 +313,15 @@ class RemoteSituations:
 
     def gradient(self, design: int, dtype: npt.DTypeLike) -> RemoteGradient:
         """The situations packed on their workers."""
-        return self.blocks.packed(design, self.places, dtype)
+        return self.blocks.packed(design, self.places, self.counts, dtype)
 
     def part(self, train: Numbers) -> tuple[Numbers, Self]:
         """The situations that a fold trains on."""
-        return train, replace(self, places=self.places[train])
+        return train, replace(self, places=self.places[train], counts=self.counts[train])
+
+    def reweighted(self, seen: Observations, rng: np.random.Generator) -> Self:
+        """The same with the weights of the situations on the client."""
+        return replace(self, counts=seen.weights)
 
 
 def send_situations(task: Task) -> Task:
@@ -305,4 +329,5 @@ def send_situations(task: Task) -> Task:
     assert isinstance(task.reader, SituationReader)
     task.seen.response.check(checked(task.seen.all_situations.outcomes))
     blocks = SituationBlocks(task.reader.designs, task.seen)
-    return replace(task, engine="auto", remote=RemoteSituations(blocks, np.arange(len(task.seen))))
+    remote = RemoteSituations(blocks, np.arange(len(task.seen)), task.seen.weights)
+    return replace(task, engine="auto", remote=remote)

@@ -66,7 +66,7 @@ class ClassReader(Reader):
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
     def deciding(self, task: Task, most: int) -> Task:
-        """At most so many rows of the whole, equally many of each class as there are in it."""
+        """At most so many rows of the whole, with its shares of the classes."""
         if task.n_rows <= most:
             return task
         some = self.some(task, most)

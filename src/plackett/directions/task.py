@@ -55,6 +55,10 @@ class Remote(Protocol):
         """What a fold trains on: numbers of the observations in this process, and the part on the workers."""
         ...
 
+    def reweighted(self, seen: Observations, rng: np.random.Generator) -> Self:
+        """The same with random weights; `seen` has those of the observations in this process."""
+        ...
+
 
 class Reader(ABC):
     """What differs between classes and situations.
@@ -98,8 +102,9 @@ class Reader(ABC):
         """The task with each of its designs, the simplest first."""
 
     def deciding(self, task: Task, most: int) -> Task:
-        """The task with at most so many observations, by which the others are spoken for; units stay together."""
-        return task if task.n_rows <= most else task.part(self.some(task, most))
+        """The task in this process with at most so many observations, which decide for all; units stay together."""
+        here = task if task.remote is None else replace(task, remote=None)
+        return here if len(here.seen) <= most else here.part(self.some(here, most))
 
     def some(self, task: Task, most: int) -> Numbers:
         """About `most` observations: at equal distances in an order by what they hold, or whole units."""
@@ -167,6 +172,16 @@ class Reader(ABC):
 
         At most so many of each draw, or those of 20 observations.
         """
+
+
+def random_weights(seen: Observations, rng: np.random.Generator) -> Array:
+    """Gam(c, 1) for an observation that counts c times, c·Exp(1) for all of one unit, scaled to sum to Σ c."""
+    counts = seen.weights
+    if seen.units is None:
+        found: Array = rng.standard_gamma(counts)
+    else:
+        found = counts * rng.standard_exponential(int(seen.units.max()) + 1)[seen.units]
+    return found * (counts.sum() / found.sum())
 
 
 @dataclass(frozen=True)
@@ -274,9 +289,12 @@ class Task:
         Z = self.Z if self.seen.codes is None else self.Z[some]
         return replace(self, seen=self.seen.part(some), Z=Z, remote=remote)
 
-    def weighted(self, weights: Array) -> Self:
-        """The same observations in this process, each counted with this weight instead."""
-        return replace(self, seen=self.seen.weighted(weights))
+    def reweighted(self, rng: np.random.Generator) -> Self:
+        """The same observations with random weights, whose expectations are their counts."""
+        seen = self.seen.weighted(random_weights(self.seen, rng))
+        if self.remote is None:
+            return replace(self, seen=seen)
+        return replace(self, seen=seen, remote=self.remote.reweighted(seen, rng))
 
     def starts(self, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
         """A position for each chain or climb to begin with."""

@@ -1,7 +1,7 @@
 """The weighted likelihood bootstrap: modes under random weights of the observations, independent of one another.
 
 Newton & Raftery (1994), Lyddon, Holmes & Walker (2019). An observation that counts c times gets the weight Gam(c, 1),
-one of a unit that is held out together c·Exp(1) with the unit; weights sum to what they do without. The normal prior of
+one of a unit that is held out together c·Exp(1) with the unit. The normal prior of
 u and v is centred at a draw from itself, so that where the posterior is normal the modes are draws from it, and not too
 narrow where the prior matters: with information J of the data and I of the prior the modes vary by
 (J + I)⁻¹ (J + I) (J + I)⁻¹. The scales s of covariates are climbed with the directions: a covariate that does not help
@@ -26,7 +26,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.compute.pieces import cores
-from plackett.data.observations import Observations
 from plackett.directions.density import density_of
 from plackett.directions.elimination import Choice, Contest, first_folds
 from plackett.directions.map import ascend
@@ -51,23 +50,13 @@ LATE = "there was no time to predict all held-out data: no mode is stacked with 
 TOLERANCE = 1e-5  # of objective and gradient per observation: a hundredth of the spread of modes is of no account
 
 
-def random_weights(seen: Observations, rng: np.random.Generator) -> Array:
-    """Weights of observations whose expectations are their counts."""
-    counts = seen.weights
-    if seen.units is None:
-        found: Array = rng.standard_gamma(counts)
-    else:
-        found = counts * rng.standard_exponential(int(seen.units.max()) + 1)[seen.units]
-    return found * (counts.sum() / found.sum())
-
-
 class Climber:
     """Climbs under weights and a centre of the prior of its own, from a start of its own."""
 
     def __init__(self, task: Task, prior: Prior, seed: np.random.SeedSequence, max_iter: int, up: Callable[[], bool]):
         rng = np.random.default_rng(seed)
         self.task, self.prior, self.max_iter, self.up = task, prior, max_iter, up
-        weighted = task.weighted(random_weights(task.seen, rng))
+        weighted = task.reweighted(rng)
         self.tilt = np.zeros(size(prior, task.n_columns))
         (K, M), owners = prior.shape.shape, n_owners(prior)
         u, v, *_ = parts(self.tilt, K, M, task.n_columns, owners)

@@ -42,10 +42,6 @@ class Bootstrap(BaseEstimator):
         "the bootstrap is for learned directions with covariates. Use inference='variational', inference='gibbs' or "
         "inference='em'."
     )
-    no_workers = (
-        "inference='bootstrap' cannot be had with engine='dask', where workers hold the weights of the rows. Use "
-        "engine='auto' where the data fit into memory, or inference='gibbs' or inference='em'."
-    )
 
     def __init__(self, draws: int = 64, max_iter: int = 200, max_seconds: float | None = None):
         self.draws = draws

@@ -316,7 +316,7 @@ class EM(BaseEstimator):
         ("tol", "accelerate", "shapes"),
         "it is a setting of the climb for fixed features, and directions are climbed by L-BFGS.",
     )
-    no_directions = no_fixed = no_workers = None
+    no_directions = no_fixed = None
     groups_rows = False
 
     def __init__(

@@ -101,7 +101,7 @@ class Gibbs(BaseEstimator):
         ("moves", "shape_prior", "move_budget"),
         "it is a setting of the sampler for fixed features, and this is features='learned'.",
     )
-    no_directions = no_fixed = no_workers = None
+    no_directions = no_fixed = None
     groups_rows = True
 
     def __init__(

@@ -137,7 +137,7 @@ class Variational(BaseEstimator):
         "there is no variational approximation for learned directions: their posterior has many modes. Use "
         "features='exp' for the paper's model, or inference='gibbs' or inference='em'."
     )
-    no_fixed = no_workers = None
+    no_fixed = None
     groups_rows = False
 
     def __init__(
