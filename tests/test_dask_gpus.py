@@ -165,8 +165,8 @@ def test_directions_of_situations_go_there_unless_they_have_ties(monkeypatch, a_
     monkeypatch.setattr("plackett.cluster.direction_blocks.threads_here", lambda: 1)
     X, situations, response = rankings(tied)
     sent = SentSituations((X,), Observations.of_situations(situations, response, 4))
-    beta, log_weights = rng.normal(size=(2, 3)), rng.normal(size=(4, 2))
-    here, there = (packed_situations(sent, 0, np.arange(5, 30), "float64", on_gpu) for on_gpu in (False, True))
+    beta, log_weights, counts = rng.normal(size=(2, 3)), rng.normal(size=(4, 2)), rng.gamma(1.0, size=25)
+    here, there = (packed_situations(sent, 0, np.arange(5, 30), counts, "float64", on_gpu) for on_gpu in (False, True))
     assert isinstance(there, PackedOnGpu) != tied
     want, got = (rows.gradient(beta, log_weights) for rows in (here, there))
     assert got.value == pytest.approx(want.value, rel=1e-12)
