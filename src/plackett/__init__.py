@@ -38,7 +38,7 @@ __all__ = [
     "regularization_path",
     "win_probabilities",
 ]
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 _HOME = {
     "Bootstrap": "inference",
