@@ -32,7 +32,8 @@ chooser = PlackettLuceChooser("em", features="linear").fit(trips, np.where(rng.r
 with tempfile.TemporaryDirectory() as folder:
     for model, data in ((classifier, X), (ranker, None), (chooser, trips)):
         model.save(f"{folder}/model.plk")
-        np.testing.assert_array_equal(plackett.load(f"{folder}/model.plk").predict_proba(data), model.predict_proba(data))
+        loaded = plackett.load(f"{folder}/model.plk")
+        np.testing.assert_array_equal(loaded.predict_proba(data), model.predict_proba(data))
 assert len(plackett.datasets.names()) > 5
 print(f"plackett {plackett.__version__} works with Python {sys.version.split()[0]}, NumPy {np.__version__}")
 """
