@@ -4,8 +4,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 USABLE := .venv/.usable
 
-.PHONY: demo test test-all test-slow test-elsewhere test-data test-base test-lowest browser lint format bench bench-prediction test-gpu \
-  bench-gpu docs clean
+.PHONY: demo test test-all test-slow test-elsewhere test-data test-base test-lowest dist test-dist browser lint format \
+  bench bench-prediction test-gpu bench-gpu docs clean
 
 demo: $(USABLE)  # classes, comparisons and choices of real data, and a report in plackett-demo.html
 	$(BIN)/python -m plackett.cli.demo
@@ -46,6 +46,14 @@ test-lowest:  # with the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pip install --quiet --editable '.[all,dask]' polars pytest pytest-xdist \
 	  --constraint .venv-lowest/lowest.txt
 	NUMBA_CACHE_DIR="$(CURDIR)/.venv-lowest/kernels" .venv-lowest/bin/python -m pytest -n 2 --dist loadfile -p no:cacheprovider $(OLD) $(LOWEST)
+
+dist: $(READY)  # sdist and wheel in dist, with their metadata checked
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
+test-dist: dist  # in empty environments of the lowest and the newest Python on PATH, or of PYTHONS="python3.11 python3.13"
+	$(BIN)/python tests/distributions.py dist $(PYTHONS)
 
 test-gpu: $(READY)  # on a machine with an NVIDIA GPU: pip install 'plackett[cuda]' brings CuPy for CUDA 12
 	$(BIN)/python -m pytest -n 0 -m gpu tests/gpu
@@ -93,5 +101,5 @@ $(USABLE): pyproject.toml  # what users need, without the tools of developers, w
 	touch $@
 
 clean:
-	rm -rf .venv .venv-base .venv-lowest plackett-demo.html .pytest_cache .mypy_cache .ruff_cache docs/_build docs/api docs/auto_examples
+	rm -rf .venv .venv-base .venv-lowest dist plackett-demo.html .pytest_cache .mypy_cache .ruff_cache docs/_build docs/api docs/auto_examples
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,94 +1,91 @@
-"""Wheel and sdist as a stranger meets them: `python tests/distributions.py PYTHON ...`.
+"""Wheel and sdist as a stranger meets them: `python tests/distributions.py FOLDER [PYTHON ...]`.
 
-Builds both, checks their metadata, installs the wheel into an empty environment of each Python, and fits, saves and
-loads a model of each kind there, away from the sources. In the first environment a type checker reads the package too.
+FOLDER holds what `make dist` built. The wheel is installed into an empty environment of each Python and used there,
+away from the sources, by `consumer/use.py`: with the base dependencies alone, then with pandas and the command line. In
+the environment of the last Python mypy checks `consumer/typed.py` and `consumer/mistakes.py` strictly. Without names of
+Pythons the lowest and the newest on PATH are taken.
 """
 
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NEEDED = ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "tests/conftest.py", "docs/conf.py")
-USE = """
-import sys, tempfile, pathlib
-import numpy as np
-import plackett
-from plackett import ChoiceSets, PlackettLuceChooser, PlackettLuceClassifier, PlackettLuceRanker, Rankings
-
-assert pathlib.Path(plackett.__file__).is_relative_to(sys.prefix), plackett.__file__
-rng = np.random.default_rng(0)
-X, y = rng.normal(size=(40, 2)), np.repeat(["a", "b"], 20)
-classifier = PlackettLuceClassifier("em").fit(X + (y == "b")[:, None], y)
-R = Rankings.from_pairs(["a", "b", "a", "c"], ["b", "a", "c", "a"], counts=[3, 1, 4, 2])
-ranker = PlackettLuceRanker("em", shape=1).fit(None, R)
-frame = {"cost_bus": rng.random(40), "cost_car": rng.random(40)}
-class Table(dict):
-    columns = property(list)
-trips = ChoiceSets.from_wide(Table(frame), alternatives=["bus", "car"], attributes=["cost"])
-chooser = PlackettLuceChooser("em", features="linear").fit(trips, np.where(rng.random(40) < 0.5, "bus", "car"))
-with tempfile.TemporaryDirectory() as folder:
-    for model, data in ((classifier, X), (ranker, None), (chooser, trips)):
-        model.save(f"{folder}/model.plk")
-        loaded = plackett.load(f"{folder}/model.plk")
-        np.testing.assert_array_equal(loaded.predict_proba(data), model.predict_proba(data))
-assert len(plackett.datasets.names()) > 5
-print(f"plackett {plackett.__version__} works with Python {sys.version.split()[0]}, NumPy {np.__version__}")
-"""
-TYPED = """
-import numpy as np
-from plackett import Gibbs, PlackettLuceClassifier, load
-
-clf: PlackettLuceClassifier = PlackettLuceClassifier(Gibbs(draws=100), random_state=0)
-clf.fit(np.ones((2, 2)), ["a", "b"])
-score: float = clf.score(np.ones((2, 2)), ["a", "b"])
-"""
-WRONG = TYPED + "lower: int = clf.score(np.ones((2, 2)), [])\n"
+CONSUMER = ROOT / "tests" / "consumer"
+NEEDED = ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "Makefile", "tests/conftest.py", "docs/conf.py")
+VERSIONS = range(11, 20)  # minor versions of Python 3 that are looked for, from the lowest that is supported
 
 
-def run(*command, cwd=ROOT, check=True):
-    return subprocess.run([*map(str, command)], cwd=cwd, check=check, capture_output=not check, text=True)
+def run(*command, cwd=None, may_fail=False):
+    """The output of a command; where it fails, this ends with what it said."""
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode and not may_fail:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
-def built(folder):
-    """The wheel, which is made from the sdist."""
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
-    run(sys.executable, "-m", "twine", "check", "--strict", *folder.iterdir())
-    (sdist,) = folder.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
+def found_pythons():
+    """The lowest and the newest Python on PATH that start; a name on PATH may be a stub that does not."""
+    names = [name for minor in VERSIONS if shutil.which(name := f"python3.{minor}")]
+    usable = [name for name in names if subprocess.run([name, "-c", ""], capture_output=True).returncode == 0]
+    return list(dict.fromkeys([usable[0], usable[-1]])) if usable else [sys.executable]
+
+
+def found_wheel(folder):
+    """The wheel of the folder, after a look into the sdist beside it."""
+    wheels, sdists = list(folder.glob("*.whl")), list(folder.glob("*.tar.gz"))
+    if len(wheels) != 1 or len(sdists) != 1:
+        sys.exit(f"{folder} must hold one wheel and one sdist, got {[p.name for p in [*wheels, *sdists]]} instead.")
+    with tarfile.open(sdists[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    missing = [name for name in NEEDED if name not in names]
-    if missing:
+    if missing := [name for name in NEEDED if name not in names]:
         sys.exit(f"the sdist lacks {', '.join(missing)}")
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    return wheels[0].resolve()
 
 
-def check_types(python, folder):
-    """A consumer's correct code passes the strict checker, and wrong code does not."""
-    run(python, "-m", "pip", "install", "--quiet", "mypy")
-    for name, code, right in (("right", TYPED, True), ("wrong", WRONG, False)):
-        (folder / f"{name}.py").write_text(code)
-        found = run(python, "-m", "mypy", "--strict", f"{name}.py", cwd=folder, check=False)
-        if (found.returncode == 0) != right:
-            sys.exit(f"mypy on {name} code of a consumer: {found.stdout}{found.stderr}")
+def use(python, wheel, place):
+    """Install the wheel into an empty environment and use it; what it says of itself."""
+    run(python, "-m", "venv", place)
+    inside = place / "bin" / "python"
+    run(inside, "-m", "pip", "install", "--quiet", wheel)
+    alone = run(inside, "-I", CONSUMER / "use.py", cwd=place)
+    run(inside, "-m", "pip", "install", "--quiet", f"{wheel}[cli]")
+    run(inside, "-I", CONSUMER / "use.py", cwd=place)
+    if "fit" not in run(place / "bin" / "plackett", "--help", cwd=place):
+        sys.exit("plackett --help names no command fit")
+    return alone.strip()
 
 
-def main(pythons):
+def check_types(place):
+    """The strict checker accepts a consumer's correct code, and reports every wrong line of the other."""
+    inside = place / "bin" / "python"
+    run(inside, "-m", "pip", "install", "--quiet", "mypy", "pandas-stubs")
+    strict = (inside, "-m", "mypy", "--strict", "--config-file=")
+    for code in ("typed.py", "mistakes.py"):
+        shutil.copy(CONSUMER / code, place)
+        lines = (CONSUMER / code).read_text(encoding="utf-8").splitlines()
+        wrong = {n for n, line in enumerate(lines, start=1) if line.endswith("# wrong")}
+        said = run(*strict, code, cwd=place, may_fail=True)
+        reported = {int(n) for n in re.findall(rf"^{code}:(\d+): error", said, re.M)}
+        if reported != wrong or ("Success" in said) == bool(wrong):
+            sys.exit(f"mypy should report lines {sorted(wrong)} of {code} and said:\n{said}")
+
+
+def main(folder, pythons):
+    wheel = found_wheel(Path(folder))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        wheel = built(folder / "dist")
-        for i, python in enumerate(pythons):
-            place = folder / f"empty{i}"
-            run(python, "-m", "venv", place)
-            inside = place / "bin" / "python"
-            run(inside, "-m", "pip", "install", "--quiet", wheel)
-            run(inside, "-I", "-c", USE, cwd=folder)
-            if i == 0:
-                check_types(inside, folder)
+        places = [Path(name) / f"empty{i}" for i in range(len(pythons))]
+        with ThreadPoolExecutor(2) as workers:
+            for said in workers.map(use, pythons, [wheel] * len(pythons), places):
+                print(said)
+        check_types(places[-1])
+    print("a consumer's types are checked")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [sys.executable])
+    main(sys.argv[1], sys.argv[2:] or found_pythons())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.cluster.predicting import lazily
 from plackett.data.choice_outcomes import Codes, chosen, situation_weights
 from plackett.data.partitioned import PartitionedChoices
+from plackett.data.types import Labels
 from plackett.data.validation import check_prob, plain
 from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.features.entry_features import groups_of_entries, log_features
@@ -53,7 +54,11 @@ class ChoosingModel(RaceModel):
     posterior_: ChoicePosterior
     _seen: EntryTable | None = None  # some situations of the fit
 
-    def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Any:
+    @overload
+    def predict_proba(self, X: PartitionedChoices, groups: Any = None) -> Any: ...
+    @overload
+    def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Array: ...
+    def predict_proba(self, X: ChoiceSets | PartitionedChoices, groups: Any = None) -> Any:
         """Probabilities (n, A) of all alternatives, averaged over the posterior; 0 where one is not available.
 
         Of situations in partitions, a Dask array.
@@ -72,7 +77,11 @@ class ChoosingModel(RaceModel):
         rows = self._rows(X, groups)
         return self.posterior_.predict(rows)
 
-    def predict(self, X: ChoiceSets, groups: Any = None) -> Any:
+    @overload
+    def predict(self, X: PartitionedChoices, groups: Any = None) -> Any: ...
+    @overload
+    def predict(self, X: ChoiceSets, groups: Any = None) -> Labels: ...
+    def predict(self, X: ChoiceSets | PartitionedChoices, groups: Any = None) -> Any:
         """The most probable alternative of each situation."""
         if in_partitions(X):
             check_is_fitted(self)

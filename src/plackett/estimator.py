@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from plackett.cluster.predicting import lazily
 from plackett.data.partitioned import is_dask
+from plackett.data.types import Labels, Lazy
 from plackett.data.validation import check_prob, plain
 from plackett.inference.driver import Source
 from plackett.model.race import Array
@@ -220,6 +221,10 @@ class Model(BaseEstimator):
 class Classifier(ClassifierMixin, Model):
     """A model of one label a row."""
 
+    @overload
+    def predict_proba(self, X: Lazy) -> Any: ...
+    @overload
+    def predict_proba(self, X: Any) -> Array: ...
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities (n, K), averaged over the posterior; of a Dask collection, a Dask array."""
         check_is_fitted(self)
@@ -244,6 +249,10 @@ class Classifier(ClassifierMixin, Model):
         check_is_fitted(self)
         return self.posterior_.interval(self._rows(X), check_prob(prob))
 
+    @overload
+    def predict(self, X: Lazy) -> Any: ...
+    @overload
+    def predict(self, X: Any) -> Labels: ...
     def predict(self, X: Any) -> Any:
         """The most probable class of each row."""
         if is_dask(X):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from plackett.data.labels import Codes, codes_of
 from plackett.data.model_input import check_dense, numbers, taken
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
+from plackett.data.types import Labels, Lazy
 from plackett.data.validation import check_prob, plain
 from plackett.engines.plain_rankings import ONE
 from plackett.inference.base import check_count
@@ -218,6 +219,10 @@ class RankingModel(RaceModel):
         frame.attrs["error"] = max(errors, default=0.0)
         return frame
 
+    @overload
+    def predict(self, X: Lazy) -> Any: ...
+    @overload
+    def predict(self, X: Any = None) -> Labels: ...
     def predict(self, X: Any = None) -> Any:
         """The items in the order of their mean log-worths, the best first: (n, K) labels, without covariates (K,).
 
@@ -229,6 +234,10 @@ class RankingModel(RaceModel):
         found = np.concatenate([order_of(pool) for pool in self._pools(X)])
         return self.items_[found if X is not None else found[0]]
 
+    @overload
+    def predict_proba(self, X: Lazy) -> Any: ...
+    @overload
+    def predict_proba(self, X: Any = None) -> Array: ...
     def predict_proba(self, X: Any = None) -> Any:
         """The probability of each item to be the first of all, (n, K), without covariates (K,); rows sum to 1.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,3 +20,9 @@ LabelsLike: TypeAlias = "Labels | Sequence[Any] | pd.Series | pl.Series"
 MatrixLike: TypeAlias = "npt.NDArray[Any] | Sequence[Sequence[float]] | sparse.csr_array | pd.DataFrame | pl.DataFrame"
 RowLike: TypeAlias = "npt.NDArray[Any] | dict[str, Any] | pd.Series | pd.DataFrame | pl.DataFrame"
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+
+class Lazy(Protocol):
+    """A Dask collection; predictions of it are Dask arrays."""
+
+    def __dask_graph__(self) -> Any: ...
