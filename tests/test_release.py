@@ -63,6 +63,14 @@ def test_the_version_is_one():
     assert "version" in project()["dynamic"]
 
 
+def test_licences_of_shipped_data_are_shipped():
+    folder = ROOT / "src" / "plackett" / "datasets"
+    wanted = set(re.findall(r", with ([\w-]+) \|$", (folder / "README.md").read_text(encoding="utf-8"), re.M))
+    assert len(wanted) == 2
+    assert {path.stem for path in (folder / "licenses").glob("*.txt")} == wanted
+    assert "src/plackett/datasets/licenses/*.txt" in project()["license-files"]
+
+
 def test_the_changelog_has_the_usual_form():
     sections = re.split(r"^## ", text("CHANGELOG.md"), flags=re.M)[1:]
     assert re.match(r"Unreleased\n|\[", sections[0])
