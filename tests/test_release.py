@@ -127,6 +127,16 @@ def test_what_is_published_is_what_was_tested():
     assert jobs["publish"]["permissions"] == {"id-token": "write"} and publish["permissions"] == {"contents": "read"}
 
 
+def test_pages_of_models_describe_inherited_methods():
+    template = text("docs/_templates/autosummary/class.rst")
+    (ends,) = re.findall(r":inherited-members: (.*)", template)
+    ends = {end.strip() for end in ends.split(",")}
+    for name in ("PlackettLuceClassifier", "PlackettLuceRanker", "PlackettLuceChooser"):
+        classes = [base for base in getattr(plackett, name).__mro__ if base.__name__ not in ends]
+        shown = {member for base in classes if base.__module__.startswith("plackett") for member in vars(base)}
+        assert {"predict", "predict_proba", "predict_interval", "summary", "save"} <= shown
+
+
 def test_a_folder_without_one_wheel_and_one_sdist_is_refused(tmp_path):
     with pytest.raises(SystemExit, match="must hold one wheel and one sdist"):
         found_wheel(tmp_path)
