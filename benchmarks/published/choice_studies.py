@@ -16,7 +16,7 @@ RANKED = f"[mlogit 2.0-0, miscellaneous models]({MLOGIT}/vignettes/c7.miscmodels
 XLOGIT = "https://github.com/arteagac/xlogit/blob/master/examples"
 XLOGIT_LOGIT = f"[xlogit, multinomial logit]({XLOGIT}/multinomial_model.ipynb)"
 XLOGIT_MIXED = f"[xlogit, mixed logit]({XLOGIT}/mixed_logit_model.ipynb)"
-BIOGEME = "[Biogeme 3.3.2, Swissmetro examples](https://biogeme.epfl.ch/sphinx/auto_examples/swissmetro/index.html)"
+BIOGEME = "[Biogeme 3.3.2, Swissmetro examples](https://biogeme.epfl.ch/sphinx/index.html)"
 
 
 FEW, SOME = 4.0, 2.0  # standard errors that a maximum may be off where 100 or 600 draws simulate the likelihood

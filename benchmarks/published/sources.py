@@ -58,7 +58,7 @@ def platforms():
 
 
 def train():
-    """Train journeys in mlogit's units, 1/220.371 of a price and hours; persons."""
+    """Train journeys of mlogit, prices times .0220371 as there, times in hours; persons."""
     found = load("train")
     frame = found.X.copy()
     for journey in (1, 2):
