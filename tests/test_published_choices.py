@@ -35,7 +35,7 @@ def test_the_posterior_of_swissmetro(swissmetro):
     np.testing.assert_allclose(other["sd"], one["std_error"], rtol=0.1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_correlated_tastes_of_electricity():
     """Correlations gain more than a hundred in log-likelihood, and known persons are predicted better than new ones."""
     found = load("electricity")
