@@ -4,14 +4,13 @@ All fit the same columns of the same situations. ``PLACKETT_DATA`` names a folde
 simulated situations alone are fitted.
 """
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 
+from benchmarks.published.sources import data_folder, swissmetro
 from benchmarks.timing import median_seconds
 from plackett import ChoiceSets, Gibbs, PlackettLuceChooser
 from plackett.linear import LinearUtility
@@ -19,7 +18,6 @@ from plackett.simulate import choices
 
 SITUATIONS, COLUMNS, ALTERNATIVES, REPEATS = 5000, 30, 5, 5
 SMALLEST = {"SITUATIONS": 60, "COLUMNS": 3, "REPEATS": 1}
-PARTS = {"train": "TRAIN", "swissmetro": "SM", "car": "CAR"}
 
 
 def simulated():
@@ -31,21 +29,6 @@ def simulated():
     frame["a"] = np.tile([f"a{k}" for k in range(ALTERNATIVES)], SITUATIONS)
     X = ChoiceSets.from_long(frame, situation="t", alternative="a", attributes=names)
     return X, choices(X, X.values @ rng.normal(0, 0.3, COLUMNS), rng=1), LinearUtility(constants=False)
-
-
-def swissmetro(folder):
-    """Commuters and business travellers, times and costs in hundreds, as Biogeme's examples take them."""
-    frame = pd.read_csv(folder / "swissmetro.csv.gz")
-    frame = frame[frame["PURPOSE"].isin([1, 3]) & (frame["y"] != "unknown")].reset_index(drop=True)
-    free = frame["GA"] == 1
-    wide = pd.DataFrame({"y": frame["y"]})
-    for name, part in PARTS.items():
-        wide[f"time_{name}"] = frame[f"{part}_TT"] / 100
-        cost = frame[f"{part}_CO"] / 100
-        wide[f"cost_{name}"] = cost if name == "car" else cost.where(~free, 0.0)
-        wide[f"there_{name}"] = frame[f"{part}_AV"] * (frame["SP"] != 0)
-    X = ChoiceSets.from_wide(wide, alternatives=list(PARTS), attributes=["time", "cost"], available="there")
-    return X, wide["y"].to_numpy(), LinearUtility(base="swissmetro")
 
 
 def plain(X, y, settings):
@@ -116,9 +99,9 @@ def measure(name, X, y, settings):
 def main():
     """Print the table."""
     measure("simulated", *simulated())
-    folder = os.environ.get("PLACKETT_DATA")
-    if folder and (Path(folder) / "swissmetro.csv.gz").exists():
-        measure("swissmetro", *swissmetro(Path(folder)))
+    folder = data_folder()
+    if folder and (folder / "swissmetro.csv.gz").exists():
+        measure("swissmetro", *swissmetro()[:2], LinearUtility(base="swissmetro"))
 
 
 if __name__ == "__main__":

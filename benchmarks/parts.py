@@ -8,10 +8,10 @@ PARTS = (
 )
 LONG = (
     *("coverage", "agreement", "verdict", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),
-    "fast_posterior",
+    *("fast_posterior", "published"),
 )
 OTHERS = ("gpu", "gpu_fits", "gpu_dask")  # on a machine with an NVIDIA GPU
-PACKAGES = ("choices", "prediction")
+PACKAGES = ("choices", "prediction", "published")
 
 
 def load_part(name, smallest=False, put=setattr):

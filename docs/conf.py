@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "auto_examples/**.ipynb", "auto_examples/**.py", "auto_examples/**.json"]
+exclude_patterns = ["_build", "coming/numbers", *(f"auto_examples/**.{ending}" for ending in ("ipynb", "py", "json"))]
 suppress_warnings = ["config.cache"]
 templates_path = ["_templates"]
 

@@ -478,29 +478,6 @@ def test_learned_directions_are_drawn_with_nests(trips):
     assert some.log_likelihood["y"].shape == (2, 60, 50)
 
 
-@pytest.mark.data
-def test_swissmetro_is_as_published(folder):
-    """Biogeme 3.3.2: −5236.90 with 1/α = 2.05, standard error .118, where train and car are the existing modes."""
-    X, y = swissmetro(folder)
-    model = PlackettLuceChooser("em", features="linear", nests={"existing": ["train", "car"]}).fit(X, y)
-    assert len(X) == 6768 and model.log_likelihood(X, y).sum() == pytest.approx(-5236.90, abs=0.005)
-    mean, error = model.parameters().loc["existing", ["mean", "std_error"]]
-    assert 1 / mean == pytest.approx(2.05, abs=0.005) and error / mean**2 == pytest.approx(0.118, abs=0.001)
-
-
-def swissmetro(folder):
-    """The usual subset: times and costs in hundreds, no cost with a season ticket."""
-    frame = pd.read_csv(folder / "swissmetro.csv.gz")
-    frame = frame[(frame["y"] != "unknown") & frame["PURPOSE"].isin([1, 3])].reset_index(drop=True)
-    pays, made = frame["GA"] == 0, {}
-    for name, label, own in (("train", "TRAIN", pays), ("swissmetro", "SM", pays), ("car", "CAR", 1)):
-        made[f"time_{name}"], made[f"cost_{name}"] = frame[f"{label}_TT"] / 100, frame[f"{label}_CO"] * own / 100
-        made[f"there_{name}"] = frame[f"{label}_AV"] * (1 if label == "SM" else frame["SP"] != 0)
-    names = ["train", "swissmetro", "car"]
-    X = ChoiceSets.from_wide(pd.DataFrame(made), alternatives=names, attributes=["time", "cost"], available="there")
-    return X, frame["y"].to_numpy()
-
-
 @pytest.mark.long
 def test_maxima_cover_the_truth():
     """Two nests in 100 simulated surveys: 90 % intervals hold the dissimilarities that made them in 90 of them."""

@@ -16,8 +16,6 @@ from plackett import EM, Gibbs, PlackettLuceClassifier, PlackettLuceRanker, Rank
 from plackett.priors import GIG
 from rankings import race
 
-LOG_WORTHS = [0, 0.336453, -0.354040, 0.498944, -0.248924, 0.531167, 0.326055, -0.446561, 0.516103, 0.525065]
-LOG_WORTHS += [-0.584583, 0.398722]  # R PlackettLuce, Dublin North
 QUICK = Gibbs(draws=200, tune=100, chains=2)
 
 
@@ -33,16 +31,6 @@ def drawn(n, K=4, seed=0, ties="unknown-order", rates=None, places=None):
 @pytest.fixture(scope="module")
 def fitted():
     return PlackettLuceRanker(random_state=0).fit(None, drawn(60))
-
-
-@pytest.mark.data
-def test_maximum_likelihood_of_dublin_north_is_that_of_r(folder):
-    R = Rankings.read_preflib(folder / "dublin_north.soi", unranked="absent")
-    R = R[np.diff(R.outcomes.start) > 1]
-    m = PlackettLuceRanker("em", shape=1.0).fit(None, R)
-    log_worth = m.worth()["log_worth"].loc[m.items_].to_numpy()
-    np.testing.assert_allclose(log_worth - log_worth[0], LOG_WORTHS, atol=1e-5)
-    assert m.log_likelihood(None, R) @ R.counts == pytest.approx(-231755.88, abs=0.01)
 
 
 PAIRS = {"ab": 7, "ba": 3, "ac": 5, "ca": 4, "bc": 6, "cb": 2, "cd": 8, "dc": 1, "da": 2, "ad": 6}
@@ -67,24 +55,10 @@ def test_maximum_likelihood_is_that_of_choix(seen, log_worths):
 
 
 @pytest.mark.data
-def test_nascar_is_as_r_has_it(folder):
-    table = pd.read_csv(folder / "nascar2002.csv")
-    R = Rankings.from_orders(table.to_numpy().tolist(), unranked="absent")
+def test_drivers_who_always_came_last_have_no_maximum(folder):
+    R = Rankings.from_orders(pd.read_csv(folder / "nascar2002.csv"), unranked="absent")
     with pytest.raises(ValueError, match="5 components"):
         PlackettLuceRanker("em", shape=1.0).fit(None, R)
-    parts = R.components()
-    always_last = [part[0] for part in parts if len(part) == 1]
-    kept = [[driver for driver in row if driver not in always_last] for row in table.to_numpy().tolist()]
-    some = Rankings.from_orders(kept, unranked="absent")
-    m = PlackettLuceRanker("em", shape=1.0).fit(None, some)
-    assert m.log_likelihood(None, some).sum() == pytest.approx(-4191.0973, abs=0.001)
-    ghost = [pair for driver in R.items for pair in ([driver, "ghost"], ["ghost", driver])]
-    padded = Rankings.from_orders([*table.to_numpy().tolist(), *ghost], unranked="absent")
-    weight = np.append(np.ones(len(table)), np.full(len(ghost), 0.5))
-    worth = PlackettLuceRanker("em", shape=1.0).fit(None, padded, weight).worth()["worth"].drop("ghost")
-    worth = worth / worth.sum()
-    for driver, value in (("PJ Jones", 0.100508), ("Scott Pruett", 0.065897), ("Mark Martin", 0.027784)):
-        assert worth[driver] == pytest.approx(value, abs=2e-6)
 
 
 @pytest.mark.data

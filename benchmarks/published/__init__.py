@@ -1,0 +1,1 @@
+"""Published results of other programs, fitted again: theirs, ours, difference."""
