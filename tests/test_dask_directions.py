@@ -309,6 +309,7 @@ def test_random_weights_vary_about_those_of_the_rows(client):
     assert again.value == found[3].value
 
 
+@pytest.mark.long
 def test_the_bootstrap_draws_the_same_on_any_workers(client):
     short = {"inference": Bootstrap(draws=3, max_iter=15), "features": LearnedDirections(components=1)}
     there = fitted(cut(X), **short)

@@ -173,6 +173,7 @@ def test_short_fits_are_those_of_the_compiled_engine(client, what):
     np.testing.assert_allclose(there.predict_proba(here), near.predict_proba(here), atol=1e-6)
 
 
+@pytest.mark.brief("choices")
 @pytest.mark.parametrize("what", ["rankings", "choices"])
 def test_modes_are_those_of_the_compiled_engine(client, what):
     em = EM(cv=ShuffleSplit(2, random_state=0))
@@ -184,6 +185,7 @@ def test_modes_are_those_of_the_compiled_engine(client, what):
     np.testing.assert_allclose(there.predict_proba(here), near.predict_proba(here), atol=1e-5)
 
 
+@pytest.mark.brief("rankings")
 @pytest.mark.parametrize("what", ["rankings", "choices"])
 def test_the_bootstrap_is_that_of_the_compiled_engine(client, monkeypatch, what):
     """Situations have the same random weights, so that there are the same modes."""

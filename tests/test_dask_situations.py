@@ -323,7 +323,7 @@ def kills_at(monkeypatch, client, moment):
     return done
 
 
-@pytest.mark.brief(1)
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["rankings", "choices"])
 def test_a_worker_killed_among_passes_and_a_checkpoint(client, monkeypatch, tmp_path, what):
     """Nothing changes but the time; chains that were cut short go on from their file, bit for bit."""

@@ -91,6 +91,7 @@ def test_plan_drops_what_was_not_asked_for_or_is_missing():
     assert plan.sets("lenses", "iris", "heart") == ["iris"]
 
 
+@pytest.mark.long
 def test_a_quick_part_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(Plan, "settings", SMALL)
     where = {"quick": True, "datasets": ["lenses"], "out": tmp_path, "jobs": 1, "progress": False}

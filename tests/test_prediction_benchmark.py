@@ -83,6 +83,7 @@ def test_forest_adds_one_even_vote():
     np.testing.assert_allclose(forest.predict_proba([[0.0]]), [[10.5 / 11, 0.5 / 11]])
 
 
+@pytest.mark.long
 def test_finished_cells_are_not_run_again(tmp_path):
     paths = [path_of(tmp_path / "a", "lenses", split, "logistic-l2") for split in range(10)]
     for path in paths[:-1]:
