@@ -25,6 +25,7 @@ from plackett.responses import Outcomes
 with arviz_for("the test suite"):
     pass  # imported here first: its daily warning is dropped, and its stamp in the home folder has one writer
 
+collect_ignore = ["consumer"]  # programs of a user, for tests/distributions.py
 BROWSER = ("chromium", "chromedriver")
 LEFT_OUT = pytest.StashKey[int]()
 MEMORY = pytest.StashKey[list]()
