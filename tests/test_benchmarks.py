@@ -31,6 +31,7 @@ WORDS = {
     "choices": "| travelmode | 1 |",
     "prediction": "lenses",
     "fast_posterior": "40 rankings",
+    "fit_time": "conditional logit",
 }  # of the last lines that each prints
 
 
