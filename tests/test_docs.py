@@ -91,10 +91,16 @@ def test_formulas_of_the_page_are_typeset(page):
     assert not re.findall(r"[α-ωΑ-Ω]\w*_\w|\b[A-Z]_[a-z]+\b|[Σ∏√∝∘⟨]|\bexp\(|\bPr\(", FORMULA.sub("", text))
 
 
-def test_the_front_page_states_the_model_and_shows_pictures():
+def test_the_front_page_shows_a_picture_and_code_for_each_kind_of_data():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert r"\frac{W(x)\cdot\lambda_k}" in text
-    assert len(re.findall(r"```{figure} auto_examples/images/\S+\.png", text)) == 2
+    figures = re.findall(r"```{figure} auto_examples/(.*?)images/sphx_glr_(\w+)_\d+\.png", text)
+    assert [kind for kind, _ in figures] == ["", "rankings/", "choices/"]
+    assert all((DOCS.parent / "examples" / kind / f"{name}.py").is_file() for kind, name in figures)
+    assert len(re.findall(r"^```python$", text, re.M)) == 3
+
+
+def test_the_first_page_about_the_model_states_it():
+    assert r"\frac{W(x)\cdot\lambda_k}" in (DOCS / "model.md").read_text(encoding="utf-8")
 
 
 def test_the_standard_of_a_run_is_stated():
