@@ -164,9 +164,9 @@ def processor():
 
 INTRODUCTION = """# Tables of the comparison
 
-**Splits.** Half of the rows are for training, in ten stratified splits. Segment has five splits. Satimage and letter have
-five splits of 1000 + 1000 and 1300 + 1300 rows drawn anew. Swissmetro has five splits of 150 + 150 persons with nine
-choices each, and no person is in both halves.
+**Splits.** Half of the rows are for training, in ten stratified splits. Segment has five splits. Satimage and
+letter have five splits of 1000 + 1000 and 1300 + 1300 rows drawn anew. Swissmetro has five splits of 150 + 150 persons
+with nine choices each, and no person is in both halves.
 
 **What was tuned on which sets.** † marks the sets on which settings of the learned directions were chosen. The other
 sets were run more than once:
