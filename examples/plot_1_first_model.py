@@ -2,14 +2,14 @@
 A first model
 =============
 
-Which of three cultivars is this wine from? A model is fitted to chemical measurements, judged on wines it has not seen,
-and read.
+Which of three cultivars is this wine from? We fit a model to chemical measurements, judge it on wines that it has not
+seen, and read it.
 """
 
 # %%
 # Fit
 # ---
-# With the defaults: directions are learned, and draws from their posterior averaged.
+# With the defaults, the model learns directions and predictions average over draws from their posterior.
 
 from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss
@@ -27,20 +27,25 @@ print(f"held-out accuracy {clf.score(X_test, y_test):.3f}, log-loss {loss:.3f}")
 # %%
 # Read
 # ----
-# How far a standard deviation of each column moves the log-odds.
+# Which columns matter most.
 
 plots.relevance(clf)
 
 # %%
+# The average probability of each cultivar along one column, with 90 % intervals.
+
+plots.effect(clf, X_train, "proline")
+
+# %%
 # Trust
 # -----
-# What was said with probability q should come true in a share q of cases. Nearly all wines are predicted surely; the
-# points between the ends belong to one or two of them each.
+# Of all predictions with probability q, a share q should come true. Nearly all wines are predicted with near certainty;
+# each point between the ends stands for one or two wines.
 
 plots.calibration(clf, X_test, y_test)
 
 # %%
-# The wine of which it is least sure, with intervals of the probabilities.
+# The wine with the most uncertain prediction, with intervals of the probabilities.
 
 import numpy as np
 
@@ -48,10 +53,10 @@ unsure = int(np.argmin(clf.predict_proba(X_test).max(axis=1)))
 plots.probabilities(clf, X_test.iloc[unsure])
 
 # %%
-# The model of the paper
-# ----------------------
-# One word away: a weight for every feature and class. It predicts less well and can be read. Here with the
-# shape of the prior fixed, which needs few draws.
+# A model with weights to read
+# ----------------------------
+# ``features="exp"`` is the model of Archambeau and Caron (2012), with one weight for every feature and class. It
+# predicts less well, but its weights can be read. A fixed shape of the prior needs fewer draws.
 
 from plackett import Gibbs
 

@@ -2,15 +2,15 @@
 The race behind a prediction
 ============================
 
-Every prediction is a race: each class is a team, each feature a competitor, and the first arrival decides. Here the
-race of one flower is run many times, and then its outcome is computed without running it.
+Every prediction is a race: each class is a team, each feature is a competitor, and the first arrival decides. We run
+the race of one flower many times and then compute its outcome without running it.
 """
 
 # %%
 # Run the race
 # ------------
-# A model of Iris and one flower between two species. Competitors arrive after exponential times;
-# their rates are feature times weight.
+# We take a model of Iris and a flower between two species. Competitors arrive after exponential times; the rate of a
+# competitor is its feature times its weight.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +29,8 @@ with np.errstate(divide="ignore"):
 races = race(np.repeat(W, 20_000, axis=0), log_weights, rng=0)
 
 # %%
-# On the left one race: the ten fastest competitors at their times of arrival. On the right how often each team won,
-# with the probability that the model gives it as a black line.
+# Left: the ten fastest competitors of one race at their times of arrival. Right: how often each team won; the black
+# line is the probability under the model.
 
 rates = W * clf.weights_
 names = clf.features_.get_feature_names_out()
@@ -57,12 +57,12 @@ right.set(title="20,000 races", ylabel="share won")
 # %%
 # Or compute it
 # -------------
-# The probability that competitor j of team k arrives first is its rate divided by the sum of all rates. These parts add
-# up to the prediction.
+# The probability that competitor j of team k arrives first is its rate divided by the sum of all rates. These
+# probabilities add up to the prediction.
 
 print(explain(clf, flower.iloc[0]).head(6).round(3))
 
 # %%
-# The bar of a class is its probability, made of its competitors.
+# The bar of a class is its probability, divided among its competitors.
 
 plots.race(clf, flower)

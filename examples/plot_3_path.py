@@ -24,14 +24,14 @@ plots.path(path)
 # %%
 # The posterior mean
 # ------------------
-# Means are never exactly zero; they concentrate.
+# Posterior means are never exactly zero, but concentrate on a few weights.
 
 plots.path(regularization_path(X, y, shapes=[2, 1, 0.5, 0.2, 0.1, 0.05, 0.02], inference="variational", random_state=0))
 
 # %%
 # Which a?
 # --------
-# EM takes the one with the smallest cross-validated log-loss.
+# EM uses the shape with the smallest cross-validated log-loss.
 
 clf = PlackettLuceClassifier("em", features="exp").fit(X, y)
 shapes, losses = zip(*clf.cv_log_loss_.items(), strict=True)

@@ -2,8 +2,8 @@
 EM, variational and Gibbs side by side
 ======================================
 
-The model of the paper, and three ways to find its weights: the mode, an approximation of the posterior, and draws from
-it.
+Three ways to estimate the weights of ``features="exp"``: the mode, a variational approximation of the posterior, and
+draws from the posterior.
 """
 
 # %%
@@ -35,7 +35,8 @@ for inference in ("em", "variational", Gibbs(draws=2000)):
 # %%
 # Weights
 # -------
-# EM gives points. The variational intervals are narrower than those of Gibbs, because it takes weights for independent.
+# EM gives point estimates. Variational intervals are narrower than those of Gibbs, because the approximation treats
+# weights as independent.
 
 figure, axes = plt.subplots(3, 1, figsize=(7, 9), sharex=True, layout="constrained")
 for ax, (name, clf) in zip(axes, models.items(), strict=True):
@@ -45,7 +46,8 @@ for ax, (name, clf) in zip(axes, models.items(), strict=True):
 # %%
 # Do the chains agree?
 # --------------------
-# The quantity that mixes worst. Even ranks say that the chains visit the same values equally often.
+# The plots show the quantity that mixes most slowly. Uniform ranks mean that all chains visit the same values equally
+# often.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")
 plots.trace(models["gibbs"], ax=left)

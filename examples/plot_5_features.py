@@ -2,8 +2,8 @@
 Features make the boundary
 ==========================
 
-Boundaries between classes are linear in the features. With exponentials of single columns they bend gently, with pair
-sums and splines they follow the data. Two columns of Iris, so that it can be seen.
+Boundaries between classes are linear in the features. With exponentials of single columns they bend gently; with pair
+sums and splines they follow the data. We use two columns of Iris, so that the boundaries can be drawn.
 """
 
 # %%
@@ -37,7 +37,7 @@ models = {
 }
 
 # %%
-# The stronger the colour, the surer the class. Logistic regression, which multiplies evidence, is the one to beat.
+# A stronger colour means a more certain class. Logistic regression, which multiplies evidence, is the benchmark.
 
 figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
 for ax, (name, model) in zip(axes.flat, models.items(), strict=True):

@@ -2,15 +2,15 @@
 Prototypes as competitors
 =========================
 
-Any features will do that are not negative. Here each competitor is a typical image, as strong as it is similar to the
-image at hand; the weights then say which prototypes speak for which digit.
+Any non-negative features can be used. Here each competitor is a typical image, and its feature is its similarity to the
+image at hand. The weights then say which prototypes speak for which digit.
 """
 
 # %%
 # Fit
 # ---
-# Forty centres by k-means, and exp(−d²/15²) of the distances d to them. EM with a < 1 sets most weights to
-# exactly zero.
+# The features are exp(−d²/15²) of the distances d to forty k-means centres. EM with a < 1 sets most weights to exactly
+# zero.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +38,7 @@ print(f"{(clf.weights_ > 0).sum()} of {clf.weights_.size} weights are not zero")
 # %%
 # What speaks for each digit
 # --------------------------
-# The four strongest prototypes of each class; empty where it has fewer.
+# The four strongest prototypes of each class; a place is empty if the class has fewer.
 
 centres = clf.features_[0].cluster_centers_.reshape(-1, 8, 8)
 figure, axes = plt.subplots(4, 10, figsize=(10, 4.4), layout="constrained")
@@ -52,7 +52,7 @@ for column, weights, label in zip(axes.T, clf.weights_, clf.classes_, strict=Tru
 # %%
 # Why was this one misread?
 # -------------------------
-# An image that gets the wrong class, and the prototypes most likely to win its race.
+# A misclassified image and the prototypes that are most likely to win its race.
 
 wrong = int((clf.predict(X_test) != y_test).argmax())
 wins = win_probabilities(clf, X_test[[wrong]])[0]
@@ -68,6 +68,6 @@ for ax in axes:
     ax.axis("off")
 
 # %%
-# The same in numbers, all classes that have a chance.
+# The probabilities of the five most likely classes.
 
 plots.probabilities(clf, X_test[wrong], n=5)

@@ -2,8 +2,8 @@
 Against logistic regression, honestly
 =====================================
 
-Thirty measurements of a biopsy, two classes. Many weak signals point the same way, which is what logistic regression
-adds up in the log-odds and a race with the paper's features does not. With learned directions it does.
+Thirty measurements of a biopsy, two classes. Many weak signals point the same way. Logistic regression adds them up in
+the log-odds; a race with ``features="exp"`` does not, but with learned directions it does.
 """
 
 # %%
@@ -40,7 +40,8 @@ for name in models:
 # %%
 # Where they differ
 # -----------------
-# On the last split. All rank patients well; the probabilities of the race with exp(±x) are not extreme enough.
+# On the last split all models rank patients well, but the probabilities of the race with exp(±x) are not extreme
+# enough.
 
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
 for column, (name, model) in zip(axes.T, models.items(), strict=True):
@@ -51,6 +52,6 @@ for column, (name, model) in zip(axes.T, models.items(), strict=True):
 # %%
 # What exp(±x) offers instead
 # ---------------------------
-# A short list of what speaks for what.
+# A short list of weights that say which measurement speaks for which class.
 
 plots.weights(models["race, exp(±x)"], n=8)

@@ -32,6 +32,7 @@ WORDS = {
     "prediction": "lenses",
     "fast_posterior": "40 rankings",
     "published": "| choix | six comparisons",
+    "fit_time": "conditional logit",
 }  # of the last lines that each prints
 
 

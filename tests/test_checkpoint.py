@@ -324,7 +324,7 @@ def test_a_missed_target_warns_and_the_draws_are_thinned(small):
     settings = {"draws": 10, "tune": 8, "chains": 2}
     plain = fit(small, **settings | {"draws": 250})
     model = PlackettLuceClassifier(Gibbs(**settings, target_ess=5000, max_draws=250), random_state=3, features="exp")
-    told = r"after 250 .* one in 16 was kept: .*smallest effective .* is \d+ \(should be at least 5000\)"
+    told = r"after 250 .* \(1 of every 16 is kept\): .*smallest effective .* is \d+ \(should be at least 5000\)"
     with pytest.warns(ConvergenceWarning, match=rf"{told}.*Gibbs\(max_draws=1000\)"):
         model.fit(*small)
     assert model.n_iter_ == 258
@@ -345,7 +345,7 @@ def test_the_warning_tells_the_smallest_ess(small):
 
 def test_a_fit_out_of_time_says_so(iris, seconds):
     settings = Gibbs(draws=1000, tune=20, chains=2, moves="none", target_ess=1e9, max_draws=10**9, max_seconds=0.5)
-    told = r"^Gibbs\(max_seconds=0.5\) ended the run after [\d,]+ .*effective .*Try Gibbs\(max_seconds=2\)\.$"
+    told = r"^Gibbs\(max_seconds=0.5\) stopped the run after [\d,]+ .*effective .*Try Gibbs\(max_seconds=2\)\.$"
     with pytest.warns(ConvergenceWarning, match=told):
         model = PlackettLuceClassifier(settings, random_state=0, features="exp").fit(*iris)
     assert 50 <= model.n_iter_ < 70

@@ -262,7 +262,7 @@ def test_encoding_of_the_columns(folder):
 def test_missing_values_are_filled_in_with_a_note_or_refused(folder, tmp_path):
     out = tmp_path / "m.plk"
     result = plackett("fit", folder / "people.csv", "--target", "mode", *FAST, "--out", out)
-    assert "note: column 'age' is missing in 10 of 120 rows: taken for the median" in result.stderr
+    assert "note: column 'age' is missing in 10 of 120 rows: filled in with the median" in result.stderr
     arguments = ["fit", folder / "people.csv", "--target", "mode", *FAST, "--out", out, "--force", "--missing", "error"]
     line = mistake(*arguments)
     assert "column 'age' is missing in 10 of 120 rows" in line and "--drop age" in line and "--missing impute" in line

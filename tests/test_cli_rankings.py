@@ -49,7 +49,7 @@ def expected(unranked, length=2):
 
 def test_rank_prints_the_worths_of_the_library_and_saves_the_model(folder):
     said, model = (folder / "said.txt").read_text(), load(folder / "m.plk")
-    assert said.startswith("40 rankings of 4 items; others last\n4 items")
+    assert said.startswith("40 rankings of 4 items; unranked items come last\n4 items")
     rows = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in said.splitlines() if "│" in line]
     table = expected("last").worth()
     assert [row[0] for row in rows] == table.index.tolist()
@@ -59,7 +59,7 @@ def test_rank_prints_the_worths_of_the_library_and_saves_the_model(folder):
     assert not any(name in heads for name in ("lower", "first", "rank")) and "interval" not in said  # EM has none
     np.testing.assert_allclose(model.worth()["worth"], table["worth"])
     shown = plackett("show", folder / "m.plk").stdout
-    assert "40 rankings of 4 items; others last" in shown and "The 4 worths" in shown and "Dee" in shown
+    assert "40 rankings of 4 items; unranked items come last" in shown and "The 4 worths" in shown and "Dee" in shown
     written = pd.read_csv(io.StringIO(plackett("show", folder / "m.plk", "--out", "-").stdout))
     assert written["item"].tolist() == table.index.tolist()
 
@@ -82,7 +82,7 @@ def test_what_is_not_ranked_must_be_said_with_both_choices(folder):
 def test_the_two_meanings_differ(folder):
     absent = plackett("rank", folder / "top.soi", "--unranked", "absent", *FAST).stdout
     last = plackett("rank", folder / "top.soi", "--unranked", "last", *FAST).stdout
-    assert "others absent" in absent and absent.splitlines()[5:] != last.splitlines()[5:]
+    assert "unranked items are absent" in absent and absent.splitlines()[5:] != last.splitlines()[5:]
 
 
 @pytest.mark.parametrize("layout", ["ranks", "orders"])
@@ -114,9 +114,9 @@ def test_ties_are_taken_as_they_are_said_to_be(tmp_path):
 def test_mistakes(folder, tmp_path):
     (tmp_path / "r.csv").write_text("a,b\n1,2\n")
     line = mistake("rank", tmp_path / "r.csv")
-    assert "say --table ranks for a table with a column an item, --table orders" in line
-    assert "--table pairs for winners and losers" in line
-    assert "leave out --table ranks" in mistake("rank", folder / "all.soc", "--table", "ranks")
+    assert "give --table ranks (one column per item), --table orders (one column per place, the best first)" in line
+    assert "--table pairs (columns winner and loser)" in line
+    assert "omit --table ranks" in mistake("rank", folder / "all.soc", "--table", "ranks")
     (tmp_path / "b.soc").write_text(preflib(orders(), "soc") + "1: 1,9\n")
     assert "b.soc, line 47: alternatives have the numbers 1 to 4, got '9'" in mistake("rank", tmp_path / "b.soc")
     assert "nothing to predict: see plackett show" in mistake("predict", folder / "m.plk", folder / "top.soi")
@@ -151,7 +151,7 @@ def test_a_table_of_pairs_is_ranked_and_reported(tmp_path):
     rank = ("rank", tmp_path / "p.csv", "--table", "pairs", *FAST, "--ties", "davidson", "--order-effect")
     done = plackett(*rank, "--out", tmp_path / "m.plk")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("20 rankings of 3 items; others absent") or "20 rankings of 3 items" in done.stdout
+    assert done.stdout.startswith("20 rankings of 3 items")
     assert "nu = " in done.stdout and "eta = " in done.stdout
     R = Rankings.from_pairs(
         ["Ann", "Bob", "Bob", "Cy", "Ann"],

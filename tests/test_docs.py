@@ -1,6 +1,8 @@
 """The pages: every public name is in the API, code runs, formulas are typeset, and the table of contents is whole."""
 
+import contextlib
 import importlib
+import io
 import pkgutil
 import re
 from pathlib import Path
@@ -62,16 +64,44 @@ def test_every_page_is_in_the_contents():
             assert name in trees, name
 
 
+CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | re.M)
+
+
 @pytest.mark.parametrize("page", [*WITH_CODE, "../README.md"])
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
-    """Blocks marked ``python``, in order; a fragment that cannot run alone is marked ``py``."""
+    """Blocks marked ``python``, in order; a fragment that cannot run alone is marked ``py``.
+
+    A block marked ``text`` right below is what the code prints; output of chains that are too short is marked ``none``.
+    """
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for code in re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.S | re.M):
-        exec(compile(code, page, "exec"), names)
+    for code, shown in CODE.findall((DOCS / page).read_text(encoding="utf-8")):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(code, page, "exec"), names)
+        if shown:
+            same_output(printed.getvalue(), shown)
     plt.close("all")
+
+
+def same_output(printed, shown):
+    """The same words; numbers to a quarter or .05, since another processor makes other draws."""
+    found, expected = (
+        [number(word) for word in text.replace("[", " ").replace("]", " ").split()] for text in (printed, shown)
+    )
+    assert [word for word in found if isinstance(word, str)] == [word for word in expected if isinstance(word, str)]
+    assert [word for word in found if not isinstance(word, str)] == pytest.approx(
+        [word for word in expected if not isinstance(word, str)], rel=0.25, abs=0.05
+    )
+
+
+def number(word):
+    """A word as a number, if it is one."""
+    try:
+        return float(word.replace(",", ""))
+    except ValueError:
+        return word
 
 
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.S)
@@ -92,10 +122,16 @@ def test_formulas_of_the_page_are_typeset(page):
     assert not re.findall(r"[α-ωΑ-Ω]\w*_\w|\b[A-Z]_[a-z]+\b|[Σ∏√∝∘⟨]|\bexp\(|\bPr\(", FORMULA.sub("", text))
 
 
-def test_the_front_page_states_the_model_and_shows_pictures():
+def test_the_front_page_shows_a_picture_and_code_for_each_kind_of_data():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert r"\frac{W(x)\cdot\lambda_k}" in text
-    assert len(re.findall(r"```{figure} auto_examples/images/\S+\.png", text)) == 2
+    figures = re.findall(r"```{figure} auto_examples/(.*?)images/sphx_glr_(\w+)_\d+\.png", text)
+    assert [kind for kind, _ in figures] == ["", "rankings/", "choices/"]
+    assert all((DOCS.parent / "examples" / kind / f"{name}.py").is_file() for kind, name in figures)
+    assert len(re.findall(r"^```python$", text, re.M)) == 3
+
+
+def test_the_first_page_about_the_model_states_it():
+    assert r"\frac{W(x)\cdot\lambda_k}" in (DOCS / "model.md").read_text(encoding="utf-8")
 
 
 def test_the_standard_of_a_run_is_stated():

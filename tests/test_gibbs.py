@@ -287,9 +287,7 @@ def test_predictions_that_are_not_to_be_trusted_are_reported(iris):
     said = r"^predictions are not .*the chains disagree\. Try Gibbs\(chains=\d+\), or Gibbs\(draws=120\), or leave"
     with pytest.warns(UserWarning, match=said):
         PlackettLuceClassifier(Gibbs(**BARELY_BEGUN, draws=30), random_state=0, features="exp").fit(*iris)
-    said = (
-        r"^Gibbs\(max_draws=30\) ended the run after 30 iterations of each chain: predictions .*Gibbs\(max_draws=120\)"
-    )
+    said = r"^Gibbs\(max_draws=30\) stopped the run after 30 iterations per chain: predictions .*Gibbs\(max_draws=120\)"
     with pytest.warns(UserWarning, match=said):
         PlackettLuceClassifier(Gibbs(**BARELY_BEGUN, max_draws=30), random_state=0, features="exp").fit(*iris)
 

@@ -146,7 +146,7 @@ def test_diagnostics_in_words(iris, tmp_path):
     found, groups = clf.diagnostics_, clf.diagnostics_.groups.items()
     assert found.grade == "not to be trusted"
     assert f'verdict bad">Predictions are not to be trusted: {found.sentence.split(": ", 1)[1]}' in page
-    assert STANDARD in page and "Drawn is the probability that mixes worst" in page
+    assert STANDARD in page and "The plots show the one of these probabilities that mixes most slowly" in page
     assert "Inference: Gibbs, 2 chains of 60 draws after 60 of tuning." in page
     assert page.count("<figure") == 11 and "The seed was 3" in page
     good = {name: Measures(1 + 0 * m.rhat, 2300 + 0 * m.ess_bulk, 2300 + 0 * m.ess_tail) for name, m in groups}
@@ -157,7 +157,7 @@ def test_diagnostics_in_words(iris, tmp_path):
     assert 'verdict">Whether predictions are settled is unknown: a single chain' in report(
         clf, iris[0], iris[1], tmp_path
     )
-    assert "Drawn is the log-likelihood" in page  # of an early model file
+    assert "The plots show the log-likelihood" in page  # of an early model file
 
 
 def test_chains_are_drawn_as_they_are_judged(iris, tmp_path):

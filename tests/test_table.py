@@ -102,7 +102,7 @@ def test_a_pipeline_with_the_encoder_is_the_command_line(tmp_path):
     result = CliRunner().invoke(app, [paths.get(word, word) for word in [*fit, "--categorical", "code", "--out", "m"]])
     assert result.exit_code == 0, result.output
     known = load(tmp_path / "m")
-    with pytest.warns(TableWarning, match=r"column .* is missing in \d of 90 rows: taken for"):
+    with pytest.warns(TableWarning, match=r"column .* is missing in \d of 90 rows: filled in with"):
         expected = known.predict_proba(known.table_.covariates(X))
     pipe = make_pipeline(TableEncoder(categorical=["code"]), clone(EM)).fit(X, y)
     np.testing.assert_array_equal(pipe.predict_proba(X), expected)

@@ -164,39 +164,47 @@ def processor():
 
 INTRODUCTION = """# Tables of the comparison
 
-Half of the rows for training, ten stratified splits. On segment five splits; on satimage and letter five splits of
-1000 + 1000 and 1300 + 1300 rows drawn anew; on swissmetro five of 150 + 150 persons with nine choices each, no person
-in both halves. † marks the sets on which settings of the learned directions were chosen. The other sets were run
-more than once: before and after the choice of scale, ten folds and the cautious prior of w came in, which were settled
-on the marked sets alone; some again with two short chains for each fold instead of one, after a look at letter's
-calibration; and all once more without a change, so that the tables are of one version. That `fit` takes groups is owed
-to the first run on swissmetro, which was badly calibrated. Longer chains that end when predictions have converged came
-later: they were settled by how far two seeds differ on glass, segment, heart, Wine, Pima and German, what is done where
-columns outnumber rows on colon, and the two components of tiny sets on Lenses; all sets were then run once. The cells
-of all rivals but CatBoost are those of the table before, made with the same versions: 158 of them were run again and
-came out the same to nine digits.
+**Splits.** Half of the rows are for training, in ten stratified splits. Segment has five splits. Satimage and
+letter have five splits of 1000 + 1000 and 1300 + 1300 rows drawn anew. Swissmetro has five splits of 150 + 150 persons
+with nine choices each, and no person is in both halves.
 
-`learned`, `learned-em` and `exp` are `PlackettLuceClassifier` with `features="learned"` (posterior average and mode)
-and with the paper's features (variational); they are given the training part and nothing else (`learned`, on
-swissmetro, the persons, whose rows are held out together as they are in the rivals' folds). The rivals are tuned inside
-the training part by log-loss on five folds (three from 500 rows on), the same folds for each:
+**What was tuned on which sets.** † marks the sets on which settings of the learned directions were chosen. The other
+sets were run more than once:
+
+- before and after three changes: the choice of scale, ten folds, and the cautious prior of w. These were chosen on the
+  marked sets alone;
+- some again with two short chains per fold instead of one, after a look at letter's calibration;
+- all once more without a change, so that the tables are of one version.
+
+`fit` accepts groups because the first run on swissmetro was badly calibrated. Longer chains that end when predictions
+have converged came later. They were chosen by the difference between two seeds on glass, segment, heart, Wine, Pima
+and German; the treatment of more columns than rows was chosen on colon, and the two components of tiny sets on Lenses.
+All sets were then run once. The cells of all rivals but CatBoost are those of the previous table, made with the same
+versions: 158 of them were run again and agreed to nine digits.
+
+**Methods.** `learned`, `learned-em` and `exp` are `PlackettLuceClassifier` with `features="learned"` (posterior average
+and mode) and with the paper's features (variational). They receive the training part and nothing else. On swissmetro
+`learned` also receives the persons, whose rows are held out together as in the rivals' folds. The rivals are tuned
+inside the training part by log-loss on five folds (three from 500 rows on), the same folds for each:
 
 - logistic regression with L2 and L1 penalty over 13 and 9 values of C;
 - a random forest of 300 trees over leaf size and covariates per split, with one more tree that gives every class the
   same probability, so that no probability is zero;
 - histogram boosting over the size of trees and leaves, stopped early on the folds;
-- CatBoost as it comes, and with depth (2, 4 or 6) and number of trees by the folds (not for colon's 2,000 columns);
+- CatBoost with its defaults, and with depth (2, 4 or 6) and number of trees chosen on the folds (not for colon's 2,000
+  columns);
 - a neural network with one hidden layer over its size and weight decay;
-- a Gaussian process (one class against the rest, marginal likelihood) where at most 600 rows are for training.
+- a Gaussian process (one class against the rest, marginal likelihood) with at most 600 rows for training.
 
-The rivals' grids were settled on a further split that is not among those below, and for running time; only the largest
+The rivals' grids were chosen on a further split that is not among those below, and for running time. Only the largest
 C of the L2 penalty was lowered to 100 after a look at the ten splits of Lenses, in that rival's favour.
 
-Columns are prepared alike for all: logarithms of colon's intensities, one-hot codes for swissmetro; what needs
-standardised covariates standardises them.
+Columns are prepared in the same way for all methods: logarithms of colon's intensities, one-hot codes for swissmetro.
+Methods that need standardised covariates standardise them.
 
-In the log-loss table the number in parentheses is the standard error of the paired difference from the lowest mean of
-the row, over the splits; splits overlap, so it is rather too small. Probabilities are taken as at least 1e-12 in the
-logarithm. The Brier score is summed over classes. The calibration error is that of the most probable class over ten
-bins of equal mass, all splits of a set pooled; in parentheses what chance alone would make of it if every probability
-were right. Seconds are processor time of one fit on one thread and its prediction, tuning included."""
+**Scores.** In the log-loss table the number in parentheses is the standard error of the paired difference from the
+lowest mean of the row. Splits overlap, so this standard error is rather too small. Probabilities below 1e-12 count as
+1e-12 in the logarithm. The Brier score is summed over classes. The calibration error is that of the most probable
+class over ten bins of equal mass, with all splits of a set pooled; the number in parentheses is the error expected by
+chance if every probability were right. Seconds are processor time of one fit on one thread and its prediction, tuning
+included."""

@@ -1,77 +1,68 @@
 """
-Persons with weights of their own
-=================================
+Customers with tastes of their own
+==================================
 
-Forty persons choose twelve times each between three contracts for electricity. Some look at the price, some at where
-the electricity comes from. With ``weights="person"`` everyone has weights of their own, under a common prior. The data
-are simulated.
+Each of 361 customers chose up to twelve times among four offers of electricity. Customers differ: some care about the
+price alone, others pay for a local supplier. Mixed logit estimates both the distribution of tastes and the tastes of
+each customer.
 """
 
 # %%
 # A panel
 # -------
-# A third of the persons cares for green electricity and hardly for the price. Nothing that is known of a person tells
-# which, but their choices do.
+# Offers differ in price (``pf``, cents a kWh), length of the contract in years (``cl``), local (``loc``) and well-known
+# (``wk``) supplier, and rates by time of day (``tod``) and by season (``seas``).
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 
-from plackett import ChoiceSets, PlackettLuceChooser, plots
-from plackett.simulate import choices
+from plackett import Gibbs, PlackettLuceChooser, Tastes, plots
+from plackett.datasets import load
 
-persons, times = 40, 12
-rng = np.random.default_rng(2)
-person = np.repeat(np.arange(persons), times)
-green = rng.random(persons) < 1 / 3
-offers = ["A", "B", "C"]
-n = persons * times
-frame = pd.DataFrame({f"price_{a}": rng.uniform(20, 40, n).round() for a in offers})
-for a in offers:
-    frame[f"green_{a}"] = rng.integers(0, 2, n)
-X = ChoiceSets.from_wide(frame, alternatives=offers, attributes=["price", "green"])
-taste = np.where(green[:, None], [-0.05, 2.5], [-0.35, 0.2])  # of a unit of the price, and of being green
-y = choices(X, (X.values * taste[person[X.situation]]).sum(axis=1), rng=rng)
+offers = load("electricity")
+X, y, customer = offers.choices, offers.y, offers.groups
+print(X)
 
 # %%
-# Shared weights or one's own
-# ---------------------------
-# The last four choices of everyone are held out, and persons are known when they are predicted.
+# One taste for all, or tastes of their own
+# -----------------------------------------
+# The last two choices of each customer are held out. The model with random tastes knows the customers from their other
+# choices. A short run is enough for predictions; without ``draws`` the chains continue until the coefficients can be
+# read one by one.
 
-train = np.arange(n) % times < 8
-models = {}
-for weights in ("shared", "person"):
-    model = PlackettLuceChooser(weights=weights, random_state=0)
-    models[weights] = model.fit(X[train], y[train], groups=person[train])
-known = {"shared": {}, "person": {"groups": person[~train]}}
-for weights, model in models.items():
-    loss = -model.log_likelihood(X[~train], y[~train], **known[weights]).mean()
-    right = model.score(X[~train], y[~train], **known[weights])
-    print(f"{weights:7s} weights: held-out log-loss {loss:.3f}, {right:.0%} right")
+last = np.array([np.count_nonzero(customer[t + 1 :] == customer[t]) < 2 for t in range(len(y))])
+train, test = np.flatnonzero(~last), np.flatnonzero(last)
+one = PlackettLuceChooser("em", features="linear").fit(X[train], y[train], groups=customer[train])
+own = PlackettLuceChooser(Gibbs(draws=500, tune=500), features=Tastes(constants=False), random_state=0)
+own.fit(X[train], y[train], groups=customer[train])
+for name, model, known in (("one taste for all", one, {}), ("tastes of their own", own, {"groups": customer[test]})):
+    print(f"{name:20} held-out log-loss {-model.log_likelihood(X[test], y[test], **known).mean():.3f}")
 
 # %%
-# What is learned of a person
-# ---------------------------
-# Everyone is asked the same: a green contract at 32, or one that is not at 28? Shared weights say the same of all.
+# The population
+# --------------
+# Mean and standard deviation of each coefficient over the customers, with intervals.
 
-question = pd.DataFrame(
-    {"price_A": [32], "green_A": [1], "price_B": [28], "green_B": [0], "price_C": [99], "green_C": [0]}
-)
-there = question.assign(there_A=1, there_B=1, there_C=0)
-asked = ChoiceSets.from_wide(there, alternatives=offers, attributes=["price", "green"], available="there")
-asked = asked[np.zeros(persons, dtype=int)]
-p = models["person"].predict_proba(asked, groups=np.arange(persons))[:, 0]
-lower, upper = (bound[:, 0] for bound in models["person"].predict_interval(asked, groups=np.arange(persons)))
+print(own.population().round(2).to_string())
+
+# %%
+# The customers
+# -------------
+# Part-worth of a local supplier for each customer, sorted, with 90 % intervals. Those above zero prefer a local
+# supplier.
+
+local = own.tastes().xs("loc", level="attribute").sort_values("mean")
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-order = np.argsort(p)
-for kind, colour, name in (
-    (green, plots.style.PALETTE[0], "cares for green"),
-    (~green, plots.style.PALETTE[1], "looks at the price"),
-):
-    places = np.flatnonzero(kind[order])
-    who = order[places]
-    ax.vlines(places, lower[who], upper[who], color=colour, alpha=0.5)
-    ax.plot(places, p[who], "o", color=colour, label=name)
-ax.axhline(models["shared"].predict_proba(asked[:1])[0, 0], color="grey", linestyle=":", label="shared weights")
-ax.set(xlabel="persons", ylabel="probability of the green contract, 90 % interval", xticks=[])
-ax.legend(loc="upper left")
+places = np.arange(len(local))
+ax.vlines(places, local["lower"], local["upper"], color=plots.style.PALETTE[0], alpha=0.3)
+ax.plot(places, local["mean"], ".", color=plots.style.PALETTE[0])
+ax.axhline(0, color="grey", linewidth=0.8)
+ax.set(xlabel="361 customers", ylabel="part-worth of a local supplier,\n90 % intervals", xticks=[])
+
+# %%
+# Willingness to pay
+# ------------------
+# Cents a kWh for a local supplier: the median customer, and the range that holds most customers. The sign is negative
+# because customers accept a higher price.
+
+print(own.willingness_to_pay("loc", "pf"))

@@ -1,16 +1,16 @@
 """
-Who is best, and how sure is that
+Partial rankings: absent or last?
 =================================
 
-Sixty guests of a tasting rank ciders. Everyone tastes four of the eight, and the last cider came late: few had it. The
-data are simulated, so that what comes out can be compared with what went in.
+Sixty guests of a tasting rank ciders. Everyone tastes four of the eight, and few had the last cider, which came late.
+The data are simulated, so that estimates can be compared with the truth.
 """
 
 # %%
 # A tasting
 # ---------
-# The race behind it: each cider arrives after an exponential time with its worth as the rate, and a ranking is the
-# order of arrivals. What a guest did not taste is *absent*, and the ranking says nothing of it.
+# In the simulation each cider arrives after an exponential time with its worth as the rate, and a ranking is the order
+# of arrivals. A cider that a guest did not taste is *absent*: the ranking says nothing about it.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,8 +33,8 @@ print(R, orders[0], sep="\n")
 # %%
 # Worths with intervals
 # ---------------------
-# Four chains of the Gibbs sampler; differences of log-worths are log-odds of who comes before whom. Crosses are the
-# worths that the tasting was simulated with. Harvest, which few have tasted, has the widest interval.
+# Differences of log-worths are the log-odds that one cider comes before another. Crosses are the true worths. Harvest,
+# which few have tasted, has the widest interval.
 
 ranker = PlackettLuceRanker(random_state=0).fit(None, R)
 print(ranker)
@@ -48,18 +48,17 @@ ax.legend()
 # %%
 # In which place is it?
 # ---------------------
-# The posterior of the order: the probability of each place, given all rankings. The first and the last are known,
-# Harvest may be almost anywhere. ``of="ranking"`` would ask something else: in which place an item comes in one new
-# ranking.
+# The probability of each place, given all rankings. The first and the last place are nearly certain; Harvest may be
+# almost anywhere. ``of="ranking"`` answers another question: in which place an item comes in one new ranking.
 
 plots.rank_distribution(ranker)
 
 # %%
-# What it means not to be ranked
-# ------------------------------
-# Had the guests tasted all eight and named their best four, the same lists would mean something else: what is not named
-# came *last*. Read in that way, Harvest is punished for having been poured rarely. Nothing in the file tells which
-# reading is right, so ``unranked`` has no default.
+# Unranked items
+# --------------
+# If the guests had tasted all eight and named their best four, the same lists would mean that the other ciders came
+# *last*. Under this reading Harvest is punished for having been poured rarely. The data do not tell which reading is
+# right, so ``unranked`` has no default.
 
 wrong = PlackettLuceRanker(random_state=0).fit(None, Rankings.from_orders(orders, unranked="last"))
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharex=True, layout="constrained")

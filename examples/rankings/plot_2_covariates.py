@@ -2,14 +2,14 @@
 Rankings that depend on who ranks
 =================================
 
-Three hundred townspeople rank five things that the town could build. What they want depends on their age, and on
-whether they have children. The data are simulated.
+Four hundred townspeople rank five things that the town could build. Their wishes depend on age and children. The data
+are simulated, so that estimates can be compared with the truth.
 """
 
 # %%
-# What was asked
-# --------------
-# Young people want the skatepark, the old a park with benches; who has children wants a playground, at any age.
+# The survey
+# ----------
+# Young people want the skatepark, old people the park with benches, and people with children a playground.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +23,7 @@ rng = np.random.default_rng(1)
 
 
 def log_rates(X):
-    """What the simulation knows."""
+    """The true log-rates."""
     old = (X["age"] - 50) / 15
     return np.column_stack([0.2 * old, 0.9 * old, 2 * X["children"] - 0.5, 0 * old, -1.2 * old - 0.5])
 
@@ -36,8 +36,8 @@ X_train, R_train, X_test, R_test = X[:300], R[:300], X[300:], R[300:]
 # %%
 # With covariates and without
 # ---------------------------
-# The score is the mean log-probability of a whole ranking of five, on a hundred rankings that were held out; with all
-# 120 orders alike it would be −4.79.
+# The score is the mean log-probability of a whole ranking of five, on a hundred held-out rankings. If all 120 orders
+# were equally likely, it would be −4.79.
 
 asked = PlackettLuceRanker(random_state=0).fit(X_train, R_train)
 plain = PlackettLuceRanker(random_state=0).fit(None, R_train)
@@ -48,8 +48,8 @@ print(f"{plain.score(None, R_test):.3f} without covariates")
 # %%
 # Who wants what
 # --------------
-# The probability of being ranked first along the age, of people with children, with 90 % intervals. Dashes are what the
-# simulation knows.
+# The probability of being ranked first by age, for people with children, with 90 % intervals. Dashed lines are the
+# truth.
 
 ages = pd.DataFrame({"age": np.linspace(18, 82, 33), "children": 1})
 first, (lower, upper) = asked.predict_proba(ages), asked.predict_interval(ages)
@@ -66,7 +66,7 @@ ax.legend(loc="upper center", ncols=3)
 # %%
 # Two persons
 # -----------
-# The whole ranking of a person: the probability of each place in it.
+# The probability of each place in the ranking of one person.
 
 people = pd.DataFrame({"age": [20, 75], "children": [0, 0]})
 print(asked.predict(people))

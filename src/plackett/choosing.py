@@ -320,12 +320,13 @@ class ChoosingModel(RaceModel):
         return pandas.DataFrame(choice_effects.willingness_to_pay(survey, f, c, weight, prob))
 
     def diversion(self, X: ChoiceSets, drop: Any, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """Where the choices of an alternative go if it is not there.
+        """Where the choices of an alternative go if it is removed.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations; those count in which it is available. Of more than 400, 400 that are spread evenly are taken.
+            Situations. Only those in which the alternative is available are used, and at most 400 of them, evenly
+            spread.
         drop : label
             The alternative.
         prob : float

@@ -111,7 +111,7 @@ class Model(BaseEstimator):
         Returns
         -------
         DataFrame
-            One row a class and feature:
+            One row per class and feature:
 
             - ``class``, ``feature``;
             - ``median`` of the normalised weight λ̄ (EM: ``mode``, and no further column);
@@ -233,7 +233,7 @@ class Classifier(ClassifierMixin, Model):
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
-        """Credible intervals of the class probabilities: equal-tailed, of learned directions the shortest.
+        """Credible intervals of the class probabilities: shortest with learned directions, equal-tailed otherwise.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class Classifier(ClassifierMixin, Model):
         Returns
         -------
         DataFrame
-            One row a class and feature, rounded:
+            One row per class and feature, rounded:
 
             - ``class``, ``feature``;
             - ``effect``: of a number, the change of the class probability per unit of it, averaged over the rows; of a

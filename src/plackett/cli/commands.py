@@ -99,7 +99,7 @@ def plackett() -> None:
 
 
 def _about_choices(help: str) -> OptionInfo:
-    option: OptionInfo = typer.Option(help=help, rich_help_panel="Choices: a long table, one row an alternative")
+    option: OptionInfo = typer.Option(help=help, rich_help_panel="Choices: a long table, one row per alternative")
     return option
 
 

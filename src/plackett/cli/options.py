@@ -40,12 +40,12 @@ Draws = Annotated[
     int | None, typer.Option(min=1, help="Draws of each chain (gibbs; as many as needed), or in all (bootstrap; 64).")
 ]
 Chains = Annotated[int | None, typer.Option(min=1, help="Chains (gibbs; 4).")]
-TargetESS = Annotated[float | None, typer.Option(min=1, help="Go on to this effective sample size (gibbs).")]
-MaxDraws = Annotated[int | None, typer.Option(min=1, help="Iterations at which chains that go on give up (gibbs).")]
+TargetESS = Annotated[float | None, typer.Option(min=1, help="Continue to this effective sample size (gibbs).")]
+MaxDraws = Annotated[int | None, typer.Option(min=1, help="Most iterations per chain, if draws is not given (gibbs).")]
 MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after about this time (gibbs, bootstrap).")]
-MaxIter = Annotated[int | None, typer.Option(min=1, help="Iterations at most (variational, em, bootstrap).")]
-Tol = Annotated[float | None, typer.Option(min=0, help="Movement that counts as none (variational, em).")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+MaxIter = Annotated[int | None, typer.Option(min=1, help="Largest number of iterations (variational, em, bootstrap).")]
+Tol = Annotated[float | None, typer.Option(min=0, help="Stop when parameters change by less (variational, em).")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 
 
 class Settings(TypedDict, total=False):

@@ -68,8 +68,8 @@ def rank(
     table: Annotated[
         Layout | None,
         typer.Option(
-            help="A table of ranks, a column an item; of orders, a column a place, the best first; or of pairs, with "
-            "columns winner and loser, and perhaps tie and first."
+            help="Layout of a table: ranks (one column per item), orders (one column per place, the best first) or "
+            "pairs (columns winner and loser, optionally tie, first and count)."
         ),
     ] = None,
     counts: Annotated[str | None, typer.Option(help="Column that tells how often a row was seen (--table).")] = None,

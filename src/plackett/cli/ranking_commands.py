@@ -50,8 +50,8 @@ def _parameters(model: PlackettLuceRanker) -> list[str]:
 
 def origin(model: PlackettLuceRanker) -> str:
     """One line about the data that a ranker was fitted to."""
-    others = {"absent": "; others absent", "last": "; others last", None: ""}[model.table_.unranked]
-    return f"{model.table_.rankings:,.12g} rankings of {len(model.items_)} items{others}"
+    others = {"absent": "; unranked items are absent", "last": "; unranked items come last"}
+    return f"{model.table_.rankings:,.12g} rankings of {len(model.items_)} items{others.get(model.table_.unranked, '')}"
 
 
 def report(model: PlackettLuceRanker, R: Rankings, out: str, title: str | None) -> None:

@@ -56,13 +56,13 @@ class Ballots:
             if not preflib:
                 kinds = ", ".join(KINDS)
                 raise ValueError(
-                    f"{path} is no file of PrefLib ({kinds}) by its name: say table='ranks' for a table with a column "
-                    "an item, table='orders' for one with a column a place, the best first, or table='pairs' for "
-                    "winners and losers."
+                    f"the name of {path} does not end as those of PrefLib files do ({kinds}). If it is a table, give "
+                    "table='ranks' (one column per item), table='orders' (one column per place, the best first) or "
+                    "table='pairs' (columns winner and loser)."
                 )
             return Rankings.read_preflib(path, unranked=self.unranked)
         if preflib:
-            raise ValueError(f"{path} is a file of PrefLib by its name; leave out table={self.table!r}.")
+            raise ValueError(f"{path} has the name of a PrefLib file; omit table={self.table!r}.")
         return self.of(read_table(path, sep, decimal))
 
     def of(self, frame: pd.DataFrame) -> Rankings:

@@ -129,7 +129,7 @@ class ChoiceSets:
         sep: str = "_",
         available: str | Mapping[Label, str] | None = None,
     ) -> ChoiceSets:
-        """Situations from a table with one row a situation and a column for each attribute of each alternative.
+        """Situations from a table with one row per situation and a column for each attribute of each alternative.
 
         Parameters
         ----------

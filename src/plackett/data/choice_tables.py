@@ -1,4 +1,4 @@
-"""Tables of choices, long (a row an alternative) and wide (a row a situation), as the flat arrays of `ChoiceSets`."""
+"""Flat arrays of `ChoiceSets` from long tables (one row per alternative) and wide tables (one row per situation)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Spec(NamedTuple):
 
 
 def long_parts(table: Frame, spec: Spec) -> Parts:
-    """From one row an alternative; situations come in the order in which they first occur."""
+    """From one row per alternative; situations come in the order in which they first occur."""
     situation, alternative, attributes, person, available, choice = spec
     frame, number, labels = situations_of(table, situation, alternative)
     persons = names_of(person, "person")
@@ -83,7 +83,7 @@ def wide_parts(
     sep: str,
     available: str | Mapping[Label, str] | None,
 ) -> Parts:
-    """From one row a situation, with a column for each attribute of each alternative."""
+    """From one row per situation, with a column for each attribute of each alternative."""
     pd = optional("pandas", "a table of choices")
     frame, known, persons = as_frame(table), given(alternatives, "alternatives", "an alternative"), names_of(person)
     n, A, labels = len(frame), len(known), known.tolist()
@@ -220,9 +220,14 @@ def _refuse_missing(column: pd.Series, number: Codes, code: Codes, labels: Label
         e = int(np.argmax(wrong))
         raise TableError(
             f"column {column.name!r} is missing or infinite for alternative {plain(alternatives[code[e]])} in "
-            f"situation {plain(labels[number[e]])}, in {wrong.sum()} rows in all; fill it in, or leave the column or "
-            "these situations out."
+            f"situation {plain(labels[number[e]])}{_others(int(wrong.sum()) - 1)}. Fill it in, or drop the column or "
+            "the situations."
         )
+
+
+def _others(n: int) -> str:
+    """The number of further rows, in words."""
+    return f" and in {n} other row{'s' * (n > 1)}" if n else ""
 
 
 def _changes(column: pd.Series, number: Codes, first: Codes) -> Mask:

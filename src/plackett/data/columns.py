@@ -74,7 +74,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of texts, one indicator column a level (for two levels, of the second only).
+    """A column of texts, one indicator column per level (for two levels, of the second only).
 
     A level that is missing or was not seen in training gets the share of each level in training: standardised, zero in
     every column, so that it says nothing.
@@ -187,11 +187,11 @@ def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: s
 
 
 def tell_of_missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> None:
-    """Say what missing values are taken for."""
+    """Warn of the values that fill in missing ones."""
     for column, share in _missing(columns, frame).items():
         filled = f"the median {column.median:g}" if isinstance(column, Number) else "the average level"
-        told = f", and told from others by a column '{column.name} is missing'" if column.indicator else ""
-        _warn(f"{share}: taken for {filled}{told}.")
+        marked = f"; a new column '{column.name} is missing' marks these rows" if column.indicator else ""
+        _warn(f"{share}: filled in with {filled}{marked}.")
 
 
 def _missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> dict[Number | Category, str]:

@@ -136,7 +136,7 @@ class Rankings:
         items: Iterable[Label] | None = None,
         counts: npt.ArrayLike | None = None,
     ) -> Rankings:
-        """Rankings from a table with one row a ranking and one column an item.
+        """Rankings from a table with one row per ranking and one column per item.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ MISSING = ("impute", "error")
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a table with texts and missing values into numbers, as ``plackett fit`` does; a step of a Pipeline.
 
-    A text column becomes an indicator column a level (of two levels, of the second only), and a level that was not
+    A text column becomes one indicator column per level (of two levels, of the second only), and a level that was not
     seen in training says nothing. A missing number becomes the median, and columns that had missing values get an
     indicator. Constant columns are left out. Dates, and texts that hardly repeat, are refused by name.
 

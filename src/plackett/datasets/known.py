@@ -21,7 +21,7 @@ class OpenML:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Which columns of a wide table, one row a choice situation, hold attributes of which alternatives."""
+    """Which columns of a wide table, one row per choice situation, hold attributes of which alternatives."""
 
     labels: tuple[Any, ...]
     attributes: str

@@ -21,7 +21,7 @@ from plackett.model.mixture import Mode
 from plackett.model.race import Array
 
 SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ of few columns, from weak to strong penalties
-FLAT = 1e-7  # a slope per observation up to this counts as none
+FLAT = 1e-7  # slopes per observation below this count as zero
 SHUT = -50.0  # ln λ of a weight that is left out
 Density = Callable[[Array, Array], float]
 Climb = tuple[Array, list[float], bool]  # where it ended, the objective of each iteration, and whether it converged

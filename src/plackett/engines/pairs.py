@@ -20,7 +20,7 @@ from plackett.responses.order_effect import SHOWN_FIRST, OrderEffect
 from plackett.responses.pair_laws import FIRST, SECOND, TIE, Chances, PairLaw, law_of
 
 ONE = np.ones((1, 1))  # W of pairs without covariates
-LOWEST = -690.0  # ln of a weight, below the largest, that counts as none
+LOWEST = -690.0  # log-weights further below the largest are raised to this distance
 STEP = 1e-5  # of finite differences of slopes
 
 

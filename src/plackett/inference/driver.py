@@ -158,8 +158,8 @@ class Run(ABC):
         if words is None or limit is None:
             return words
         ended = f"{type(self.settings).__name__}({limit}={getattr(self.settings, limit)})"
-        thinned = f", of which one in {self.store.thin} was kept" if self.store.thin > 1 else ""
-        return f"{ended} ended the run after {self.store.iterations:,} iterations of each chain{thinned}: {words}"
+        thinned = f" (1 of every {self.store.thin} is kept)" if self.store.thin > 1 else ""
+        return f"{ended} stopped the run after {self.store.iterations:,} iterations per chain{thinned}: {words}"
 
     def run(self, stacklevel: int) -> Portion:
         """The draws, with a warning, of the caller's `stacklevel`, where they are not all, or not good enough."""

@@ -22,7 +22,7 @@ STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, BELIEF, NUMBERS = range(9)
 ACCEPTANCE, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75
 ASSUMED, DOUBTED = 0.1, 5.0  # the variance believed at the start, if nothing else is said, and the draws it counts for
 FIRST_STEP = 0.2
-SMOOTH = 1e-3  # a mean square of slopes that counts as none
+SMOOTH = 1e-3  # added to mean squared slopes, so that none is zero
 TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 

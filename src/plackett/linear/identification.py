@@ -20,7 +20,7 @@ from plackett.linear.newton import Maximum
 from plackett.model.race import Array
 
 DEPENDENT = 1e-9  # of the variance of a column within situations, what others leave of it if it is their combination
-SILENT = 1e-16  # variance within situations, of a standardised column, that counts as none
+SILENT = 1e-16  # variance within situations, of a standardised column, below which it counts as constant
 INVOLVED = 1e-6  # of the largest coefficient of a combination, or of a direction
 FLAT = 1e-4  # of the information at β = 0, below which a maximum is looked at
 APART = 1e-7  # of the sum of utilities that a direction must tell apart

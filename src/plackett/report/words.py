@@ -49,10 +49,10 @@ def trust(classifier: Classifier) -> tuple[bool | None, str]:
 def drawn(judged: bool) -> str:
     """Description of the plots of chains."""
     if not judged:
-        return "Drawn is the log-likelihood (of learned directions the log-posterior), along the chains and by ranks."
+        return "The plots show the log-likelihood (log-posterior of learned directions) along the chains and its ranks."
     return (
-        "Drawn is the probability that mixes worst among them. Chains that agree overlap, and their ranks are "
-        "even: as high as the dashed lines."
+        "The plots show the one of these probabilities that mixes most slowly. Where chains agree, the lines overlap "
+        "and the ranks are uniform: all bars end near the dashed lines."
     )
 
 
