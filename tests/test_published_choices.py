@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plackett import ChoiceSets, PlackettLuceChooser, Rankings, Tastes
+from plackett import ChoiceSets, PlackettLuceChooser, Rankings, Segments, Tastes
 from plackett.linear import LinearUtility
 
 MODES = {"train": "TRAIN", "swissmetro": "SM", "car": "CAR"}
@@ -42,6 +42,24 @@ def test_swissmetro_as_biogeme_has_it(swissmetro):
     np.testing.assert_allclose(robust[named], [0.0582, 0.0826, 0.0682, 0.104], rtol=0.01)
     by_person = model.coefficients(errors="person").set_index("column")["std_error"]
     assert (by_person > table["std_error"]).all()  # nine choices of a person are no nine persons
+
+
+@pytest.mark.data
+def test_segments_of_swissmetro_as_biogeme_has_them(swissmetro):
+    """Biogeme's discrete mixture, each choice by itself: −5208.498; one class attends to time (−2.80), .749 of all."""
+    X, y, _ = swissmetro
+    features, by = LinearUtility(base="swissmetro"), {"by": ["time"]}
+    model = PlackettLuceChooser("em", features=features, segments=Segments(2, **by, ignored=["time"]), random_state=0)
+    model.fit(X, y)
+    found = model.fit_statistics(X, y)
+    np.testing.assert_allclose(found.log_likelihood, -5208.498, atol=2e-3)
+    assert found.parameters == 5
+    table = model.coefficients().set_index("column")
+    named = ["constant: train", "constant: car", "cost", "time"]
+    np.testing.assert_allclose(table.loc[named, "coefficient"], [-0.398, 0.125, -1.26, -2.80], atol=6e-3)
+    np.testing.assert_allclose(model.segments_["share"], [0.749, 0.251], atol=1e-3)
+    free = PlackettLuceChooser("em", features=features, segments=Segments(2, **by), random_state=0).fit(X, y)
+    assert -5208.498 < free.fit_statistics(X, y).log_likelihood < -5206
 
 
 @pytest.mark.data
