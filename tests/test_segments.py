@@ -21,18 +21,22 @@ from plackett import (
     Segments,
     Tastes,
     load,
+    plots,
 )
 from plackett.data.choice_outcomes import chosen
 from plackett.data.observations import Observations
 from plackett.features.choice_design import ChoiceDesign, EntryTable
 from plackett.linear import LinearUtility
+from plackett.output.summary import as_html
 from plackett.priors import GIG
+from plackett.report import write_report
 from plackett.responses import Outcomes, make_response
 from plackett.segments.choices import ChoicesOfPersons
 from plackett.segments.em import Place, climb, maximum, memberships
 from plackett.segments.rankings import rankings_of_persons
 from plackett.segments.sampler import in_common_order
 from plackett.tastes.panel import make_panel
+from test_report_situations import Tables
 
 BETA = np.array([[-1.5, -0.2], [0.3, -1.2]])  # of price and time, by segment
 SHARES = np.array([0.65, 0.35])
@@ -646,3 +650,24 @@ def test_memberships_are_those_of_bayes():
     member, total = memberships(values, log_shares)
     np.testing.assert_allclose(member[0], np.array([0.25, 0.75 / np.e]) / (0.25 + 0.75 / np.e))
     np.testing.assert_allclose(total[1], -700.0 + np.log(0.75), rtol=1e-12)
+
+
+def test_segments_are_in_the_report_and_in_plots(tmp_path):
+    R, who, _ = rankers(n_persons=20)
+    X, y, persons, _ = travellers(n_persons=20)
+    few = Segments("auto", most=2, folds=2, starts=2)
+    for model, seen in (
+        (PlackettLuceRanker("em", shape=1.2, segments=2, random_state=0).fit(None, R, groups=who), (None, R)),
+        (fitted_quietly(chooser(Gibbs(draws=20, tune=20, chains=2), few), X, y, persons), (X, y)),
+    ):
+        write_report(model, *seen, tmp_path / "report.html")
+        page = Tables((tmp_path / "report.html").read_text(encoding="utf-8"))
+        shares = model.segments_["share"]
+        found = [float(row[1]) for row in page.tables["Segments"][1:]]
+        np.testing.assert_allclose(found, shares, rtol=6e-3)
+        assert "Segments" in page.headings and ("Number of segments" in page.tables) == (model.segments is few)
+        assert as_html(model)
+    assert [row[0] for row in page.tables["Coefficients"][1:]] == model.coefficients()["segment"].astype(str).tolist()
+    m = PlackettLuceRanker("em", shape=1.2, segments=2, random_state=0).fit(None, R, groups=who)
+    labels = [text.get_text() for text in plots.worth(m).get_yticklabels()]
+    assert labels == [f"{item} ({segment})" for segment, item in m.worth().index]
