@@ -1,7 +1,6 @@
 """Segments of persons, for linear choices and for rankings: EM, draws, their number, predictions, refusals, files."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -34,7 +33,6 @@ from plackett.responses import Outcomes, make_response
 from plackett.segments.choices import ChoicesOfPersons
 from plackett.segments.em import Place, climb, maximum, memberships
 from plackett.segments.rankings import rankings_of_persons
-from plackett.segments.sampler import in_common_order
 from plackett.tastes.panel import make_panel
 from test_report_situations import Tables
 
@@ -233,149 +231,6 @@ def test_simulated_rankers_are_recovered():
     assert model.summary()["segment"].tolist() == [1] * 4 + [2] * 4
 
 
-# The sampler: draws of parameters and data agree, whether data or parameters come first (Geweke 2004).
-
-
-class Joint:
-    """Parameters from the prior, data from the model, and an iteration of the sampler given data."""
-
-    def __init__(self, persons, mover, concentration=1.5):
-        from plackett.segments.em import Climbed
-        from plackett.segments.sampler import SegmentSampler
-
-        C = 2
-        self.persons, N = persons, len(persons.counts)
-        place = Place(np.zeros((C, 2 if hasattr(persons, "own") else persons.n_items)), np.full(C, -np.log(C)))
-        best = Climbed(place, 0.0, np.full((N, C), 1 / C), [0.0], True)
-        self.sampler = SegmentSampler(persons, mover(persons, best), best, concentration)
-        self.concentration = concentration
-
-    def shares(self, rng):
-        return np.log(rng.dirichlet(np.full(2, self.concentration)))
-
-    def given(self, persons):
-        """Continue with other data."""
-        self.sampler.persons = self.sampler.mover.persons = persons
-
-
-def z_scores(direct, chain, batches=40):
-    means = chain[: len(chain) // batches * batches].reshape(batches, -1, chain.shape[1]).mean(axis=1)
-    error = np.sqrt(means.var(axis=0, ddof=1) / batches + direct.var(axis=0) / len(direct))
-    return np.abs(means.mean(axis=0) - direct.mean(axis=0)) / error
-
-
-def iterate(joint, state, rng, n, redraw, statistics):
-    from plackett.inference.driver import Chain
-
-    found, chain = [], Chain(state, rng)
-    D = state.parameters.shape[1]
-    room = np.empty((1, 2, D)), np.empty((1, 2)), np.empty((1, 2, 2)), np.empty(1), np.empty(1)
-    for _ in range(n):
-        joint.given(redraw(state, rng))
-        joint.sampler.advance(chain, False, *room)
-        found.append(statistics(state))
-    return np.array(found)
-
-
-def of_shares(log_shares):
-    shares = np.exp(log_shares)
-    return [shares[0], shares[0] ** 2, shares.max()]
-
-
-@pytest.mark.parametrize("ignored", [False, True])
-def test_the_sampler_of_choices_passes_gewekes_test(ignored):
-    from plackett.inference import hmc
-    from plackett.segments.movers import ChoiceMover
-    from plackett.segments.sampler import SegmentState
-
-    persons = choices_of_persons((True, False), (ignored, False), precision=1.0, n_persons=5, each=2)
-    joint = Joint(persons, lambda persons, best: ChoiceMover(persons, best, 0))
-    mover, T = joint.sampler.mover, len(persons.packed.stages)
-    X = persons.packed.X.reshape(T, 3, 2)
-
-    def redraw(state, rng):
-        segment = np.repeat(rng.choice(2, p=np.exp(state.log_shares), size=5), 2)
-        utility = np.einsum("tad,td->ta", X, state.parameters[segment]) + rng.gumbel(size=(T, 3))
-        first = np.argsort(np.arange(3) != np.argmax(utility, axis=1)[:, None], axis=1, kind="stable")
-        rows = np.take_along_axis(X, first[:, :, None], axis=1).reshape(-1, 2)
-        return replace(persons, packed=persons.packed._replace(X=np.ascontiguousarray(rows)))
-
-    def statistics(state):
-        b, shares = state.parameters, np.exp(state.log_shares)
-        mean = shares @ b[:, 0]
-        return [*of_shares(state.log_shares), b[0, 0], b[0, 0] ** 2, b[1, 0] ** 2, b[0, 1], b[0, 1] ** 2, mean, mean**2,
-                b[0, 0] * b[1, 0], b[0, 0] * b[0, 1], shares[0] * b[0, 0]]  # fmt: skip
-
-    def drawn(rng):
-        parameters = mover.layout.wide(rng.standard_normal(mover.layout.size))
-        return SegmentState(parameters, joint.shares(rng), *([np.empty(0)] * 3))
-
-    rng = np.random.default_rng(3)
-    direct = np.array([statistics(drawn(rng)) for _ in range(4000)])
-    start = drawn(rng)
-    z = np.linalg.solve(mover.root, mover.layout.flat(start.parameters) - mover.centre)
-    walk = hmc.begin(z, 1.0)
-    walk.numbers[hmc.MEAN_STEP] = np.log(0.7)
-    chain = iterate(
-        joint, start._replace(position=z, variance=walk.variance, numbers=walk.numbers), rng, 4000, redraw, statistics
-    )
-    varies = direct.std(axis=0) > 1e-12
-    assert z_scores(direct[:, varies], chain[:, varies]).max() < 4.5
-
-
-@pytest.mark.parametrize("learned", [True, False])
-def test_the_sampler_of_rankings_passes_gewekes_test(learned):
-    from plackett.priors import LogUniform
-    from plackett.segments.movers import WorthMover, log_gamma
-    from plackett.segments.sampler import SegmentState
-
-    persons = persons_with_rankings(shape=0.8, n_persons=6, each=2)
-    prior = LogUniform(0.3, 3.0) if learned else None
-    joint = Joint(persons, lambda persons, best: WorthMover(persons, best, prior))
-
-    def redraw(state, rng):
-        segment = np.repeat(rng.choice(2, p=np.exp(state.log_shares), size=6), 2)
-        order = np.argsort(-(state.parameters[segment] + rng.gumbel(size=(12, 4))), axis=1)
-        return replace(persons, item=order.ravel())
-
-    def statistics(state):
-        worths, shares, a = np.exp(state.parameters), np.exp(state.log_shares), state.position[0]
-        first = shares @ worths
-        return [*of_shares(state.log_shares), a, a * a, worths[0, 0], worths[1, 3] ** 2, first[0] ** 2, worths.max(),
-                (first**2).sum(), (worths[0] * worths[1]).sum(), np.sqrt(worths).sum()]  # fmt: skip
-
-    def drawn(rng):
-        a = np.exp(rng.uniform(np.log(0.3), np.log(3.0))) if learned else 0.8
-        x = log_gamma(rng, np.full((2, 4), a))
-        return SegmentState(persons.normalised(x), joint.shares(rng), np.array([np.log(a)]), np.empty(0), np.empty(0))
-
-    rng = np.random.default_rng(4)
-    direct = np.array([statistics(drawn(rng)) for _ in range(6000)])
-    chain = iterate(joint, drawn(rng), rng, 6000, redraw, statistics)
-    varies = direct.std(axis=0) > 1e-12
-    assert z_scores(direct[:, varies], chain[:, varies]).max() < 4.5
-
-
-def test_draws_are_brought_to_a_common_order():
-    rng = np.random.default_rng(0)
-    parameters, shares = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([0.2, 0.5, 0.3])
-    member = rng.dirichlet(np.ones(3), size=50)
-    mixed = [rng.permutation(3) for _ in range(12)]
-    draws = {
-        "parameters": np.array([parameters[p] for p in mixed]).reshape(2, 6, 3, 2),
-        "log_shares": np.log([shares[p] for p in mixed]).reshape(2, 6, 3),
-        "agreement": np.array([member.T @ member[:, p] for p in mixed]).reshape(2, 6, 3, 3),
-    }
-    found, of_segments, order = in_common_order(draws, False)
-    assert order.tolist() == [1, 2, 0]
-    np.testing.assert_array_equal(found, np.broadcast_to(parameters[order], (2, 6, 3, 2)))
-    np.testing.assert_allclose(of_segments, np.broadcast_to(shares[order], (2, 6, 3)))
-    draws["agreement"] = np.array([[[[0.0, 9.0], [9.0, 0.0]]]])  # the last segment is not exchanged
-    draws |= {"parameters": np.array([[[[1.0], [0.0]]]]), "log_shares": np.log([[[0.4, 0.6]]])}
-    found, of_segments, order = in_common_order(draws, True)
-    assert order.tolist() == [1, 0] and found.ravel().tolist() == [0.0, 1.0]
-
-
 def test_one_segment_is_the_plain_model():
     X, y, who, _ = travellers(beta=BETA[[0, 0]], n_persons=30)
     model = chooser(segments=Segments("auto", most=2, folds=3, starts=2)).fit(X, y, groups=who)
@@ -479,7 +334,7 @@ def _values_by_segment(R, log_worths):
 def test_counts_are_persons_and_the_order_of_rows_does_not_matter():
     R, who, _ = rankers(each=1)
     settings = {"shape": 1.2, "segments": 2, "random_state": 0}
-    one = PlackettLuceRanker("em", **settings).fit(None, R)
+    one = PlackettLuceRanker("em", **settings).fit(None, R, groups=np.arange(len(R)))
     orders = [tuple(order) for order in R.to_orders()]
     distinct = sorted(set(orders), key=str)
     counted = Rankings.from_orders(
@@ -618,10 +473,23 @@ def test_what_fitted_models_refuse_in_words():
         model.fit_statistics(X, y, sample_weight=np.ones(len(X)))
 
 
-def test_too_many_segments_are_told():
+def test_warnings_name_the_line_of_the_user():
     X, y, who, _ = travellers(n_persons=12, each=1, beta=BETA[[0, 0]])
-    with pytest.warns(UserWarning, match="are more than these choices tell apart"):
-        chooser(segments=4).fit(X, y, groups=who)
+    R, rankers_, _ = rankers(n_persons=12)
+    few = Gibbs(draws=8, tune=5, chains=2, target_ess=1e6, max_draws=12)
+    for said, fit in (
+        ("are more than these choices tell apart", lambda: chooser(segments=4).fit(X, y, groups=who)),
+        ("EM did not converge in 1 cycles", lambda: chooser(EM(max_iter=1)).fit(X, y, groups=who)),
+        ("max_draws", lambda: chooser(few).fit(X, y, groups=who)),
+        (
+            "EM did not converge in 1 cycles",
+            lambda: PlackettLuceRanker(EM(max_iter=1), shape=1.2, segments=2).fit(None, R, groups=rankers_),
+        ),
+        ("max_draws", lambda: PlackettLuceRanker(few, segments=2).fit(None, R, groups=rankers_)),
+    ):
+        with pytest.warns(UserWarning, match=said) as caught:
+            fit()
+        assert {each.filename for each in caught} == {__file__}
 
 
 def test_settings_are_parameters_of_scikit_learn(tmp_path):

@@ -411,7 +411,7 @@ def fit_segmented_choices(run: Run, segments: Segments, design: ChoiceDesign, Z:
     own, ignored = segments.own_columns(design.names_, design.source_)
     precision = settings.precision(run.samples)
     persons = ChoicesOfPersons(panel.packed, panel.owned, own, ignored, precision)
-    task = SegmentTask(run.inference, segments, run.source(), seen.units is not None)
+    task = SegmentTask(run.inference, segments, run.source(), seen.units is not None, 6)
     spread = float(settings.spread or SPREAD) if run.samples else settings.spread
     return estimate_choices(task, persons, spread)
 
@@ -423,7 +423,7 @@ def fit_segmented_rankings(run: Run, segments: Segments, seen: Observations) -> 
             "a single comparison of each person does not tell segments apart. Give fit(None, R, groups=...): who made "
             "each of them."
         )
-    task = SegmentTask(run.inference, segments, run.source(), seen.units is not None)
+    task = SegmentTask(run.inference, segments, run.source(), seen.units is not None, 5)
     person = None if seen.units is None else np.unique(seen.units, return_inverse=True)[1].ravel()
     return estimate_rankings(task, rankings_of_persons(seen, person, 1.0), run.shape)
 

@@ -29,7 +29,6 @@ from plackett.segments.rankings import RankingsOfPersons
 from plackett.segments.sampler import SegmentRun, SegmentSampler, in_common_order, kept_memberships
 from plackett.segments.settings import Segments
 
-LEVEL = 4  # calls between a warning and the call of fit
 CHOICES = 1e-7  # what may still move of a standardised coefficient
 FLAT = 1e-10  # of the largest eigenvalue of the information, what counts as none
 START = 1.1  # least shape of the prior of the climb from which chains begin
@@ -49,12 +48,15 @@ class SegmentTask(NamedTuple):
         Seed, and whether to show progress.
     named : bool
         Whether persons have labels, by which they are predicted.
+    level : int
+        Frames from an estimate to the caller of fit, whose line warnings name.
     """
 
     inference: EM | Gibbs
     settings: Segments
     source: Source
     named: bool
+    level: int
 
     @property
     def em(self) -> EM:
@@ -74,7 +76,7 @@ class SegmentTask(NamedTuple):
         """Warn where EM did not converge."""
         if not best.converged:
             message = f"EM did not converge in {self.em.max_iter} cycles. Raise EM(max_iter=...)."
-            warnings.warn(message, ConvergenceWarning, stacklevel=LEVEL)
+            warnings.warn(message, ConvergenceWarning, stacklevel=self.level + 1)
 
 
 def estimate_choices(task: SegmentTask, persons: ChoicesOfPersons, spread: float | None) -> Fit:
@@ -94,7 +96,7 @@ def estimate_choices(task: SegmentTask, persons: ChoicesOfPersons, spread: float
                 "segments, let fewer columns differ, Segments(by=[...]), or give coefficients a prior, "
                 "features=LinearUtility(spread=10).",
                 UserWarning,
-                stacklevel=LEVEL,
+                stacklevel=task.level,
             )
         draws, order = _of_estimate(best, task.named)
         covariances = _covariances(scores, information, order, persons.layout(segments).size)
@@ -189,7 +191,7 @@ def _run(
 
 def _sampled(run: SegmentRun, task: SegmentTask, persons: Persons, apart: bool) -> tuple[SegmentDraws, Codes, Array]:
     """Draws in a common order of segments, which is which, and draws of the shape."""
-    draws = run.run(stacklevel=LEVEL + 1)
+    draws = run.run(stacklevel=task.level + 1)
     parameters, shares, order = in_common_order(draws, apart)
     known = kept_memberships(persons, parameters, shares) if task.named else ()
     return SegmentDraws(parameters, shares, *known), order, draws["shape"]
