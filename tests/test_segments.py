@@ -256,6 +256,11 @@ def test_the_number_is_found_by_held_out_persons():
     model = PlackettLuceRanker("em", shape=1.2, segments="auto", random_state=0).fit(None, R, groups=who)
     losses = model.segment_log_loss_
     assert list(losses) == [1, 2, 3, 4] and len(model.segments_) == min(losses, key=losses.get) == 2
+    assert "tries more" not in repr(model)
+    most = PlackettLuceRanker("em", shape=1.2, segments=Segments("auto", most=2, folds=2), random_state=0)
+    assert "it is the largest that was tried: Segments('auto', most=...) tries more" in repr(
+        most.fit(None, R, groups=who)
+    )
     learned = PlackettLuceRanker(EM(shapes=(2.0, 1.2), cv=2), segments=2, random_state=0).fit(None, R, groups=who)
     assert set(learned.cv_log_loss_) == {2.0, 1.2} and learned.shape_ in (2.0, 1.2)
 

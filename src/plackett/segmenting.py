@@ -97,7 +97,9 @@ class SegmentedModel:
         if losses is None:
             return ""
         found = ", ".join(f"{segments}: {loss:.4f}" for segments, loss in losses.items())
-        return f"; their number is chosen by the log-loss of a held-out person ({found})"
+        farther = min(losses, key=lambda segments: losses[segments]) == max(losses)
+        more = "; it is the largest that was tried: Segments('auto', most=...) tries more" if farther else ""
+        return f"; their number is chosen by the log-loss of a held-out person ({found}){more}"
 
 
 class SegmentingChoices(SegmentedModel, ChoosingModel):

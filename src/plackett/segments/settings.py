@@ -39,8 +39,7 @@ class Segments(BaseEstimator):
     --------
     >>> from plackett import PlackettLuceChooser, Segments
     >>> PlackettLuceChooser("em", features="linear", segments=Segments(2, by=["time"]))
-    PlackettLuceChooser(features='linear', inference='em',
-                        segments=Segments(by=['time'], count=2))
+    PlackettLuceChooser(features='linear', inference='em', segments=Segments(by=['time']))
     """
 
     def __init__(
