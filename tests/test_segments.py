@@ -1,6 +1,7 @@
 """Segments of persons, for linear choices and for rankings: EM, draws, their number, predictions, refusals, files."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -378,6 +379,27 @@ def test_columns_may_be_shared_or_ignored():
     np.testing.assert_allclose(worth["value"], wide["time"] / wide["price"], rtol=1e-3)
     with pytest.raises(ValueError, match="X and groups would be ignored"):
         full.willingness_to_pay("time", "price", X)
+
+
+def test_columns_must_be_identified_and_may_be_of_alternatives():
+    X, y, who, _ = travellers(n_persons=20)
+    twice = ChoiceSets(
+        X.alternatives, X.situations, X.start, X.alternative, X.values[:, [0, 1, 0]], X.context,
+        (*X.attribute_columns, replace(X.attribute_columns[0], name="again")), X.person_columns,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="'price', 'again' is constant within every situation. Leave columns out"):
+        chooser().fit(twice, y, groups=who)
+    model = fitted_quietly(chooser(features=LinearUtility(constants=False, spread=3.0)), twice, y, who)
+    assert model.fit_statistics(twice, y, groups=who).parameters == 7  # six coefficients and a share
+    own = chooser(segments=Segments(2, by=["time"]), weights="alternative")
+    own = fitted_quietly(own, X, y, who)
+    table = own.coefficients()
+    assert (table["segment"] == "all").sum() == 3 and set(table["column"][table["segment"] == 1]) == {
+        "time: bus", "time: car", "time: walk"
+    }  # fmt: skip
+    assert "<td>all</td>" in as_html(own) and "segments" in repr(own)
+    with pytest.raises(ValueError, match="ratios differ by alternative"):
+        own.willingness_to_pay("time", "price")
 
 
 def test_rankings_of_alternatives_and_ties_of_unknown_order():

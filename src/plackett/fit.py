@@ -67,7 +67,7 @@ from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
 from plackett.responses import UnknownOrder
 from plackett.responses.nests import Nests
-from plackett.segments.choices import ChoicesOfPersons
+from plackett.segments.choices import ChoicesOfPersons, check_columns
 from plackett.segments.estimation import SegmentTask, estimate_choices, estimate_rankings
 from plackett.segments.rankings import rankings_of_persons
 from plackett.segments.settings import Segments
@@ -407,10 +407,10 @@ def fit_segmented_choices(run: Run, segments: Segments, design: ChoiceDesign, Z:
     settings: LinearUtility = run.features
     outcomes, _, row = seen.all_situations
     panel = make_panel(Z, outcomes, row, seen.units, np.ones(Z.shape[1]))
-    check_panel(panel, design.names_)
     own, ignored = segments.own_columns(design.names_, design.source_)
     precision = settings.precision(run.samples)
     persons = ChoicesOfPersons(panel.packed, panel.owned, own, ignored, precision)
+    check_columns(persons, design.names_)
     task = SegmentTask(run.inference, segments, run.source(), seen.units is not None, 6)
     spread = float(settings.spread or SPREAD) if run.samples else settings.spread
     return estimate_choices(task, persons, spread)

@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from plackett.linear.identification import unidentified, words_for_unidentified
 from plackett.linear.likelihood import LinearSituations, evaluate, scores_of
 from plackett.linear.newton import maximise, solved
 from plackett.model.race import Array
@@ -173,6 +174,17 @@ class ChoicesOfPersons:
         X = np.ascontiguousarray(self.packed.X[in_order(situations, outcomes.start)])
         packed = LinearSituations(X, kept, self.packed.stages[situations])
         return replace(self, packed=packed, owned=np.append(0, np.cumsum(np.diff(self.owned)[some])))
+
+
+def check_columns(persons: ChoicesOfPersons, names: npt.NDArray[np.object_]) -> None:
+    """Raise for columns whose coefficients are not identified, unless a prior decides."""
+    at_zero = evaluate(persons.packed, np.zeros(len(names)))
+    found = unidentified(at_zero.information, float(len(persons.packed.stages)))
+    if found and persons.precision == 0.0:
+        raise ValueError(
+            f"{words_for_unidentified(found, names)}. Leave columns out of the choice sets, or give the coefficients a "
+            "prior, features=LinearUtility(spread=10)."
+        )
 
 
 def observed_information(
