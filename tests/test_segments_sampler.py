@@ -1,10 +1,12 @@
 """The sampler of segments: Geweke's test for both kinds of data, and the common order of draws."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from plackett import Gibbs, PlackettLuceRanker
 from plackett.inference import hmc
 from plackett.inference.driver import Chain
 from plackett.priors import LogUniform
@@ -13,7 +15,7 @@ from plackett.segments.em import Climbed, Place, maximum, memberships
 from plackett.segments.estimation import _covariances
 from plackett.segments.movers import ChoiceMover, WorthMover, log_gamma
 from plackett.segments.sampler import SegmentSampler, SegmentState, in_common_order
-from test_segments import choices_of_persons, persons_with_rankings
+from test_segments import choices_of_persons, chooser, persons_with_rankings, rankers, travellers
 
 
 class Joint:
@@ -158,3 +160,26 @@ def test_draws_are_brought_to_a_common_order():
     draws |= {"parameters": np.array([[[[1.0], [0.0]]]]), "log_shares": np.log([[[0.4, 0.6]]])}
     found, of_segments, order = in_common_order(draws, True)
     assert order.tolist() == [1, 0] and found.ravel().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", ["choices", "rankings"])
+def test_a_run_goes_on_from_its_checkpoint(kind, tmp_path):
+    """Twelve draws and then eight more are the twenty of one run, draw for draw."""
+
+    def drawn(draws, path=None):
+        gibbs = Gibbs(draws=draws, tune=16, chains=2, checkpoint=path)
+        if kind == "choices":
+            X, y, who, _ = travellers(n_persons=12)
+            model = chooser(gibbs).fit(X, y, groups=who)
+        else:
+            R, who, _ = rankers(n_persons=12)
+            model = PlackettLuceRanker(gibbs, segments=2, random_state=0).fit(None, R, groups=who)
+        return model.posterior_.of_segments.parameters, model.trace_
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = drawn(20)
+        drawn(12, tmp_path / "run.chk")
+        continued = drawn(20, tmp_path / "run.chk")
+    for one, other in zip(whole, continued, strict=True):
+        np.testing.assert_array_equal(one, other)
