@@ -21,6 +21,7 @@ from plackett import (
     PlackettLuceClassifier,
     PlackettLuceRanker,
     Rankings,
+    Segments,
     SparseLogitClassifier,
     Tastes,
     Variational,
@@ -98,6 +99,12 @@ def comparisons(**settings):
     return model
 
 
+def segmented_ranker(**settings):
+    rng = np.random.default_rng(0)
+    R = Rankings.from_orders([rng.permutation(ITEMS).tolist() for _ in range(30)])
+    return PlackettLuceRanker(random_state=0, **settings).fit(None, R, groups=np.arange(30) % 10)
+
+
 def chooser(persons=False, **settings):
     rng = np.random.default_rng(0)
     n = 40
@@ -141,6 +148,10 @@ KINDS = {
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),
+    "ranker-segments-em": lambda: segmented_ranker(inference=EM(max_iter=30), shape=2.0, segments=2),
+    "ranker-segments-gibbs": lambda: segmented_ranker(
+        inference=SHORT, segments=Segments("auto", starts=2, most=2, folds=2, concentration=2.0)
+    ),
     "chooser-learned-em": lambda: chooser(inference="em", features=LearnedDirections(components=2)),
     "chooser-learned-gibbs": lambda: chooser(
         inference=SHORT, features=LearnedDirections(components=2, leapfrogs=2), weights="alternative"
@@ -163,6 +174,13 @@ KINDS = {
     "chooser-linear-em": lambda: chooser(inference="em", features=LinearUtility(base="walk"), persons=True),
     "chooser-linear-own-em": lambda: chooser(inference="em", features=LinearUtility(spread=2.0), weights="alternative"),
     "chooser-linear-gibbs": lambda: chooser(inference=SHORT, features="linear"),
+    "chooser-segments-em": lambda: chooser(
+        inference=EM(max_iter=30), features="linear", segments=Segments(2, by=["cost"], ignored=["cost"]), persons=True
+    ),
+    "chooser-segments-gibbs": lambda: chooser(inference=SHORT, features="linear", segments=2, persons=True),
+    "chooser-segments-alone": lambda: chooser(
+        inference=SHORT, features="linear", segments=Segments("auto", starts=2, most=2, folds=2)
+    ),
     "chooser-persons": lambda: chooser(inference="em", shape=1.0, features="exp", weights="person", persons=True),
     "chooser-persons-learned": lambda: chooser(
         inference=SHORT, features=LearnedDirections(components=2, leapfrogs=2), weights="person", persons=True
@@ -192,10 +210,12 @@ def probabilities(model, n=4):
         columns = schema.attribute_columns, schema.person_columns
         X = ChoiceSets(schema.alternatives, np.arange(n), start, alternative, values, context, *columns)
         found = model.predict_proba(X)
-        if model.weights == "person" or model._tasting():
+        if model.weights == "person" or model._tasting() or (model._segmented() and len(model.group_labels_) > 1):
             found = np.append(found, model.predict_proba(X, groups=np.resize(model.group_labels_, n)), axis=0)
     elif hasattr(model, "items_"):
         found = model.predict_proba(rng.normal(size=(n, model.n_features_in_)) if model.n_features_in_ else None)
+        if model._segmented():
+            found = np.append(found[None], model.predict_proba(groups=np.resize(model.group_labels_, n)), axis=0)
     elif hasattr(model, "table_"):
         found = model.predict_proba(table_of(model.table_.columns, n))
     else:

@@ -21,6 +21,7 @@ FACES = (
     "ranker",
     "ranking",
     "regularization",
+    "segmenting",
     "tasting",
 )
 OUTSIDE = (*FACES, "cli", "paper", "plots", "report", "explaining")  # what nothing below may know
@@ -44,6 +45,7 @@ RULES = {
     "posterior": (*OUTSIDE, "inference", "directions", "engines", "cluster"),
     "cluster": OUTSIDE,
     "linear": (*OUTSIDE, "directions", "engines", "cluster", "logit"),
+    "segments": (*OUTSIDE, "directions", "cluster", "logit"),
     "tastes": (*OUTSIDE, "directions", "posterior", "cluster", "logit"),
     "logit": ("engines", "features", "cluster", "directions", "race_model"),
     "output": ("cli", "paper", "plots", "report", "directions", "engines", "cluster"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.published import sources
-from plackett import PlackettLuceChooser, Tastes
+from plackett import PlackettLuceChooser, Segments, Tastes
 from plackett.datasets import load
 from plackett.linear import LinearUtility
 
@@ -20,6 +20,24 @@ def test_nine_choices_of_a_person_are_no_nine_persons(swissmetro):
     model = PlackettLuceChooser("em", features=LinearUtility(base="swissmetro")).fit(X, y, groups=person)
     by_person = model.coefficients(errors="person").set_index("column")["std_error"]
     assert len(X) == 6768 and (by_person > model.coefficients().set_index("column")["std_error"]).all()
+
+
+@pytest.mark.data
+def test_segments_of_swissmetro_as_biogeme_has_them(swissmetro):
+    """Biogeme's discrete mixture, each choice by itself: −5208.498; one class attends to time (−2.80), .749 of all."""
+    X, y, _ = swissmetro
+    features, by = LinearUtility(base="swissmetro"), {"by": ["time"]}
+    model = PlackettLuceChooser("em", features=features, segments=Segments(2, **by, ignored=["time"]), random_state=0)
+    model.fit(X, y)
+    found = model.fit_statistics(X, y)
+    np.testing.assert_allclose(found.log_likelihood, -5208.498, atol=2e-3)
+    assert found.parameters == 5
+    table = model.coefficients().set_index("column")
+    named = ["constant: train", "constant: car", "cost", "time"]
+    np.testing.assert_allclose(table.loc[named, "coefficient"], [-0.398, 0.125, -1.26, -2.80], atol=6e-3)
+    np.testing.assert_allclose(model.segments_["share"], [0.749, 0.251], atol=1e-3)
+    free = PlackettLuceChooser("em", features=features, segments=Segments(2, **by), random_state=0).fit(X, y)
+    assert -5208.498 < free.fit_statistics(X, y).log_likelihood < -5206
 
 
 @pytest.mark.data

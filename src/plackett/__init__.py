@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plackett.logit import SparseLogitClassifier
     from plackett.ranker import PlackettLuceRanker
     from plackett.regularization import regularization_path
+    from plackett.segments import Segments
     from plackett.tastes import Tastes
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "PlackettLuceClassifier",
     "PlackettLuceRanker",
     "Rankings",
+    "Segments",
     "SparseLogitClassifier",
     "TableEncoder",
     "Tastes",
@@ -49,6 +51,7 @@ _HOME = {
     "PlackettLuceClassifier": "classifier",
     "PlackettLuceRanker": "ranker",
     "Rankings": "data.rankings",
+    "Segments": "segments",
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
     "Tastes": "tastes",

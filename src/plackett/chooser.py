@@ -30,6 +30,7 @@ from plackett.fit import (
     direct_situations,
     fit_directions,
     fit_linear,
+    fit_segmented_choices,
     fit_tastes,
     fit_weights,
     prepare_choice_parts,
@@ -53,6 +54,7 @@ from plackett.responses import make_response
 from plackett.responses.choice import Choice
 from plackett.responses.nests import Nests
 from plackett.responses.ranking import Ranking
+from plackett.segments import Segments
 from plackett.tastes import Tastes
 from plackett.tasting import TastingModel
 
@@ -101,6 +103,10 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         Alternatives that substitute for each other more than for others, by the name of their nest, such as
         ``{"existing": ["train", "car"]}`` (nested logit); those not named stand alone. The dissimilarity of each nest,
         between 0 and 1, is learned: see `parameters`. For features="linear", and "learned" with shared weights.
+    segments : int, "auto" or Segments
+        Number of segments (latent classes) of persons, ``groups`` of `fit`, each with coefficients of its own; see
+        `segments_`. "auto" chooses the number by held-out persons, and `Segments` says which coefficients differ. For
+        features="linear".
 
     Attributes
     ----------
@@ -116,10 +122,12 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         Fixed features only: the fitted map of these rows.
     group_labels_ : array
         Whose weights they are: "all", the alternatives, or the persons.
-    posterior_ : FixedChoices, LearnedChoices, LinearEstimate, LinearDraws or TasteChoices
+    posterior_ : FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, SegmentedChoices or TasteChoices
         What the inference left.
     linear_slopes_ : (p,) array
         Learned directions only: slopes of the attributes in conditional logit of the same data; 0 where unknown.
+    segment_log_loss_ : dict
+        ``segments="auto"``: log-loss of a held-out person by the number of segments.
     design_log_loss_ : dict
         Learned directions, Gibbs: held-out log-loss of each bend that was tried, by its number.
     shape_, trace_, n_iter_, inference_, diagnostics_, cv_log_loss_
@@ -164,6 +172,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         random_state: Any = None,
         progress: bool = False,
         nests: Mapping[str, Sequence[Any]] | None = None,
+        segments: int | str | Segments = 1,
     ):
         self.inference = inference
         self.shape = shape
@@ -175,6 +184,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         self.random_state = random_state
         self.progress = progress
         self.nests = nests
+        self.segments = segments
 
     def fit(
         self, X: ChoiceSets, y: Any, *old: Any, sample_weight: Any = None, groups: Any = None
@@ -232,6 +242,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
         if self._tasting():
             return self._fit_tastes(run, X, chosen(X, y), sample_weight, groups)
+        self._no_weights_with_segments(weight)
         if run.samples and not (self._learned() or self._linear()):
             others = "inference='variational', inference='em' or features='learned'"
             check_whole(weight, "Gibbs with fixed features", f"Use {others} for other weights.", "situation")
@@ -311,8 +322,12 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         design = ChoiceDesign(settings.constants, person=False, by_alternative=own, base=settings.base)
         self.design_ = design.fit(X, weight)
         Z = self.design_.transform(EntryTable.of(X))
+        segments = self._segmented()
         with one_blas_thread():
-            fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen, nests)
+            if segments is not None:
+                fit = fit_segmented_choices(run, segments, self.design_, Z, seen)
+            else:
+                fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen, nests)
         self._keep(run.inference, fit)
         return self
 
@@ -372,6 +387,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         if self.nests is not None:
             check_nests(self.nests)
             given = replace(given, refused=self._no_nests(given.learned or self._linear()))
+        given = self._with_segments(given)
         if linear:
             return self._linear_combination(given)
         if not given.learned:
@@ -448,7 +464,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         self.alternatives_ = self.classes_ = schema.alternatives
         self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
         names = {"shared": np.array(["all"]), "alternative": schema.alternatives, "person": persons}
-        self.group_labels_ = persons if self._tasting() else names["shared" if self._linear() else self.weights]
+        whose = "shared" if self._linear() else self.weights
+        whose = "person" if self._tasting() or (self._segmented() is not None and len(persons)) else whose
+        self.group_labels_ = names[whose]
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """The share of situations in which the most probable alternative was chosen, or ranked first."""

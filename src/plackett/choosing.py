@@ -68,8 +68,9 @@ class ChoosingModel(RaceModel):
         X : ChoiceSets
             New situations.
         groups : (n,) array, optional
-            With ``weights="person"`` or random tastes, who chooses. Those who were in the fit are predicted with their
-            own weights or tastes; a new one, as one of those known drawn at random, or from the law of the tastes.
+            With ``weights="person"``, random tastes or segments, who chooses. Those who were in the fit are predicted
+            with their own weights, tastes or memberships; a new one, as one of those known drawn at random, from the
+            law of the tastes, or by the shares of the segments.
         """
         if in_partitions(X):
             check_is_fitted(self)
@@ -141,14 +142,15 @@ class ChoosingModel(RaceModel):
         errors : {"classical", "robust", "person"}
             Standard errors after EM: from the curvature of the log-likelihood; from the sandwich of situations, which
             holds where the model is not true; or from that of persons, ``groups`` of `fit`, whose situations depend on
-            each other.
+            each other. With segments "robust" is the sandwich of persons.
 
         Returns
         -------
         DataFrame
-            One row a ``column``. After EM ``coefficient``, ``std_error``, ``z``, ``p`` of the hypothesis that it is 0,
-            ``lower`` and ``upper``. Of draws ``mean``, ``sd``, ``lower``, ``upper``, ``positive``, the probability that
-            it is above 0, ``ess`` and ``rhat``. Its `to_latex` gives a tabular.
+            One row a ``column``; with segments one row a ``segment`` and column, "all" where a coefficient is shared,
+            and without ``ess`` and ``rhat``. After EM ``coefficient``, ``std_error``, ``z``, ``p`` of the hypothesis
+            that it is 0, ``lower`` and ``upper``. Of draws ``mean``, ``sd``, ``lower``, ``upper``, ``positive``, the
+            probability that it is above 0, ``ess`` and ``rhat``. Its `to_latex` gives a tabular.
 
         Notes
         -----
@@ -412,11 +414,12 @@ class ChoosingModel(RaceModel):
         """The place of each person among those known; −1 for new ones, and where nobody is named."""
         if groups is None:
             return np.full(n, -1)
-        if self.weights != "person" and not self._tasting():
+        if self.weights != "person" and not (self._tasting() or self._segmented()):
             raise ValueError(
-                "groups would be ignored: only with weights='person' or features=Tastes(...) do persons have weights "
-                "or tastes of their own."
+                "groups would be ignored: only with weights='person', features=Tastes(...) or segments do persons have "
+                "weights, tastes or memberships of their own."
             )
+        self._refuse_unknown_persons()
         labels = np.asarray(groups)
         if labels.shape != (n,):
             raise ValueError(f"groups must have one label for each of the {n} situations, got shape {labels.shape}.")
@@ -431,7 +434,7 @@ class ChoosingModel(RaceModel):
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
         """Whose weights or tastes each entry uses; −1 for a person who is not known."""
-        if self._tasting():
+        if self._tasting() or self._segmented():
             return np.full(len(table.alternative), -1) if person is None else person[table.situation]
         return groups_of_entries("shared" if self._linear() else self.weights, table, person)
 
@@ -442,6 +445,13 @@ class ChoosingModel(RaceModel):
     def _tasting(self) -> bool:
         """Whether tastes differ between persons by a law."""
         return self._has(Tastes)
+
+    def _segmented(self) -> object:
+        """The settings of segments, if there are some."""
+        return None
+
+    def _refuse_unknown_persons(self) -> None:
+        """Raise for groups where no memberships are known."""
 
     def _make_features(self) -> Any:
         own = not isinstance(self.features, str) and (self._linear() or self._tasting())

@@ -59,7 +59,7 @@ from plackett.inference.maximum import check_maximum, shapes_with_maximum
 from plackett.linear.estimation import LinearTask, estimate
 from plackett.linear.likelihood import pack_linear
 from plackett.linear.newton import maximise
-from plackett.linear.utility import SPREAD
+from plackett.linear.utility import SPREAD, LinearUtility
 from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
@@ -67,6 +67,10 @@ from plackett.posterior.taste_choices import TasteChoices
 from plackett.priors import GIG
 from plackett.responses import UnknownOrder
 from plackett.responses.nests import Nests
+from plackett.segments.choices import ChoicesOfPersons, check_columns
+from plackett.segments.estimation import SegmentTask, estimate_choices, estimate_rankings
+from plackett.segments.rankings import rankings_of_persons
+from plackett.segments.settings import Segments
 from plackett.tastes.panel import check_panel, make_panel
 from plackett.tastes.settings import complete
 from plackett.tastes.taste_chains import TasteRun
@@ -396,6 +400,32 @@ def fit_tastes(
     found = {"diagnostics_": chains.diagnose(), "inference_": settings}
     n_iter = settings.tune + chains.store.iterations
     return Fit(posterior, 1.0, draws["value"], n_iter, found), panel.order  # type: ignore[arg-type]
+
+
+def fit_segmented_choices(run: Run, segments: Segments, design: ChoiceDesign, Z: Array, seen: Observations) -> Fit:
+    """Linear choices of persons in segments, with columns Z of entries."""
+    settings: LinearUtility = run.features
+    outcomes, _, row = seen.all_situations
+    panel = make_panel(Z, outcomes, row, seen.units, np.ones(Z.shape[1]))
+    own, ignored = segments.own_columns(design.names_, design.source_)
+    precision = settings.precision(run.samples)
+    persons = ChoicesOfPersons(panel.packed, panel.owned, own, ignored, precision)
+    check_columns(persons, design.names_)
+    task = SegmentTask(run.inference, segments, run.source(), seen.units is not None, 6)
+    spread = float(settings.spread or SPREAD) if run.samples else settings.spread
+    return estimate_choices(task, persons, spread)
+
+
+def fit_segmented_rankings(run: Run, segments: Segments, seen: Observations) -> Fit:
+    """Worths of rankers in segments."""
+    if seen.units is None and (np.diff(seen.all_situations.outcomes.start) <= 2).all():
+        raise ValueError(
+            "a single comparison of each person does not tell segments apart. Give fit(None, R, groups=...): who made "
+            "each of them."
+        )
+    task = SegmentTask(run.inference, segments, run.source(), seen.units is not None, 5)
+    person = None if seen.units is None else np.unique(seen.units, return_inverse=True)[1].ravel()
+    return estimate_rankings(task, rankings_of_persons(seen, person, 1.0), run.shape)
 
 
 def straight(Z: Array, seen: Observations) -> Array:

@@ -31,7 +31,7 @@ FEATURES = {"exp": ExpFeatures, "learned": LearnedDirections}
 STORED = race_settings(INFERENCES, FEATURES, ENGINES)
 STALE = (
     *("diagnostics_", "cv_log_loss_", "design_log_loss_", "features_", "gate_shares_", "linear_slopes_"),
-    *("mean_relevance_", "readable_draw_", "notes_", "table_"),
+    *("segment_log_loss_", "mean_relevance_", "readable_draw_", "notes_", "table_"),
 )
 
 

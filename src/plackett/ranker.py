@@ -26,6 +26,7 @@ from plackett.fit import (
     Run,
     direct_situations,
     fit_directions,
+    fit_segmented_rankings,
     fit_weights,
     prepare_map,
     prepare_ranking_parts,
@@ -37,8 +38,10 @@ from plackett.inference.maximum import network_of_pairs
 from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
-from plackett.ranking import RankingModel, rankings_of, shown_rows
+from plackett.ranking import rankings_of, shown_rows
 from plackett.responses.order_effect import OrderEffect
+from plackett.segmenting import SegmentingRankings
+from plackett.segments import Segments
 
 TIES = ("unknown-order", "race", "photo-finish", "davidson", "error")
 IGNORED = 0.01  # share of the rankings from which ties that tell nothing are noted
@@ -50,7 +53,7 @@ ONE_WEIGHT = NoMoves.here("without covariates there is one weight an item, and p
 KNOWN_SCALE = NoMoves.here("race ties know the scale of the weights, which the moves take for unknown")
 
 
-class PlackettLuceRanker(RankingModel):
+class PlackettLuceRanker(SegmentingRankings):
     """Bayesian Plackett–Luce model of rankings, without covariates or with those of whoever ranks.
 
     Items arrive in a race: item k has the rate W(x)·λ_k, and without covariates λ_k alone, its worth. Who arrives first
@@ -80,6 +83,9 @@ class PlackettLuceRanker(RankingModel):
     order_effect : bool
         Whether the rate of the item that was shown first, or played at home, is multiplied by a factor η, which is
         learned; for pairs without covariates, of ``Rankings.from_pairs(..., first=...)``.
+    segments : int, "auto" or Segments
+        Number of segments (latent classes) of rankers, ``groups`` of `fit`, each with worths of its own; see
+        `segments_`. "auto" chooses the number by held-out persons. Without covariates.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
         Where the passes over the rankings run; "dask" is the cluster of the Dask client in use, or a local one.
         "auto": on a GPU where there is one and entries are many, on Dask where R is in partitions, and else compiled.
@@ -98,6 +104,10 @@ class PlackettLuceRanker(RankingModel):
         The a that was used, or its estimate.
     features_ : transformer
         The fitted feature map, with covariates.
+    segment_log_loss_ : dict
+        ``segments="auto"``: log-loss of a held-out person by the number of segments.
+    group_labels_ : array
+        With segments: the persons of the fit, if there were groups.
     inference_, posterior_, trace_, n_iter_, diagnostics_, cv_log_loss_
         As of `PlackettLuceClassifier`.
 
@@ -132,6 +142,7 @@ class PlackettLuceRanker(RankingModel):
         prior: str | GIG = "gamma",
         ties: str = "unknown-order",
         order_effect: bool = False,
+        segments: int | str | Segments = 1,
         engine: str = "auto",
         random_state: Any = None,
         progress: bool = False,
@@ -143,6 +154,7 @@ class PlackettLuceRanker(RankingModel):
         self.prior = prior
         self.ties = ties
         self.order_effect = order_effect
+        self.segments = segments
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
@@ -162,6 +174,7 @@ class PlackettLuceRanker(RankingModel):
             learned directions.
         groups : (n,) array, optional
             Rankings with the same label, those of one rater say, are held out together where rankings are held out.
+            With segments they are the persons; None: each ranking is that of a person.
 
         Returns
         -------
@@ -187,8 +200,10 @@ class PlackettLuceRanker(RankingModel):
 
     def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
-        R, X, groups = self._checked_data(X, R, groups)
+        labels, (R, X, groups) = groups, self._checked_data(X, R, groups)
         run = self._run(groups, without=X is None)
+        segments = self._segmented()
+        self._no_weights_with_segments(sample_weight)
         run = self._with_length(run, R) if X is None else run
         response, learned = self._response(R), X is not None and self._learned()
         R = _weighted(R, sample_weight)
@@ -203,7 +218,11 @@ class PlackettLuceRanker(RankingModel):
         seen = self._with_order(Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups), R)
         self._note_ignored_ties(R)
         with one_blas_thread(), cluster_for(self.engine):
-            if learned:
+            if segments is not None:
+                fit = fit_segmented_rankings(run, segments, seen)
+                if seen.units is not None:
+                    fit.extra["group_labels_"] = np.unique(labels)[np.unique(seen.units)]
+            elif learned:
                 candidates = designs(X, R.counts)
                 fit = fit_directions(run, direct_situations(run, [each.of(X) for each in candidates], seen, owned=True))
                 fit.extra["features_"] = candidates[fit.extra.pop("design_")]
@@ -217,8 +236,9 @@ class PlackettLuceRanker(RankingModel):
     def _keep_items(self, run: Run, items: npt.NDArray[Any], fit: Fit) -> PlackettLuceRanker:
         """Set what a fit found."""
         self.items_ = items
+        for stale in ("group_labels_", "weights_"):
+            self.__dict__.pop(stale, None)
         self._keep(run.inference, fit)
-        self.__dict__.pop("weights_", None)
         if hasattr(fit.posterior, "weights"):
             self.weights_ = fit.posterior.weights
         return self
@@ -247,7 +267,11 @@ class PlackettLuceRanker(RankingModel):
 
     def _with_length(self, run: Run, R: Rankings | None) -> Run:
         """The run without covariates: as long as plain sweeps need; a walk on worths goes on until it has converged."""
-        if not isinstance(run.inference, Gibbs) or (R is not None and self._walks(run.inference, R)):
+        if (
+            not isinstance(run.inference, Gibbs)
+            or self._segmented() is not None
+            or (R is not None and self._walks(run.inference, R))
+        ):
             return run
         return replace(run, inference=run.inference.completed(**LENGTH))
 
@@ -263,11 +287,13 @@ class PlackettLuceRanker(RankingModel):
         absolute = self.ties == "race"
         return replace(
             given,
-            refused=self._no_parameters(given, without),
-            holds_out=given.learned or (given.shape is None and "cv" in given.inference.shape_settings),
+            refused=self._no_parameters(given, without) or self._no_segments(given, without),
+            holds_out=given.learned
+            or (given.shape is None and "cv" in given.inference.shape_settings)
+            or self._segmented() is not None,
             absolute=absolute,
             no_moves=ONE_WEIGHT if without else KNOWN_SCALE if absolute else None,
-            ignored=((self, NO_COVARIATES),) if without else given.ignored,
+            ignored=(*(((self, NO_COVARIATES),) if without else given.ignored), *self._unread_with_segments(given)),
         )
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:

@@ -24,6 +24,7 @@ from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Table, refuse
 from plackett.posterior.pool import Members, Pool, all_entries, log_scores
+from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws
 from plackett.posterior.weights import WeightPosterior
 from plackett.posterior.worths import (
@@ -61,7 +62,7 @@ class RankingModel(RaceModel):
     ties: str
     order_effect: bool
     items_: npt.NDArray[Any]
-    posterior_: WeightPosterior | SituationDraws
+    posterior_: WeightPosterior | SituationDraws | SegmentedWorths
 
     def worth(
         self, prob: float = 0.9, X: Any = None, scale: str = "log", anchor: Mapping[Any, float] | None = None
@@ -91,6 +92,8 @@ class RankingModel(RaceModel):
             - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
               EM does not tell how sure these are, nor ``first``: NaN.
 
+            With segments by (``segment``, ``item``), each segment with worths of its own.
+
         Examples
         --------
         >>> from plackett import PlackettLuceRanker, Rankings
@@ -102,6 +105,10 @@ class RankingModel(RaceModel):
         unit = _scale(scale)
         certain = self.posterior_.no_interval is not None
         anchored = self._anchor(anchor, unit)
+        if isinstance(self.posterior_, SegmentedWorths):
+            self._rows(X)
+            by_segment = self._worths(check_prob(prob), unit, anchored)
+            return by_segment.rename(columns={"log_worth": "elo"}) if scale == "elo" else by_segment
         order, columns = worth_table(self._whole_pool(X), check_prob(prob), certain, unit, anchored)
         if scale == "elo":
             columns = {"elo" if name == "log_worth" else name: column for name, column in columns.items()}
@@ -141,10 +148,11 @@ class RankingModel(RaceModel):
             Items × items, NaN on the diagonal; with X, row × item as index, and the items by their worth averaged over
             these rows.
         """
+        self._check_of(of)
         best = self._best(X)[: _checked_top(top, len(self.items_))]
 
         def chances(pool: Pool) -> Array:
-            if _known(of) == "ranking" and self._law_of_pairs:
+            if of == "ranking" and self._law_of_pairs:
                 return self._chances_of_pairs(best)[None]
             some = pool._replace(log_rates=pool.log_rates[:, :, best], available=pool.available[:, best])
             return better(some, of, self._slots)
@@ -181,8 +189,18 @@ class RankingModel(RaceModel):
             return self.posterior_.ordered_members()
         return self.posterior_.members()
 
+    def _check_of(self, of: Any) -> None:
+        """Raise for what is not known, and for worths of all where those of segments differ."""
+        if of not in OF:
+            raise ValueError(f"of must be one of {list(OF)}, got {plain(of)} instead.")
+        check_is_fitted(self)
+        if of == "worth" and isinstance(self.posterior_, SegmentedWorths):
+            raise ValueError("worths differ between segments: worth() lists them by segment. Use of='ranking'.")
+
     def _best(self, X: Any) -> Codes:
-        """Items by their log-worth averaged over the rows, the best first."""
+        """Items by their log-worth averaged over the rows, the best first; with segments as `predict` has them."""
+        if isinstance(self.posterior_, SegmentedWorths):
+            return self.posterior_.order(next(self._pools(X)))
         logs = np.concatenate([averaged(pool, log_worths(pool)) for pool in self._pools(X)])
         found: Codes = np.argsort(-logs.mean(axis=0), kind="stable")
         return found
@@ -204,7 +222,8 @@ class RankingModel(RaceModel):
         DataFrame
             Items × places, from 1 on; with X, row × item as index.
         """
-        if _known(of) == "ranking":
+        self._check_of(of)
+        if of == "ranking":
             self._refuse_longer_rankings()
         errors, rng = [], np.random.default_rng(self._run_settings()[0])
 
@@ -226,24 +245,40 @@ class RankingModel(RaceModel):
     def predict(self, X: Any = None) -> Any:
         """The items in the order of their mean log-worths, the best first: (n, K) labels, without covariates (K,).
 
-        Under any one draw this is the most probable ranking of all items. Of a Dask collection, a Dask array.
+        Under any one draw this is the most probable ranking of all items. With segments: in the order of their expected
+        places in a new ranking. Of a Dask collection, a Dask array.
         """
         if is_dask(X):
             check_is_fitted(self)
             return lazily(self.predict, X, np.empty((0, len(self.items_)), dtype=self.items_.dtype))
+        if hasattr(self, "posterior_") and isinstance(self.posterior_, SegmentedWorths):
+            order = self._best(X)
+            return self.items_[order if X is None else np.tile(order, (len(X), 1))]
         found = np.concatenate([order_of(pool) for pool in self._pools(X)])
         return self.items_[found if X is not None else found[0]]
 
     @overload
-    def predict_proba(self, X: Lazy) -> Any: ...
+    def predict_proba(self, X: Lazy, groups: Any = None) -> Any: ...
     @overload
-    def predict_proba(self, X: Any = None) -> Array: ...
-    def predict_proba(self, X: Any = None) -> Any:
+    def predict_proba(self, X: Any = None, groups: Any = None) -> Array: ...
+    def predict_proba(self, X: Any = None, groups: Any = None) -> Any:
         """The probability of each item to be the first of all, (n, K), without covariates (K,); rows sum to 1.
 
         With ``ties="race"`` a tie for the first place is shared out as the race itself would decide it. Of a Dask
         collection, a Dask array.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d), optional
+            Rows of covariates.
+        groups : (n,) array, optional
+            With segments: persons of the fit, each of whom is predicted by their memberships. None: a new person, by
+            the shares of the segments.
         """
+        if groups is not None:
+            check_is_fitted(self)
+            self._rows(X)
+            return self._of_known(groups)
         if is_dask(X):
             check_is_fitted(self)
             return lazily(self.predict_proba, X, np.empty((0, len(self.items_))))
@@ -320,8 +355,16 @@ class RankingModel(RaceModel):
         check_is_fitted(self)
         return optional("pandas", "summary").DataFrame(self._table(check_prob(prob)))
 
+    def _of_known(self, groups: Any) -> Array:
+        """Probabilities of known persons."""
+        raise ValueError("groups would be ignored: only with segments are persons told apart.")
+
+    def _worths(self, prob: float, unit: float, anchor: tuple[int, float] | None) -> pd.DataFrame:
+        """The table of `worth` by segment."""
+        raise NotImplementedError
+
     def _table(self, prob: float) -> Table:
-        if not self._plain:
+        if not self._plain or isinstance(self.posterior_, SegmentedWorths):
             return dict(self.posterior_.table(self, prob))
         order, columns = worth_table(self._whole_pool(None), prob, self.posterior_.no_interval is not None)
         found = getattr(self, "diagnostics_", None)
@@ -371,6 +414,7 @@ class RankingModel(RaceModel):
         return np.ones((len(X), 1))
 
     def _features_of(self, X: Any) -> Any:
+        assert not isinstance(self.posterior_, SegmentedWorths)
         return self.posterior_.rows(self.features_, X)
 
     def _situations(self, X: Any, R: Any) -> tuple[Entries, Any, Response]:
@@ -494,12 +538,6 @@ def shown_rows(R: Rankings) -> Codes:
         return np.zeros(len(R.item), dtype=np.int64)
     found: Codes = (R.item == R.first[R.situation]).astype(np.int64)
     return found
-
-
-def _known(of: Any) -> str:
-    if of not in OF:
-        raise ValueError(f"of must be one of {list(OF)}, got {plain(of)} instead.")
-    return str(of)
 
 
 def rankings_of(R: Any) -> Rankings:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from plackett.choosing import ChoosingModel
 from plackett.data.choice_outcomes import chosen, coded_persons
 from plackett.data.validation import check_prob, plain
 from plackett.features.choice_design import EntryTable
@@ -19,6 +18,7 @@ from plackett.optional import optional
 from plackett.output.fit_statistics import FitStatistics
 from plackett.posterior.base import significant
 from plackett.posterior.taste_choices import TasteChoices
+from plackett.segmenting import SegmentingChoices
 from plackett.tastes.integrated import integrated_values
 from plackett.tastes.panel import make_panel
 from plackett.tastes.population import Population
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DOUBTFUL = 0.05  # of the population with another sign of the cost, from which a ratio is warned of
 
 
-class TastingModel(ChoosingModel):
+class TastingModel(SegmentingChoices):
     """A fitted model of choices, which may have random tastes."""
 
     def population(self, prob: float = 0.9) -> pd.DataFrame:
@@ -101,7 +101,7 @@ class TastingModel(ChoosingModel):
             Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
             situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
             a model that was read from one, alternatives with their average attributes, for an average person. Random
-            tastes have the same ratio in all situations.
+            tastes have the same ratio in all situations, and so has a segment.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
@@ -116,7 +116,8 @@ class TastingModel(ChoosingModel):
             cost. Where more of the attribute is good it is negative: −value is what one more is worth.
 
             Of random tastes one row: ``value`` is the ratio of the median person, with an interval of what is known of
-            it; ``population_lower`` and ``population_upper`` hold the ratios of that share of the population.
+            it; ``population_lower`` and ``population_upper`` hold the ratios of that share of the population. Of
+            segments one row each, with ``segment`` for ``alternative``.
 
         Notes
         -----
@@ -173,7 +174,9 @@ class TastingModel(ChoosingModel):
             ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
             ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
             ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
-            has `frame` and `to_latex`. Of random tastes the log-likelihood is `integrated_log_likelihood`.
+            has `frame` and `to_latex`. Of random tastes the log-likelihood is `integrated_log_likelihood`; with
+            segments it is that of whole persons, for which give the ``groups`` of the fit, and LOO is for situations
+            without groups.
 
         Notes
         -----
@@ -227,11 +230,6 @@ class TastingModel(ChoosingModel):
                 "only random tastes have a law over the population; fit with features=Tastes(random=[...])."
             )
         return self.posterior_
-
-    def _column_of(self, attribute: str) -> int:
-        """The column of the design that is an attribute."""
-        self._attribute(attribute)
-        return int(np.flatnonzero(self.design_.source_ == attribute)[0])
 
     def _places(self, persons: Any) -> npt.NDArray[np.intp]:
         """Places of labels among the persons of the fit."""

@@ -19,6 +19,7 @@ from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.base import Codes, refuse
 from plackett.posterior.pool import outcome_log_values
+from plackett.posterior.segment_members import mixture_values
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
@@ -95,7 +96,7 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
     posterior, trace = model.posterior_, model.trace_
     values, dims, coords = posterior.variables(model, raw)
     groups: dict[str, dict[str, Any]] = {"posterior": values, "sample_stats": {"lp": trace}}
-    if model._plain:
+    if model._plain and "log_worth" not in values:  # segments have their own
         values |= {"log_worth": model._chain_log_worths(None)[:, :, 0]}
         dims, coords = dims | {"log_worth": ["item"]}, coords | {"item": model.items_}
         if not raw:
@@ -105,8 +106,8 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
         values |= {"log_worth": model._chain_log_worths(take_rows(X, at))}
         dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
     if R is not None:
-        situations = model._situations(X, R)
-        found = outcome_log_values(posterior.members(every=True), *situations).reshape(*trace.shape, -1)
+        members = posterior.members(every=True)
+        found = mixture_values(members, outcome_log_values(members, *model._situations(X, R))).reshape(*trace.shape, -1)
         groups["log_likelihood"] = {"ranking": np.repeat(found, counts, axis=2)}
         dims, coords = dims | {"ranking": ["seen"]}, coords | {"seen": np.repeat(np.arange(len(R)), counts)}
     used = {name for name in values} | set(groups.get("log_likelihood", ()))

@@ -66,11 +66,15 @@ from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
+from plackett.posterior.segment_members import SegmentDraws
+from plackett.posterior.segmented_choices import SegmentedChoices
+from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 from plackett.responses.nests import Nests
+from plackett.segments import Segments
 from plackett.tastes import Tastes
 from plackett.tastes.settings import LAWS
 
@@ -102,6 +106,35 @@ def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
     sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
     last = (made.persons.shape[1] - 1) * made.every
     insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
+
+
+def law_of_segments(made: SegmentDraws, name: str, sizes: Sizes) -> None:
+    """Shares sum to 1, and draws of memberships are some of the draws."""
+    known = made.membership
+    for held, of in ((made.shares, "shares"), (known, "membership")):
+        right = held is None or (np.abs(held.sum(axis=-1) - 1) < 1e-5).all()
+        insist(bool(right), f"{name}.{of} must sum to 1 over the segments.")
+    right = known is None or (known.shape[1] - 1) * made.every < made.shares.shape[1]
+    insist(right, f"{name}.membership must be of draws that there are.")
+
+
+def law_of_segmented_choices(made: SegmentedChoices, name: str, sizes: Sizes) -> None:
+    """Coefficients of columns; one draw where there are covariances, of free coefficients and shares."""
+    sizes.agree("column", made.of_segments.parameters.shape[3], f"{name}.of_segments")
+    estimate = made.classical is not None
+    insist(estimate == (made.robust is not None), f"{name} must have classical and robust, or neither.")
+    insist(not estimate or made.of_segments.shares.shape[:2] == (1, 1), f"{name} must have one draw with covariances.")
+    free = np.unique(made.places[made.places >= 0])
+    insist(np.array_equal(free, np.arange(len(free))), f"{name}.places must number all free coefficients.")
+    if estimate:
+        sizes.agree("free", made.n_free + made.of_segments.segments - 1, f"{name}.places")
+
+
+def law_of_segmented_worths(made: SegmentedWorths, name: str, sizes: Sizes) -> None:
+    """Log-worths of items; an estimate is one draw."""
+    sizes.agree("group", made.of_segments.parameters.shape[3], f"{name}.of_segments")
+    insist(made.shape.shape == made.of_segments.shares.shape[:2], f"{name}.shape must have a number for each draw.")
+    insist(not made.estimate or made.shape.shape == (1, 1), f"{name} must have one draw after EM.")
 
 
 def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
@@ -370,6 +403,36 @@ RECORDS = by_name(
             "nests": is_a(Nests),
         },
     ),
+    Declaration(
+        SegmentDraws,
+        {
+            "parameters": array("chain draw segment *", BOUNDED),
+            "shares": array("chain draw segment", SHARE),
+            "membership": array("chain kept person segment", SHARE) | NONE,
+            "every": whole(1),
+        },
+        law=law_of_segments,
+    ),
+    Declaration(
+        SegmentedChoices,
+        {
+            "of_segments": is_a(SegmentDraws),
+            "places": array("segment column", Range(-1, np.inf, "not below -1"), "i"),
+            **dict.fromkeys(("classical", "robust"), array("free free", BOUNDED) | NONE),
+            "spread": number(POSITIVE) | NONE,
+            "converged": TRUTH,
+        },
+        law=law_of_segmented_choices,
+    ),
+    Declaration(
+        SegmentedWorths,
+        {
+            "of_segments": is_a(SegmentDraws),
+            "shape": array("chain draw", POSITIVE),
+            **dict.fromkeys(("estimate", "converged"), TRUTH),
+        },
+        law=law_of_segmented_worths,
+    ),
     Declaration(Measures, dict.fromkeys(("rhat", "ess_bulk", "ess_tail"), MEASURE), law=law_of_measures),
     Declaration(
         Diagnostics,
@@ -506,6 +569,15 @@ SETTINGS = by_name(
             "random": each(TEXT) | NONE,
             "law": mapping(TEXT, one_of(*LAWS)) | NONE,
             **dict.fromkeys(("correlated", "constants"), TRUTH),
+        },
+    ),
+    Declaration(
+        Segments,
+        {
+            **dict.fromkeys(("starts", "most", "folds"), COUNT),
+            "count": COUNT | one_of("auto"),
+            **dict.fromkeys(("by", "ignored"), each(TEXT) | NONE),
+            "concentration": number(POSITIVE),
         },
     ),
     Declaration(

@@ -51,12 +51,16 @@ from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
+from plackett.posterior.segmented_choices import SegmentedChoices
+from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
 from plackett.priors import GIG
+from plackett.segments import Segments
 from plackett.tastes import Tastes
 
+SEGMENTED = (SegmentedChoices, SegmentedWorths)
 MODELS: dict[str, Declaration] = {}
 
 
@@ -74,7 +78,9 @@ MORE = {
     "cv_log_loss_": LOSSES,
     "notes_": each(TEXT),
     "design_log_loss_": LOSSES,
+    "segment_log_loss_": LOSSES,
 }
+SEGMENTS = whole(1) | one_of("auto") | is_a(Segments)
 WEIGHTS_ = {"weights_": array("group feature", SHARE)}
 
 
@@ -89,6 +95,7 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
         insist(hasattr(model, "weights_"), "the model has no 'weights_'.")
         sums_to_one(model.weights_, "weights_")
     point = isinstance(posterior, (Point, DirectionPoint, SituationPoint, LinearEstimate))
+    point = point or (isinstance(posterior, SEGMENTED) and posterior.no_chains is not None)
     by: tuple[type, ...] = (EM,) if point else (Variational,) if isinstance(posterior, Approximation) else (Gibbs,)
     by += (Bootstrap,) if isinstance(posterior, learned) and not point else ()
     used, names = model._used_inference(), " or ".join(each.__name__ for each in by)
@@ -149,7 +156,9 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
     plain = model.n_features_in_ == 0
     learned = not plain and model._learned()
-    law_of_race(model, model.posterior_, SituationDraws, not learned)
+    segmented = _law_of_segmented(model, SegmentedWorths, sizes)
+    law_of_race(model, model.posterior_, SegmentedWorths if segmented else SituationDraws, not (learned or segmented))
+    insist(plain or not segmented, "a model with covariates has no segments.")
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
     law_of_parameters(model, plain)
     if plain:
@@ -159,11 +168,33 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     law_of_names(model)
 
 
+def _law_of_segmented(model: Any, kind: type, sizes: Sizes) -> bool:
+    """Whether there are segments, with memberships of the persons that are known."""
+    try:
+        segmented = model._segmented() is not None
+    except ValueError as error:
+        raise ValueError(f"segments cannot be: {error}") from None
+    insist(
+        segmented == isinstance(model.posterior_, kind), f"posterior_ does not belong to segments={model.segments!r}."
+    )
+    if segmented:
+        held, wanted = model.posterior_.of_segments, model._segmented().count
+        if held.membership is not None:
+            insist(hasattr(model, "group_labels_"), "the model has no 'group_labels_'.")
+            sizes.agree("person", len(model.group_labels_), "group_labels_")
+        n = held.segments
+        insist(wanted in ("auto", n), f"posterior_ has {n} segments, and segments={model.segments!r}.")
+    return segmented
+
+
 def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
     """Alternatives, columns and groups are those of the schema and of the weights."""
     schema, learned, tasting = model.schema_, model._learned(), model._tasting()
     linear = model._linear() or tasting
-    kind = TasteChoices if tasting else LinearChoices if linear else SituationDraws
+    segmented = _law_of_segmented(model, SegmentedChoices, sizes)
+    insist(linear or not segmented, "segments need a linear utility.")
+    kind: type = TasteChoices if tasting else LinearChoices if linear else SituationDraws
+    kind = SegmentedChoices if segmented else kind
     law_of_race(model, _of_parameters(model.posterior_), kind, fixed=not (learned or linear))
     insist(len(schema.alternatives) >= 2, "schema_.alternatives must be two labels or more.")
     insist(learned or linear or hasattr(model, "features_"), "the model has no 'features_'.")
@@ -176,7 +207,8 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
         insist(held == known, f"alternatives and columns must be those of schema_, {known}, got {held} instead.")
     insist((model.nests is None) == (model.posterior_.nests is None), "posterior_ must have nests if the model has.")
     insist(not (linear and model.weights == "person"), "weights must not be 'person' with a linear utility.")
-    whose = "tastes" if tasting else "shared" if linear else model.weights
+    named = segmented and model.posterior_.of_segments.membership is not None
+    whose = "persons" if tasting or named else "shared" if linear else model.weights
     groups = {"shared": 1, "alternative": len(schema.alternatives)}.get(whose, len(model.group_labels_))
     sizes.agree("group", groups, f"weights={model.weights!r}")
     if hasattr(model, "table_"):
@@ -235,14 +267,20 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     """Declare the model of rankings, with its ways to read ties."""
     return Declaration(
         cls,
-        {**settings, "ties": one_of(*ties), "order_effect": TRUTH},
+        {**settings, "ties": one_of(*ties), "order_effect": TRUTH, "segments": SEGMENTS},
         {
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0: no covariates
             "items_": labels("group", "outcome"),
-            "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint),
+            "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint, SegmentedWorths),
         },
-        {**MORE, **WEIGHTS_, "features_": FITTED_MAP | is_a(Columns), "table_": is_a(Ballots)},
+        {
+            **MORE,
+            **WEIGHTS_,
+            "features_": FITTED_MAP | is_a(Columns),
+            "table_": is_a(Ballots),
+            "group_labels_": labels("person"),
+        },
         law_of_ranker,
     )
 
@@ -257,6 +295,7 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "features": features,
             "weights": one_of(*weights),
             "nests": mapping(TEXT, each(SCALAR)) | NONE,
+            "segments": SEGMENTS,
         },
         {
             **FOUND,
@@ -268,7 +307,8 @@ def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], 
             "group_labels_": labels("group"),
             "design_": fitted(ChoiceDesign),
             "posterior_": is_a(
-                FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws, TasteChoices
+                *(FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, NestedEstimate, NestedDraws),
+                *(TasteChoices, SegmentedChoices),
             ),
         },
         {

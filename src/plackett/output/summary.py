@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plackett.estimator import Model
 
 SHOWN = 10  # weights in the HTML
-TEXT = ("class", "item", "feature", "covariate", "column", "weights of", "law")  # columns that are names
+TEXT = ("class", "item", "feature", "covariate", "column", "weights of", "law", "segment")  # columns that are names
 
 
 def describe(model: Model) -> tuple[str, str]:

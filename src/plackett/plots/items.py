@@ -27,6 +27,8 @@ def worth(
 ) -> Axes:
     """Log-worths of the items with credible intervals, the best first; grey marks the average item.
 
+    With segments those of each segment in turn, whose number stands behind the item.
+
     Parameters
     ----------
     ranker : PlackettLuceRanker
@@ -54,7 +56,9 @@ def worth(
         band = f", {100 * prob:g} % intervals"
     ax.plot(drawn["log_worth"], places, "o", color=colour(0))
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
-    _name(ax, "y", [label(item) for item in drawn.index])
+    items = drawn.index
+    named = [f"{item} ({segment})" for segment, item in items] if items.nlevels == 2 else list(items)  # by segment
+    _name(ax, "y", [label(item) for item in named])
     ax.set_ylim(len(drawn) - 0.4, -0.6)
     ax.set(xlabel=wrapped(f"log-worth{band}"), title=of("items", len(drawn), len(table)))
     return ax

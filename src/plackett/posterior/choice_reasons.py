@@ -40,6 +40,9 @@ class ChoiceModel(WeightModel, Protocol):
     def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
         """Situations as the posterior takes them."""
 
+    def _number_in_words(self) -> str:
+        """How the number of segments was chosen."""
+
 
 class Part(NamedTuple):
     """A line of the explanation: which columns of which entries it adds up."""

@@ -80,6 +80,15 @@ class Members(ABC):
     def log_rates(self, entries: Entries) -> Array:
         """ln r_e (S, entries); only differences within a situation count, unless rates are absolute."""
 
+    def within(self, entries: Entries) -> Array | None:
+        """Weights (S, T) of the members of one draw in each situation; None: they are alike."""
+        return None
+
+    def weights_in(self, entries: Entries) -> Array:
+        """Weight of each member in predictions of each situation, (S, T), or (S, 1) where it is the same in all."""
+        within = self.within(entries)
+        return self.share[:, None] if within is None else _of_draws(self.share, self.points)[:, None] * within
+
     def take(self, some: Codes | slice) -> Self:
         """Some of the members, with the shares they have."""
         held = {name: getattr(self, name) for name in ("share", "strangers", "of_response", *self.parameters)}
@@ -122,6 +131,8 @@ class Pool(NamedTuple):
         Which alternatives share a nest.
     dissimilarity : (S, G) array, optional
         Of the nests, under each member.
+    within : (S, T) array, optional
+        Weights of the members of one draw in each situation; None: they are alike.
     """
 
     log_rates: Array
@@ -132,6 +143,7 @@ class Pool(NamedTuple):
     points: int = 1
     nests: Nests | None = None
     dissimilarity: Array | None = None
+    within: Array | None = None
 
     @classmethod
     def of(cls, members: Members, entries: Entries) -> Pool:
@@ -140,7 +152,7 @@ class Pool(NamedTuple):
         log_rates = entries.wide(members.log_rates(entries))
         dissimilarity = None if members.nests is None else members.of_response
         how = members.modes, members.power, members.points, members.nests, dissimilarity
-        return cls(log_rates, available, members.share, *how)
+        return cls(log_rates, available, members.share, *how, members.within(entries))
 
     @property
     def n_draws(self) -> int:
@@ -159,17 +171,32 @@ class Pool(NamedTuple):
         shares: Array = rates / rates.sum(axis=2, keepdims=True)
         return shares
 
+    def of_draws(self, shares: Array) -> Array:
+        """What each draw makes of p_s (S, T, A): averages over its members, (S', T, A)."""
+        draws = shares[: self.n_draws * self.points]
+        if self.points == 1:
+            return draws
+        by_draw = draws.reshape(-1, self.points, *draws.shape[1:])
+        if self.within is None:
+            found: Array = by_draw.mean(axis=1)
+            return found
+        return np.einsum("spt,spta->sta", self.within[: len(draws)].reshape(by_draw.shape[:3]), by_draw)
+
+    def mixed(self, shares: Array) -> Array:
+        """What p_s (S, T, A) predict together, (T, A), before κ."""
+        if self.within is None:
+            found: Array = np.tensordot(self.share, shares, 1)
+            return found
+        return np.einsum("s,st,sta->ta", _of_draws(self.share, self.points), self.within, shares)
+
     def both(self) -> tuple[Array, Array]:
         """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
         shares = self.shares()
-        mixed, draws = np.tensordot(self.share, shares, 1), shares[: self.n_draws * self.points]
-        if self.points > 1:
-            draws = draws.reshape(-1, self.points, *draws.shape[1:]).mean(axis=1)
-        return sharpened(mixed, self.power), sharpened(draws, self.power)
+        return sharpened(self.mixed(shares), self.power), sharpened(self.of_draws(shares), self.power)
 
     def prediction(self) -> Array:
         """(T, A)."""
-        return sharpened(np.tensordot(self.share, self.shares(), 1), self.power)
+        return sharpened(self.mixed(self.shares()), self.power)
 
     def without(self, label: int) -> Pool:
         """The same situations if an alternative were not there."""
@@ -182,6 +209,11 @@ class Pool(NamedTuple):
         found = self.log_rates.copy()
         found[:, :, label] = log_rates[:, :, label]
         return self._replace(log_rates=found)
+
+
+def _of_draws(share: Array, points: int) -> Array:
+    """The weight of the draw that each member belongs to."""
+    return np.repeat(share.reshape(-1, points).sum(axis=1), points)
 
 
 def pools(members: Members, entries: Entries) -> Iterator[Pool]:
@@ -212,8 +244,9 @@ def log_scores(members: Members, entries: Entries, outcomes: Outcomes, response:
     parts = []
     for first, last in entries.parts(size):
         some = part_of_outcomes(outcomes, first, last)
-        values = outcome_log_values(members, entries.part(first, last), some, response)
-        parts.append(logsumexp(values, axis=0, b=members.share[:, None]))
+        part = entries.part(first, last)
+        values = outcome_log_values(members, part, some, response)
+        parts.append(logsumexp(values, axis=0, b=members.weights_in(part)))
     return np.concatenate(parts)
 
 

@@ -26,9 +26,11 @@ def item_pools(members: Members, Z: Array) -> Iterator[Pool]:
     S, K = len(members.share), members.n_groups
     step = max(1, CHUNK // (S * K))
     for rows in (Z[start : start + step] for start in range(0, len(Z), step)):
-        log_rates = members.log_rates(all_entries(rows, K)).reshape(S, -1, K)
+        entries = all_entries(rows, K)
+        log_rates = finite_logs(members.log_rates(entries).reshape(S, -1, K))
         available = np.ones((len(rows), K), dtype=bool)
-        yield Pool(finite_logs(log_rates), available, members.share, members.modes, members.power)
+        how = members.modes, members.power, members.points
+        yield Pool(log_rates, available, members.share, *how, within=members.within(entries))
 
 
 def averaged(pool: Pool, numbers: Array) -> Array:
@@ -59,7 +61,7 @@ def first_places(pool: Pool) -> Array:
 
 def first_intervals(pool: Pool, prob: float) -> tuple[Array, Array]:
     """Equal-tailed intervals of r_k/Σ r, two arrays (n, K), which hold its average."""
-    return around(first_places(pool), pool.shares()[: pool.n_draws], prob)
+    return around(first_places(pool), pool.of_draws(pool.shares()), prob)
 
 
 def order_of(pool: Pool) -> Codes:

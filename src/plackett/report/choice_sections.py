@@ -19,7 +19,7 @@ from plackett.output.constants import choice_constants, quality_of_choices, qual
 from plackett.output.html import text
 from plackett.plots.style import REST, colour, label
 from plackett.posterior.linear_choices import LinearEstimate
-from plackett.report import sections, words
+from plackett.report import sections, segment_sections, words
 from plackett.report.figures import figure
 from plackett.report.markup import Cell, Head, Section, facts, paragraph, table
 
@@ -93,6 +93,7 @@ def pages(
     parts = [
         data(fit, test),
         sections.model(model),
+        segment_sections.segments(model),
         coefficients(model),
         nests(model),
         statistics(model, fit),

@@ -14,7 +14,7 @@ from plackett.output.constants import quality_of_rankings, quality_of_worths, wo
 from plackett.output.html import text
 from plackett.plots.items import MOST
 from plackett.ranking import rankings_of
-from plackett.report import sections, words
+from plackett.report import sections, segment_sections, words
 from plackett.report.figures import figure
 from plackett.report.markup import Head, Section, facts, number, paragraph, table
 from plackett.responses.base import places_of
@@ -58,7 +58,12 @@ def pages(
     which = "held-out rankings" if tested is not None else "rankings of the fit itself"
     total = f"{judged[1].counts.sum():,.12g}"
     lead = f"Log-likelihood {own.log_likelihood:.3f} a ranking on {total} {which}, {len(model.items_)} items."
-    parts = [data(X, R, tested, all_new), sections.model(model), worth(model, X)]
+    parts = [data(X, R, tested, all_new), sections.model(model)]
+    of_segments = segment_sections.segments(model)
+    if of_segments is None:
+        parts.append(worth(model, X))
+    else:
+        parts += [of_segments, segment_sections.worths(model)]
     if X is not None and model.posterior_.no_estimates is None:
         parts.append(sections.weights(model))
     parts.append(predictions(model, (X, R), tested, all_new))
