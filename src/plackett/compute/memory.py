@@ -1,14 +1,14 @@
-"""A word before draws are made that would not fit into memory."""
+"""Check that draws fit into memory before they are made."""
 
 from __future__ import annotations
 
 import os
 
-COPIES = 6  # of the draws, at the most, while they are made, normalised and averaged
+COPIES = 6  # maximum number of copies while draws are made, normalised and averaged
 
 
 def at_hand() -> float:
-    """Bytes that can still be had; where the system does not tell, those of the machine, or infinity."""
+    """Return available memory in bytes; total memory if the system does not report it, or infinity."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             held = dict(line.split(":") for line in lines)
@@ -22,7 +22,7 @@ def at_hand() -> float:
 
 
 def check_draws_fit(n_draws: int, size: tuple[int, int], fewer: str) -> None:
-    """Refuse so many draws of K×p weights where they would not fit; `fewer` says what to ask for instead."""
+    """Raise if so many draws of K×p weights would not fit in memory; `fewer` names the remedy."""
     K, p = size
     one, there = 8.0 * K * p, at_hand()
     if COPIES * n_draws * one > there:
