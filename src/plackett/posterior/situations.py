@@ -1,6 +1,6 @@
 """Posterior of learned directions of rankings: draws of (β, λ), and predictions of new situations.
 
-Entry e of a situation has the rate r_e = Σ_j exp(z_e·β_j) λ_gj. No row of the data that were fitted is kept.
+Entry e of a situation has the rate r_e = Σ_j exp(z_e·β_j) λ_gj. The posterior does not store rows of the training data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RankingModel(FittedModel, Protocol):
     features_: Columns
 
     def _checked_rows(self, X: Any, reset: bool) -> Any:
-        """Covariates as the feature map takes them."""
+        """Check covariates and convert them for the feature map."""
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,21 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
-        """(K, M)."""
+        """Shape (K, M)."""
         K, M = self.log_weights.shape[2:]
         return K, M
 
     def rows(self, features: Columns, X: Any) -> Array:
-        """Persons' columns, standardised."""
+        """Return persons' columns, standardised."""
         return features.of(X)
 
     def size(self, model: RankingModel) -> str:
-        """Groups and components."""
+        """Describe groups and components."""
         K, M = self.log_weights.shape[2:]
         return f"{M} learned directions of {self.directions.shape[-1]} columns, weights of {K}"
 
     def explain(self, model: RankingModel, row: object, prob: float) -> Explanation:
-        """What persons' columns contribute to the log-odds of the item that is most probably first.
+        """Explain the log-odds of the item that most probably comes first by persons' columns.
 
         Pr(k first) = Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j; the reference is z = 0.
         """
@@ -66,7 +66,7 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
         return reasons(model, found, k, x[0], model.features_.reference(), prob)
 
     def variables(self, model: RankingModel, raw: bool) -> Variables:
-        """Nothing but predictions is identified; what was drawn is for the columns of the design."""
+        """Return no identified draws; if raw, draws for the columns of the design."""
         if not raw:
             return Variables({}, {}, {})
         values = {"direction": self.directions, "log_weight": self.log_weights, "scale": self.scales}
@@ -77,4 +77,4 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
 
 
 class SituationPoint(ModeAlone, SituationDraws):
-    """The mode alone."""
+    """Posterior that consists of the mode alone."""
