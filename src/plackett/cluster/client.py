@@ -1,4 +1,4 @@
-"""The Dask client in use, or a local cluster for the duration of a fit; checks that all workers compute alike."""
+"""Dask client of a fit, or a temporary local cluster; checks that all workers compute alike."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Versions = dict[str, str]
 
 
 class ClusterError(ValueError):
-    """A cluster cannot be used, or was lost."""
+    """Raised if a cluster cannot be used, or was lost."""
 
 
 def dask() -> Any:
-    """The module dask, or an error that says how to get it."""
+    """Return the module dask, or raise an error that says how to install it."""
     return optional("dask", "a Dask collection")
 
 
 def distributed() -> Any:
-    """The module distributed, or an error that says how to get it."""
+    """Return the module distributed, or raise an error that says how to install it."""
     return optional("distributed", "engine='dask'")
 
 
@@ -101,7 +101,7 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:
-    """A cluster for the duration of a fit if the engine needs one."""
+    """Return a context with a cluster if the engine needs one."""
     return cluster() if engine == "dask" else contextlib.nullcontext()
 
 
@@ -154,5 +154,5 @@ def check_workers(client: Client) -> None:
 
 
 def told(client: Client) -> str:
-    """The scheduler of a client and its address, for messages."""
+    """Name the scheduler of a client and its address, for messages."""
     return f"the Dask scheduler {client.scheduler.address if client.scheduler else '(closed)'}"

@@ -23,7 +23,7 @@ from plackett.cluster.keeper import LOOK, Keeper, Kept, Question, ask_all, in_on
 if TYPE_CHECKING:
     from distributed import Client
 
-ATTEMPTS = 20  # in a row without an answer from any further keeper
+ATTEMPTS = 20  # attempts in a row without an answer from another keeper
 
 
 def threads_here() -> int:
@@ -45,7 +45,7 @@ class Held:
         self._placing = threading.Lock()  # chains ask concurrently
 
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        """Results of question(block, *arguments), in the order of the blocks; `own` has one more argument for each."""
+        """Return results of question(block, *arguments), in block order; `own` adds one argument per block."""
         found: dict[int, Any] = {}
         failed, for_all = 0, in_one_frame((question, arguments, None))
         while len(found) < len(self.blocks):
@@ -71,7 +71,7 @@ class Held:
         return [found[number] for number in range(len(self.blocks))]
 
     def fetch(self) -> list[Any]:
-        """The blocks themselves, which must be small."""
+        """Return the blocks themselves, which must be small."""
         self._wait()
         found: list[Any] = self._sure(self.client.gather, self.blocks)
         return found
@@ -84,7 +84,7 @@ class Held:
         for number, block in enumerate(self.blocks):
             holders = where.get(block.key, ())
             if not holders:
-                return  # lost meanwhile; the caller tries again
+                return  # lost in the meantime; the caller tries again
             groups.setdefault(sorted(holders)[0], []).append(number)
         here, futures = versions(), []
         for worker, numbers in groups.items():
@@ -147,7 +147,7 @@ class Held:
 
 
 def later(function: Question, *arguments: Any) -> Any:
-    """A delayed call: Dask runs it where its arguments lie, when its result is needed."""
+    """Return a delayed call, which Dask runs where its arguments are stored."""
     return dask().delayed(function, pure=False)(*arguments)
 
 
@@ -163,7 +163,7 @@ def made(client: Client, name: str, make: Question, arguments: Iterable[tuple[An
 
 
 def shared_out(threads: dict[str, int], count: int) -> list[str]:
-    """The worker of each block: workers take turns, in proportion to their threads.
+    """Assign workers to blocks in turn, in proportion to their threads.
 
     Without this, an idle worker would steal blocks from others and keep them, and every pass would wait for it.
     """
@@ -173,7 +173,7 @@ def shared_out(threads: dict[str, int], count: int) -> list[str]:
 
 
 def lost(client: Client) -> ClusterError:
-    """The error for a lost scheduler."""
+    """Return the error for a lost scheduler."""
     return ClusterError(
         f"{told(client)} was lost, and with it the rows. Start it again and fit again; chains with "
         "Gibbs(checkpoint=...) go on where they were, with the same draws."

@@ -1,6 +1,6 @@
 """Feature maps fitted to rows in partitions.
 
-Up to `EXACT` numbers the columns come to the client, which gives the means and deviations of the whole table to the
+Up to `EXACT` numbers the columns come to the client, which computes the means and deviations of the whole table to the
 last bit; beyond, they are computed from sums over partitions.
 """
 
@@ -21,11 +21,11 @@ from plackett.features.mapped import fit_features
 from plackett.features.standardise import mean_and_scale
 from plackett.model.race import Array
 
-EXACT = 1 << 24  # numbers of X
+EXACT = 1 << 24  # maximum of numbers of X on the client
 
 
 def check_learns_nothing(features: Any, of: str, advice: str) -> None:
-    """Refuse a map that would have to see all rows."""
+    """Raise for a map that would have to see all rows."""
     if features.__sklearn_tags__().requires_fit:
         raise ValueError(
             f"features={features!r} would have to be fitted to all {of}, and those of a Dask collection are in many "
@@ -34,7 +34,7 @@ def check_learns_nothing(features: Any, of: str, advice: str) -> None:
 
 
 def fitted_map(table: ClassTable, features: object, recipe: ClassRecipe) -> Any:
-    """The map, fitted to the rows of all partitions as the recipe counts them."""
+    """Return the map, fitted to the rows of all partitions as counted by the recipe."""
     features = clone(features)
     if not isinstance(features, ExpFeatures):
         check_learns_nothing(
@@ -52,11 +52,11 @@ def fitted_map(table: ClassTable, features: object, recipe: ClassRecipe) -> Any:
 
 
 def counted_rows(part: Any, recipe: ClassRecipe) -> Any:
-    """Rows of one part that have weight, as they came."""
+    """Return rows of one part with positive weight, in input order."""
     return part.covariates().counted(recipe)
 
 
 def columns_of(part: Any, recipe: ClassRecipe) -> tuple[Array, Array]:
-    """The numbers of one part, and the weights of its rows."""
+    """Return the numbers of one part, and the weights of its rows."""
     counted = part.covariates().counted(recipe)
     return counted.numbers, np.ones(len(counted.codes)) if counted.weight is None else counted.weight

@@ -1,4 +1,4 @@
-"""Lazy predictions of rows or situations in partitions, computed where these lie."""
+"""Lazy predictions of rows or situations in partitions, computed where these are stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Predict = Callable[[Any], npt.NDArray[Any]]
 
 
 def lazily(predict: Predict, X: Any, empty: npt.NDArray[Any]) -> Any:
-    """predict(X) of a Dask collection: a Dask array with the partitions of X; `empty` is the result for no rows."""
+    """Return predict(X) of a Dask collection as a Dask array, partitioned like X; `empty` is the result for no rows."""
     array = optional("dask.array", "a Dask collection")
     pieces, sizes = (delayed_sets(X), None) if hasattr(X, "spec") else pieces_of(X)
     held, chunks = dask().delayed(predict), [np.nan] * len(pieces) if sizes is None else sizes
