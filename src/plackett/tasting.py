@@ -1,4 +1,4 @@
-"""What is asked of a fitted model of random tastes: the law over the population, persons' tastes, and fit to data."""
+"""Methods of fitted models with random tastes: population law, persons' tastes, and fit statistics."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from plackett.data.choice_sets import ChoiceSets
 
-DOUBTFUL = 0.05  # of the population with another sign of the cost, from which a ratio is warned of
+DOUBTFUL = 0.05  # share of the population with the opposite sign of the cost from which a warning is given
 
 
 class TastingModel(ChoosingModel):
     """A fitted model of choices, which may have random tastes."""
 
     def population(self, prob: float = 0.9) -> pd.DataFrame:
-        """The law of tastes over the population.
+        """Return the population law of tastes.
 
         Parameters
         ----------
@@ -45,14 +45,14 @@ class TastingModel(ChoosingModel):
         Returns
         -------
         DataFrame
-            Indexed by ``attribute``, first those that are random:
+            Indexed by ``attribute``, random ones first:
 
             - ``law``: "normal", "lognormal", "-lognormal" or "fixed";
             - ``mean`` and ``sd`` with ``mean_lower``, ``mean_upper``, ``sd_lower`` and ``sd_upper``: averages and
-              intervals of the draws. Of a log-normal law they are those of the logarithm, as papers print them; of a
-              fixed coefficient the mean is the coefficient, and the deviation 0;
-            - ``median_taste`` and ``mean_taste``: of the coefficient itself over the population, in the units of the
-              data (medians of the draws). Under a normal law both are ``mean``; under a log-normal one they are
+              intervals of the draws. For a log-normal law they refer to the logarithm, as in papers; for a fixed
+              coefficient the mean is the coefficient, and the standard deviation 0;
+            - ``median_taste`` and ``mean_taste`` of the coefficient over the population, in the units of the data
+              (medians of the draws). Under a normal law both are ``mean``; under a log-normal one they are
               ±e^μ and ±e^(μ + σ²/2);
             - ``positive``: the share of the population with a positive coefficient.
 
@@ -66,12 +66,12 @@ class TastingModel(ChoosingModel):
         return frame
 
     def tastes(self, persons: Any = None, prob: float = 0.9) -> pd.DataFrame:
-        """The tastes of the persons of the fit: their coefficients, or part-worths.
+        """Return the tastes of the fitted persons: their coefficients, or part-worths.
 
         Parameters
         ----------
         persons : list of labels, optional
-            Whose; None: all. Where the fit had no ``groups``, persons are situations, under the labels of these.
+            Labels of persons; None: all. If the fit had no ``groups``, each situation is a person, with its label.
         prob : float
             Probability that an interval holds, equal tails.
 
@@ -79,7 +79,7 @@ class TastingModel(ChoosingModel):
         -------
         DataFrame
             Indexed by (``person``, ``attribute``): ``mean``, ``lower`` and ``upper`` of each random coefficient in the
-            units of the data. Averages shrink towards the population, the more the less a person has chosen.
+            units of the data. Averages shrink towards the population, more so for persons with few choices.
         """
         found, labels = self._law(), self.group_labels_
         some = np.arange(len(labels)) if persons is None else self._places(persons)
@@ -91,7 +91,7 @@ class TastingModel(ChoosingModel):
     def willingness_to_pay(
         self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
     ) -> pd.DataFrame:
-        """What a unit less of an attribute is worth, in units of the cost; of random tastes, over the population.
+        """Return the value of a unit less of an attribute, in units of the cost; for random tastes, by population.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class TastingModel(ChoosingModel):
         return optional("pandas", "willingness_to_pay").DataFrame({"alternative": ["all"], **columns})
 
     def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
-        """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
+        """Return fit statistics: log-likelihoods, ρ², AIC and BIC; for draws LOO and WAIC.
 
         Parameters
         ----------
@@ -188,14 +188,14 @@ class TastingModel(ChoosingModel):
         return replace(found, log_likelihood=self.integrated_log_likelihood(X, y, groups))
 
     def integrated_log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None, points: int = 4096) -> float:
-        """Log-likelihood of random tastes integrated over the population, at the average of the draws of the law.
+        """Return the log-likelihood of random tastes integrated over the population, at the average law of the draws.
 
         Parameters
         ----------
         X, y
-            Situations, and what was chosen in each, as in `fit`.
+            Situations and choices, as in `fit`.
         groups : (n,) array, optional
-            The person of each situation, whose choices share tastes; None: each situation has a person of its own.
+            Person of each situation, whose choices share tastes; None: a separate person for each situation.
         points : int
             Quasi-random points of the population; a power of two.
 
@@ -216,7 +216,7 @@ class TastingModel(ChoosingModel):
         return float(integrated_values(panel, found.law, Population(*found.central()), points).sum())
 
     def design_names(self) -> npt.NDArray[np.object_]:
-        """Names of the columns that have coefficients."""
+        """Return the names of the columns with coefficients."""
         names: npt.NDArray[np.object_] = self.design_.names_
         return names
 
@@ -229,12 +229,12 @@ class TastingModel(ChoosingModel):
         return self.posterior_
 
     def _column_of(self, attribute: str) -> int:
-        """The column of the design that is an attribute."""
+        """Return the column of the design that is an attribute."""
         self._attribute(attribute)
         return int(np.flatnonzero(self.design_.source_ == attribute)[0])
 
     def _places(self, persons: Any) -> npt.NDArray[np.intp]:
-        """Places of labels among the persons of the fit."""
+        """Return the positions of labels among the fitted persons."""
         place = {label: k for k, label in enumerate(self.group_labels_.tolist())}
         wanted = np.atleast_1d(np.asarray(persons)).tolist()
         unknown = [label for label in wanted if label not in place]
