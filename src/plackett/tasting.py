@@ -139,8 +139,9 @@ class TastingModel(ChoosingModel):
         against = (np.sign(tastes[..., 1]) != np.sign(np.median(tastes[..., 1]))).mean()
         if against > DOUBTFUL:
             warnings.warn(
-                f"{100 * against:.0f} % of the population have the other sign of {names[places[1]]!r}: their ratios "
-                "mean something else. The median and the quantiles hold, an average would not exist; a log-normal law, "
+                f"{100 * against:.0f} % of the population have the opposite sign of {names[places[1]]!r}: their "
+                "ratios have another meaning. The median and the quantiles are valid, a mean would not exist; a "
+                "log-normal law, "
                 f"Tastes(law={{{cost!r}: '-lognormal'}}), has one sign.",
                 UserWarning,
                 stacklevel=2,

@@ -289,7 +289,7 @@ def read_choices(
         raise ValueError("requires y to be passed, but the target y is None")
     if isinstance(y, (Rankings, PartitionedRankings)):
         raise ValueError(
-            "of situations in partitions y must be the label of the chosen alternative, and not a ranking."
+            "for situations in partitions, y must be the label of the chosen alternative, and not a ranking."
         )
     given = {"y": y, "groups": groups, "sample_weight": sample_weight}
     pieces, beside, _ = cut(X.table, "the situations have", given)
@@ -376,7 +376,10 @@ def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
         held = [(number, n, columns[j]) for number, n, columns in found]
         other = next((number for number, _, each in held if type(each) is not type(column)), None)
         if other is not None:
-            raise TableError(f"column {column.name!r} holds numbers or texts in partition {first}, not so in {other}.")
+            raise TableError(
+                f"column {column.name!r} holds numbers in one of the partitions {first} and {other}, and texts in the "
+                "other."
+            )
         if isinstance(column, Number):
             joined.append(Number(column.name, float("nan"), False))
             continue

@@ -238,7 +238,7 @@ def look_at_rows(client: Client, parts: list[Any], names: list[Any] | None) -> C
     raise_first(looks)
     filled = [each for each in looks if len(each.low)]
     if not filled:
-        raise ValueError("no partition of the data has a row that has weight.")
+        raise ValueError("no partition of the data has a row with positive weight.")
     low, high = np.min([each.low for each in filled], axis=0), np.max([each.high for each in filled], axis=0)
     check_range(low, high, names or range(len(low)))
     classes = np.unique(np.concatenate([each.labels for each in looks if len(each.labels)]))

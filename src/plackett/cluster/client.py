@@ -64,8 +64,8 @@ def cluster() -> Iterator[Client]:
         return
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(
-            "engine='dask' starts processes, which read this script again: put what it does under "
-            "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
+            "engine='dask' starts processes, which run this script again: put its code under "
+            "if __name__ == '__main__':, or start a cluster yourself and create a distributed.Client with its address."
         )
     module = distributed()
     # An idle worker would steal blocks from one that is still starting, and keep them.
@@ -123,7 +123,7 @@ def check_versions(there: Versions, where: str) -> None:
         if there.get(name) != here:
             raise ClusterError(
                 f"the worker {where} has {name} {there.get(name)}, and here it is {here}: sums and draws could differ "
-                "without a word. Install the same versions on all machines."
+                "silently. Install the same versions on all machines."
             )
 
 

@@ -78,8 +78,8 @@ def _like(what: Any, key: str, has: str, count: int, sizes: list[int] | None) ->
     pieces, _ = pieces_of(what)
     if len(pieces) != count:
         raise ValueError(
-            f"{key} has {len(pieces)} partitions and {has} {count}: they must be cut alike. Take both from one Dask "
-            "data frame, or repartition one by the divisions of the other."
+            f"{key} has {len(pieces)} partitions and {has} {count}: they must have the same partitions. Take both from "
+            "one Dask data frame, or repartition one by the divisions of the other."
         )
     return pieces
 

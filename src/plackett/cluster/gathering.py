@@ -21,7 +21,7 @@ def check_few(numbers: int, what: str, told: str) -> None:
     if numbers > MOST:
         raise ValueError(
             f"learned directions bring {what} in partitions to the client, up to {MOST:,} numbers, and these are "
-            f"{told}: {numbers:,}. Take a sample of the {what}, or features='exp', for which they stay where they are."
+            f"{told}: {numbers:,}. Take a sample of the {what}, or features='exp', which leaves them in partitions."
         )
 
 

@@ -67,7 +67,7 @@ class Held:
                     self.keepers = [] if self.keepers is keepers else self.keepers
                 failed = failed + 1 if len(found) == before else 0
                 if failed == ATTEMPTS:
-                    raise ClusterError(f"the workers of {told(self.client)} were lost again and again.")
+                    raise ClusterError(f"the workers of {told(self.client)} were lost repeatedly.")
         return [found[number] for number in range(len(self.blocks))]
 
     def fetch(self) -> list[Any]:

@@ -28,8 +28,8 @@ def check_learns_nothing(features: Any, of: str, advice: str) -> None:
     """Raise for a map that would have to see all rows."""
     if features.__sklearn_tags__().requires_fit:
         raise ValueError(
-            f"features={features!r} would have to be fitted to all {of}, and those of a Dask collection are in many "
-            f"places. Use features='exp', {advice}"
+            f"features={features!r} must be fitted to all {of} at once, which a Dask collection does not allow. "
+            f"Use features='exp', {advice}"
         )
 
 

@@ -39,6 +39,6 @@ def refuse_partitions(X: object) -> None:
     """Raise for a Dask collection where rows in memory are needed."""
     if is_dask(X):
         raise ValueError(
-            "X is a Dask collection, which fit, predict and predict_proba take; here give some of its rows, as "
-            "X.partitions[0].compute() or X[:1000].compute() are."
+            "X is a Dask collection, which only fit, predict and predict_proba take; here give rows in memory, such as "
+            "X.partitions[0].compute() or X[:1000].compute()."
         )

@@ -273,7 +273,7 @@ def read_rankings(
     `ties` is the setting of the ranker; `pairs` requests pairs of items, one placed above the other.
     """
     if X is not None and not is_dask(X):
-        raise ValueError("the rankings are in partitions: X must be a Dask array or data frame that is cut alike.")
+        raise ValueError("the rankings are in partitions: X must be a Dask collection with the same partitions.")
     given = {"counts": R.counts, "X": X, "sample_weight": sample_weight, "groups": groups}
     pieces, beside, _ = cut(R.table, "the rankings have", given)
     reading = Reading(R.kind, R.unranked, _items(client, pieces) if R.items is None else R.items)

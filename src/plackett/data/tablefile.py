@@ -77,7 +77,7 @@ def read_table(source: str, sep: str | None = None, decimal: str | None = None) 
         raise TableError(f"{name} is a spreadsheet or an archive; save it as CSV first.")
     if content[:4] == b"PAR1":
         if sep or decimal:
-            raise TableError(f"{name} is a Parquet file, which has neither separators nor decimal marks to be told.")
+            raise TableError(f"{name} is a Parquet file, for which separators and decimal marks have no meaning.")
         frame = _parquet(content, name)
     else:
         frame = _delimited(_decoded(content, name), name, sep, decimal)

@@ -225,8 +225,8 @@ def check_whole(weight: Array | None, who: str, instead: str, of: str = "row") -
         i = int(np.argmax(weight != np.round(weight)))
         name = "sample_weight times class_weight" if of == "row" else "sample_weight"
         raise ValueError(
-            f"{who} takes whole numbers as {name} (2 is two {of}s), got {weight[i]:g} in {of} {i}: it draws what "
-            f"happens in every {of} as often as the {of} counts, and there is no half of it. {instead}"
+            f"{who} takes whole numbers as {name} (2 is two {of}s), got {weight[i]:g} in {of} {i}: it makes "
+            f"one draw for each time that the {of} counts, so that fractions have no meaning. {instead}"
         )
 
 

@@ -140,8 +140,8 @@ def _download(name: str, table: Known, openml: OpenML) -> Found:
         data = sklearn_datasets.fetch_openml(data_id=openml.data_id, as_frame=True, parser="auto")
     except OSError as error:
         raise OSError(
-            f"{name}: data set {openml.data_id} could not be had from OpenML ({error}). Try again with a network, or "
-            f"name a folder by data_home or the environment variable {FOLDER}; {_wanted(table)}"
+            f"{name}: data set {openml.data_id} could not be downloaded from OpenML ({error}). Try again with a "
+            f"network, or name a folder by data_home or the environment variable {FOLDER}; {_wanted(table)}"
         ) from error
     labels = [str(label) for label in data.target]
     if openml.labels is not None:

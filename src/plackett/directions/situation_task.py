@@ -136,7 +136,7 @@ class SituationReader(Reader):
             return [(np.sort(numbers[train]), test) for train, test in found]
         n_units = self.n_units(task)
         if min(cv, n_units) < 2:
-            raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} to deal out.")
+            raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} units to divide.")
         return self.folds(task, int(cv))
 
     def training(self, task: Task, train: Any) -> tuple[Task, Numbers | None]:

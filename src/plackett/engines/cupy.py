@@ -36,8 +36,8 @@ class CupyEngine:
         """Copy the rows to the GPU, in canonical order."""
         if W is None:
             raise ValueError(
-                "rankings without covariates are counted by the sets of those left, which a processor does at once: "
-                "engine='cupy' has nothing to add. Use engine='auto'."
+                "rankings without covariates are reduced to sets of remaining items, which are fast on the processor: "
+                "engine='cupy' does not take them. Use engine='auto'."
             )
         if seen.situations is None:
             return bring_rows(W, seen, places, self.exact)

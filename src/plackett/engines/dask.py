@@ -245,7 +245,7 @@ class DaskEngine:
         Distinct sets of rankings without covariates stay on the client: they are few, and a pass over them is short.
         """
         if places is not None:
-            raise ValueError("engine='dask' holds all rows, and does not know places among others.")
+            raise ValueError("engine='dask' holds all rows, so that places among others have no meaning.")
         if W is None:
             return plain_rows(seen, CompiledLeftSets, self._situations)
         return self._situations(W, seen) if seen.codes is None else self._classes(W, seen, seen.codes)

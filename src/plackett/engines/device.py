@@ -68,7 +68,7 @@ def check_fits(needed: int, free: int, what: str, single: bool) -> None:
         smaller = "" if single else "Features in float32 take half: give X or a map in float32. "
         raise MemoryError(
             f"{what} take {needed:,} bytes on the GPU, and {free:,} are free there. {smaller}"
-            f"Rows can be shared out to several GPUs with engine='dask'. {OTHERWISE}"
+            f"Rows can be divided among several GPUs with engine='dask'. {OTHERWISE}"
         )
 
 

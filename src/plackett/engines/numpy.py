@@ -160,7 +160,7 @@ class NumpyEngine:
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Sort the rows."""
         if places is not None:
-            raise ValueError("engine='numpy' holds all rows, and does not know places among others.")
+            raise ValueError("engine='numpy' holds all rows, so that places among others have no meaning.")
         if W is None:
             return plain_rows(seen, LeftSets, NumpySituations)
         if seen.codes is None:

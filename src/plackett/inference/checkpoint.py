@@ -119,8 +119,8 @@ def read(path: Path) -> tuple[Records, int]:
         except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
             raise CheckpointError(
                 f"{path} is damaged: record {len(records) + 1}, at byte {place}, cannot be read ({error}). The "
-                f"{len(records)} before it are whole: plackett.inference.checkpoint.salvage({str(path)!r}) cuts "
-                "the file there, and the fit goes on from them."
+                f"{len(records)} before it are intact: plackett.inference.checkpoint.salvage({str(path)!r}) "
+                "truncates the file there, and the fit continues from them."
             ) from error
         place += HEADER.size + len(payload)
 

@@ -390,7 +390,7 @@ class Run(ABC):
             if store.thin < thin:
                 name = type(self.settings).__name__
                 raise CheckpointError(
-                    f"{path} holds one draw in {thin} only, from a run that went on and kept fewer draws, "
+                    f"{path} holds one draw in {thin} only, from a longer run whose draws were thinned, "
                     f"and {name}(draws={self.settings.draws}) needs more of them. Ask for fewer, or give another path."
                 )
             n = min(left, store.room())

@@ -95,8 +95,8 @@ def situation_splits(cv: Any, order: npt.NDArray[np.intp], units: npt.NDArray[np
         unit = turn[units]
     if min(int(cv), unit.max() + 1) < 2:
         raise ValueError(
-            f"shape='learn' with EM cross-validates, and needs two folds or more: EM(cv={cv}), {unit.max() + 1} to "
-            "deal out. Give a number, for example shape=1."
+            f"shape='learn' with EM cross-validates, and needs two folds or more: EM(cv={cv}), {unit.max() + 1} units "
+            "to divide. Give a number, for example shape=1."
         )
     fold = unit % int(cv)
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]

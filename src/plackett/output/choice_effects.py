@@ -153,7 +153,7 @@ def diversion(survey: Survey, drop: int, prob: float) -> Table:
             continue
         lone = there[:, 0] & (base.available.sum(axis=1) == 1)
         if lone.any():
-            raise ValueError(f"in {lone.sum()} situations there is nothing but {labels[drop]!r}; leave them out.")
+            raise ValueError(f"in {lone.sum()} situations only {labels[drop]!r} is available; leave them out.")
         before = _sum(base.both(), there).plus(before)
         after = _sum(base.without(drop).both(), there).plus(after)
     if before is None or after is None:
@@ -212,9 +212,9 @@ def _warn_of_draws(survey: Survey, cost: int, slopes: Array) -> None:
     doubt = (np.sign(slopes) != np.sign(np.median(slopes))).mean()
     if doubt > DOUBTFUL:
         warnings.warn(
-            f"in {100 * doubt:.0f} % of the draws {survey.model.attributes_[cost]!r} speaks the other way than in "
-            "most: what a unit of it is worth is hardly known, and neither is a ratio to it. The median and the "
-            "interval hold, an average would not exist.",
+            f"in {100 * doubt:.0f} % of the draws {survey.model.attributes_[cost]!r} has the opposite effect than "
+            "in most: its value is poorly known, and so is a ratio to it. The median and the interval are valid; a "
+            "mean would not exist.",
             UserWarning,
             stacklevel=4,
         )
@@ -227,7 +227,7 @@ def _warn_of_bends(survey: Survey, both: tuple[int, int], signs: Array) -> None:
         if against > DIVIDED:
             rises = weight[2] / weight.sum()
             warnings.warn(
-                f"the slope of {survey.model.attributes_[f]!r} is positive for {100 * rises:.0f} % of what is chosen "
+                f"the slope of {survey.model.attributes_[f]!r} is positive for {100 * rises:.0f} % of the choices "
                 "and negative for the rest: a single ratio hides that. Look at effects(X), or compare with "
                 "features='linear' or LearnedDirections(bend='none').",
                 UserWarning,

@@ -98,10 +98,10 @@ def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
     diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
     right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
     insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
-    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
+    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must be sorted.")
     sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
     last = (made.persons.shape[1] - 1) * made.every
-    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
+    insist(last < made.mean.shape[1], f"{name}.persons must belong to existing draws, got draw number {last}.")
 
 
 def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
