@@ -34,7 +34,7 @@ from plackett.data.validation import plain
 from plackett.engines.dask import ClusterSituations
 from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
-from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
+from plackett.features.choice_design import ChoiceDesign, EntryTable, EntryTotals
 from plackett.features.entry_features import features_of_entries, groups_of_entries
 from plackett.features.exp import Columns as KnownColumns
 from plackett.model.diagnostics import probed
@@ -64,7 +64,7 @@ class ChoiceLook(NamedTuple):
 
     problem: str | None = None
     persons: npt.NDArray[Any] = NOBODY
-    totals: Totals | None = None
+    totals: EntryTotals | None = None
     context: Moments | None = None  # moments of the columns of persons
     fraction: bool = False  # True if a weight is not a whole number
 
@@ -140,7 +140,7 @@ class ChoicePart:
             return ChoiceLook(str(error))
         whole = counts is None or bool((counts == np.round(counts)).all())
         ones = np.ones(len(X)) if counts is None else counts
-        return ChoiceLook(None, np.unique(who), Totals.of(X, counts), moments_of(X.context, ones), not whole)
+        return ChoiceLook(None, np.unique(who), EntryTotals.of(X, counts), moments_of(X.context, ones), not whole)
 
     def _weights(self, n: int) -> Array | None:
         """Return finite, non-negative weights of n situations."""
@@ -204,9 +204,9 @@ class ChoiceTable:
     persons: npt.NDArray[Any]
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> EntryTotals:
         """Sums over the entries of all partitions."""
-        return reduce(Totals.__add__, [each.totals for each in self.looks if each.totals is not None])
+        return reduce(EntryTotals.__add__, [each.totals for each in self.looks if each.totals is not None])
 
     def _check_whole(self) -> None:
         """Raise for fractional weights, which a sampler does not take."""

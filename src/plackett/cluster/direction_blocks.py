@@ -56,7 +56,7 @@ class PackedSituations:
         """Return ln p(Y|β, λ) and its gradient."""
         if isinstance(self.packed, exponential_rankings.RankedRows):
             return exponential_rankings.gradient(self.packed, beta, log_weights, self.n_threads)
-        if isinstance(self.packed, exponential_situations.Covariates):
+        if isinstance(self.packed, exponential_situations.SituationCovariates):
             return exponential_situations.gradient(self.packed, beta, log_weights, self.n_threads)
         found: Slopes = self.packed.gradient(beta, log_weights)
         return found

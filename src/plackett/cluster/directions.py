@@ -70,7 +70,7 @@ class Without(NamedTuple):
     weight: Array  # (K,): total weight of the remaining rows of each class
 
 
-class ClassBlocks:
+class DirectionBlocks:
     """Rows in input order, and packed rows for current passes in one precision and number of folds."""
 
     def __init__(self, held: Held):
@@ -117,7 +117,7 @@ class RemoteClasses:
         Seed of random weights of the rows, if any.
     """
 
-    blocks: ClassBlocks
+    blocks: DirectionBlocks
     key: Keys
     weight: Array
     n_rows: int
@@ -227,7 +227,7 @@ def class_task_of(held: Held, source: Source) -> Task:
     else:  # weighted so that the rows on the client represent a part of all
         counts, scaling = counts * (share.min() / share)[codes], scaling_from_sums(held)
     seen = Observations.of_classes(codes, n_classes, counts)
-    remote = RemoteClasses(ClassBlocks(held), keys_of(rows, codes), weight, n)
+    remote = RemoteClasses(DirectionBlocks(held), keys_of(rows, codes), weight, n)
     return Task(seen, scaling.of(rows), RemoteClassReader(rows, remote), source, remote=remote, design=scaling)
 
 

@@ -113,7 +113,7 @@ def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) 
         rows, others = (hold_rankings(client, *each, own, n_items, False) for each in (inside, outside))
         return situation_fold(rows, others)
 
-    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `Together`
+    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `CombinedRows`
     return np.concatenate([kind[order_of(digest[kind], counts[kind])] for kind in kinds]), groups, make
 
 

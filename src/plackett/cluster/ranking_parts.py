@@ -23,7 +23,7 @@ from plackett.data.observations import Observations, Situations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Rows
-from plackett.engines.plain_rankings import ONE, CompiledLeftSets, LeftSets, Together, left_sets
+from plackett.engines.plain_rankings import ONE, CombinedRows, CompiledLeftSets, LeftSets, left_sets
 from plackett.features.mapped import dense, transform
 from plackett.model.features import Features
 from plackett.model.race import Array
@@ -354,4 +354,4 @@ def hold_rankings(
         return sets
     held = make_blocks(client, block_of, some, recipe)
     others = hold_situations(held, n_items, response.absolute, sampled, ONE if recipe.features is None else None)
-    return others if sets is None else Together(sets, others)
+    return others if sets is None else CombinedRows(sets, others)

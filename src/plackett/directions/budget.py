@@ -26,7 +26,7 @@ MODES = 250  # passes for the modes of a fold
 CLIMBS = 200  # passes to the starting mode of a chain
 
 
-class Plan(NamedTuple):
+class TimePlan(NamedTuple):
     """Number of folds (fewer than two: none), whether chains have time for draws, and seconds of the whole fit."""
 
     n_folds: int
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     seconds: float
 
 
-def plan_fit(task: Task, prior: Prior, gibbs: Gibbs, settings: LearnedDirections, clock: Clock) -> Plan:
+def plan_fit(task: Task, prior: Prior, gibbs: Gibbs, settings: LearnedDirections, clock: Clock) -> TimePlan:
     """Plan a fit by chains, and start its clock."""
     rows, longest = task.prepared(task.precision), settings.longest(task.wide)
     density, (q, gradient) = density_of(rows, prior, task.n_columns), np.zeros((2, size(prior, task.n_columns)))
@@ -53,7 +53,7 @@ def plan_fit(task: Task, prior: Prior, gibbs: Gibbs, settings: LearnedDirections
     length = gibbs.draws if gibbs.max_draws is None else max(gibbs.draws, gibbs.max_draws)
     seconds = max(usual - 1, 0) * fold + climbs + (gibbs.tune + length) * iteration
     if clock.max_seconds is None:
-        return Plan(usual, True, seconds)
+        return TimePlan(usual, True, seconds)
     n_folds = min(usual, 1 + int(FOR_FOLDS * clock.max_seconds / max(fold, 1e-9)))
     needed = climbs + (min(gibbs.tune, ENOUGH_TUNING) + min(gibbs.draws, ENOUGH_DRAWS)) * iteration
-    return Plan(n_folds, task.is_remote or needed <= FOR_CHAINS * clock.max_seconds, seconds)
+    return TimePlan(n_folds, task.is_remote or needed <= FOR_CHAINS * clock.max_seconds, seconds)

@@ -180,7 +180,11 @@ def make_density(packed: Any, prior: Prior, n_columns: int) -> CompiledDensity:
 
 def kind_of(packed: Any) -> Any:
     """Return the module of the packed rows."""
-    kinds: dict[type, Any] = {classes.Covariates: classes, entries.Covariates: entries, rankings.RankedRows: rankings}
+    kinds: dict[type, Any] = {
+        classes.ClassCovariates: classes,
+        entries.SituationCovariates: entries,
+        rankings.RankedRows: rankings,
+    }
     return kinds[type(packed)]
 
 

@@ -27,7 +27,7 @@ ABSENT = -1e30  # ln Λ of a padding component
 PRODUCTS = 1 << 28  # bytes of scores per batch of library products
 
 
-class Plan(NamedTuple):
+class GradientPlan(NamedTuple):
     """Compile-time sizes of the kernel, named as in ``gradient.cu``."""
 
     DPAD: int
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
 
 
 @cache
-def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> Plan | None:
+def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> GradientPlan | None:
     """Plan for d columns and `most` bytes of shared memory; None if a tile of rows does not fit."""
     DPAD, M, C = d + (4 - d) % 8, -(-n_components // 4) * 4, n_chains
     if M > 48:
@@ -59,7 +59,7 @@ def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> Plan |
                 SPLIT = min(32 * WARPS // squares, tile)
                 work = -(-tile // SPLIT) * (16 * TF * TM + 2 * (TF + TM))
                 found.append((work, TF, TM, SPLIT))
-    return Plan(DPAD, M, C, ROWS, WARPS, *min(found)[1:], chip) if found and chip <= most else None
+    return GradientPlan(DPAD, M, C, ROWS, WARPS, *min(found)[1:], chip) if found and chip <= most else None
 
 
 def votes_and_totals(log_weights: Array, rarest: float) -> tuple[Array, Array]:
@@ -110,7 +110,7 @@ def mean_votes_on_gpu(Z: Array, directions: Array, log_weights: Array) -> Array:
     return np.concatenate([mean_votes(each, *draws, xp).get() for each in rows])
 
 
-class Room(NamedTuple):
+class GradientRoom(NamedTuple):
     """Inputs and outputs of a pass for C chains on the GPU; components are padded to a multiple of four."""
 
     beta: Any  # (C, M, d)
@@ -167,13 +167,13 @@ class CupyDirections:
         in_log_weights = votes * (wins.transpose(1, 0, 2) - gates.sum(axis=0)[:, None])[..., :M]
         return value.sum(axis=0), slopes.sum(axis=0)[:, :M], in_log_weights
 
-    def room(self, n_chains: int, n_groups: int, n_components: int) -> Room:
+    def room(self, n_chains: int, n_groups: int, n_components: int) -> GradientRoom:
         """Allocate arrays for at most four chains."""
         xp, (C, K, M), d = gpu(), (n_chains, n_groups, -(-n_components // 4) * 4), self.n_columns
         sums = xp.zeros((K, C * M * (d + 2) + C))
-        return Room(xp.zeros((C, M, d)), xp.zeros((C, K, M)), xp.full((C, M), ABSENT), sums)
+        return GradientRoom(xp.zeros((C, M, d)), xp.zeros((C, K, M)), xp.full((C, M), ABSENT), sums)
 
-    def run(self, room: Room) -> None:
+    def run(self, room: GradientRoom) -> None:
         """Compute the sums of each class."""
         C, M, d = room.beta.shape
         plan = plan_gradient(d, M, C, chip_bytes()) if self.X.itemsize == 4 else None
@@ -182,11 +182,11 @@ class CupyDirections:
         else:
             self._fused(plan, room)
 
-    def handed(self, room: Room) -> tuple[Any, ...]:
+    def handed(self, room: GradientRoom) -> tuple[Any, ...]:
         """Arguments of `flight_over_classes`, apart from the prior."""
         return np.int32(room.beta.shape[1]), np.float64(self.rarest), room.sums, *room[:3]
 
-    def _fused(self, plan: Plan, room: Room) -> None:
+    def _fused(self, plan: GradientPlan, room: GradientRoom) -> None:
         """Run one kernel, then add the sums of its blocks."""
         (K, columns), sums = room.sums.shape, gpu().empty((self.n_blocks, room.sums.shape[1]))
         sizes = {name: value for name, value in plan._asdict().items() if name != "chip"}
@@ -197,7 +197,7 @@ class CupyDirections:
         add = kernel("add_blocks", ("sums",))
         add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), room.sums))
 
-    def _by_products(self, room: Room) -> None:
+    def _by_products(self, room: GradientRoom) -> None:
         """Compute by library matrix products, in batches of rows that fit in memory."""
         dtype, (C, M, d) = self.X.dtype, room.beta.shape
         beta, votes, log_total = (each.astype(dtype) for each in room[:3])

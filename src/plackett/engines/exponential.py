@@ -47,7 +47,7 @@ RAREST, RAREST_FLOAT = -100.0, -50.0  # ln of the smallest vote, relative to the
 Numbers = npt.NDArray[np.floating]
 
 
-class Covariates(NamedTuple):
+class ClassCovariates(NamedTuple):
     """Packed rows. Each class is padded to whole vectors with rows of weight zero, columns to an even number."""
 
     values: Numbers  # (panel, column, lane)
@@ -56,7 +56,7 @@ class Covariates(NamedTuple):
     n_columns: int  # number of columns without padding
 
 
-class Scratch(NamedTuple):
+class ClassScratch(NamedTuple):
     """Scratch and gradient of a pass; components are padded to a multiple of four."""
 
     beta: Numbers  # (component, column)
@@ -71,11 +71,11 @@ class Scratch(NamedTuple):
     log_weights: Array  # (K, M): gradient in ln λ
 
 
-COVARIATES = record(Covariates, CUBE, TABLE, WHOLE_TABLE, WHOLE)
-SCRATCH = record(Scratch, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, REALS, TABLE, TABLE)
-FLOAT_COVARIATES = record(Covariates, FLOAT_CUBE, FLOAT_TABLE, WHOLE_TABLE, WHOLE)
+COVARIATES = record(ClassCovariates, CUBE, TABLE, WHOLE_TABLE, WHOLE)
+SCRATCH = record(ClassScratch, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, REALS, TABLE, TABLE)
+FLOAT_COVARIATES = record(ClassCovariates, FLOAT_CUBE, FLOAT_TABLE, WHOLE_TABLE, WHOLE)
 FLOAT_SCRATCH = record(
-    Scratch,
+    ClassScratch,
     FLOAT_TABLE,
     FLOAT_CUBE,
     FLOAT_TABLE,
@@ -89,7 +89,7 @@ FLOAT_SCRATCH = record(
 )
 
 
-def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: npt.DTypeLike) -> Covariates:
+def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: npt.DTypeLike) -> ClassCovariates:
     """Pack the rows of each class into panels, in input order."""
     n, d = X.shape
     width = BYTES // np.dtype(dtype).itemsize
@@ -107,14 +107,14 @@ def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: npt
     weights[place] = 1.0 if weight is None else weight
     values = np.ascontiguousarray(values.reshape(n_panels, 2 * width, -1).transpose(0, 2, 1))
     labels = np.concatenate([label, label[-1:]])[: 2 * n_panels].reshape(n_panels, 2).astype(np.int64)
-    return Covariates(values, weights.reshape(n_panels, 2 * width), labels, d)
+    return ClassCovariates(values, weights.reshape(n_panels, 2 * width), labels, d)
 
 
-def make_scratch(n_components: int, n_columns: int, n_classes: int, dtype: npt.DTypeLike) -> Scratch:
+def make_scratch(n_components: int, n_columns: int, n_classes: int, dtype: npt.DTypeLike) -> ClassScratch:
     """Allocate scratch for one chain."""
     M, K, width = n_components, n_classes, BYTES // np.dtype(dtype).itemsize
     components, columns = -(-M // 4) * 4, n_columns + n_columns % 2
-    return Scratch(
+    return ClassScratch(
         np.zeros((components, columns), dtype),
         np.zeros((TILE, components, 2 * width), dtype),
         np.empty((components, width), dtype),
@@ -315,7 +315,7 @@ class ExponentialRows:
         """Log-likelihood kernel for the precision of the rows."""
         return log_likelihood if self.packed.values.itemsize == 8 else log_likelihood_in_floats
 
-    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> Covariates | None:
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> ClassCovariates | None:
         """Return the rows for compiled chains in float32; None if there are so many that threads should share them."""
         return None if self.large(n_components) or self.packed.values.itemsize == 8 else self.packed
 

@@ -64,7 +64,7 @@ class RankedRows(NamedTuple):
     place: npt.NDArray[np.uint32]  # (panel, place · lane): index of D of the entry at that place in the panel's table
 
 
-class Scratch(NamedTuple):
+class RankingScratch(NamedTuple):
     """Scratch and gradient of a pass.
 
     Components are padded to a multiple of four, items likewise with at least one padding item.
@@ -88,7 +88,7 @@ class Scratch(NamedTuple):
 PLACES = types.Array(types.uint32, 2, "C")
 ROWS, FLOAT_ROWS = (record(RankedRows, kind, kind, PLACES) for kind in (CUBE, FLOAT_CUBE))
 SCRATCH, FLOAT_SCRATCH = (
-    record(Scratch, *[two] * 5, one, *[three] * 2, *[two] * 2, one, TABLE, TABLE)
+    record(RankingScratch, *[two] * 5, one, *[three] * 2, *[two] * 2, one, TABLE, TABLE)
     for one, two, three in ((REALS, TABLE, CUBE), (FLOATS, FLOAT_TABLE, FLOAT_CUBE))
 )
 
@@ -128,7 +128,7 @@ def pack(
     return RankedRows(laid_out(values), laid_out(copies), place.astype(np.uint32))
 
 
-def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups: int) -> Scratch:
+def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups: int) -> RankingScratch:
     """Allocate scratch for one chain."""
     (_, columns, lanes), places, dtype = packed.values.shape, packed.copies.shape[1], packed.values.dtype
     M, K = padded(n_components), padded(n_groups + 1)
@@ -138,15 +138,15 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
     )  # fmt: skip
     arrays: list[Any] = [np.zeros(shape, dtype) for shape in shapes]
     arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
-    return Scratch(*arrays)
+    return RankingScratch(*arrays)
 
 
 @inner
 def begin_pass(beta, log_weights, scratch):
     """Store β, θ and ln Λ, and set the gradient to 0.
 
-    Kernels for classes receive the arrays of this `Scratch` and not the tuple: a cache would name its type, and reading
-    an old cache would import this module during compilation.
+    Kernels for classes receive the arrays of this `RankingScratch` and not the tuple: a cache would name its type, and
+    reading an old cache would import this module during compilation.
     """
     gradient = scratch.directions, scratch.log_weights
     take_in(beta, log_weights, scratch.beta, scratch.votes, scratch.log_total, *gradient)

@@ -58,7 +58,7 @@ RAREST = -300.0  # ln of the smallest vote, relative to the largest of its compo
 FARTHEST = -300.0  # smallest ln of a row's largest gate relative to its situation, where rates are relative
 
 
-class Covariates(NamedTuple):
+class SituationCovariates(NamedTuple):
     """Packed situations."""
 
     values: Array  # (rows · columns,): columns padded to a multiple of four, and four rows of zeros at the end
@@ -72,7 +72,7 @@ class Covariates(NamedTuple):
     absolute: bool
 
 
-class Scratch(NamedTuple):
+class SituationScratch(NamedTuple):
     """Scratch and gradient of a pass; tables are flat, with rows padded to vectors."""
 
     beta: Array  # (column, component)
@@ -93,8 +93,8 @@ class Scratch(NamedTuple):
 
 
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
-COVARIATES = record(Covariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH)
-SCRATCH = record(Scratch, *[REALS] * 13, TABLE, TABLE)
+COVARIATES = record(SituationCovariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH)
+SCRATCH = record(SituationScratch, *[REALS] * 13, TABLE, TABLE)
 EXPECT = Pointer(NOTHING, OUTCOMES, WHOLE, WHOLE, *[REALS] * 4)
 expect = EXPECT.call
 
@@ -119,7 +119,7 @@ def tiles_of(start: Whole, row: Whole) -> tuple[Whole, Whole]:
     return ends, used[ends].astype(np.int64)
 
 
-def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Response) -> Covariates | None:
+def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Response) -> SituationCovariates | None:
     """Pack situations for the compiled pass; None if the response is not compiled."""
     if not is_compiled(response.expect_block):
         return None
@@ -128,7 +128,7 @@ def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Respo
     values[:n, :d] = X
     situation, rows = tiles_of(outcomes.start, row)
     starts = np.flatnonzero(np.diff(rows[:-1] // BLOCK, prepend=-1))
-    return Covariates(
+    return SituationCovariates(
         values.ravel(),
         outcomes,
         group.astype(np.int64),
@@ -141,7 +141,7 @@ def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Respo
     )
 
 
-def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups: int) -> Scratch:
+def make_scratch(packed: SituationCovariates, n_components: int, n_columns: int, n_groups: int) -> SituationScratch:
     """Allocate scratch for one chain."""
     M, d = padded(n_components), padded(n_columns, 4)
     rows = int(np.diff(packed.tile_row).max()) + 4
@@ -149,7 +149,7 @@ def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups
     sizes = (d * M, M, n_groups * M, rows * M, rows * M, rows, entries, entries, entries, entries)
     arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, n_groups * M)]
     arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
-    return Scratch(*arrays)
+    return SituationScratch(*arrays)
 
 
 @inner
@@ -328,12 +328,12 @@ def log_likelihood(packed, first, last, beta, log_weights, scratch):
     return value
 
 
-def is_large(packed: Covariates, n_components: int) -> bool:
+def is_large(packed: SituationCovariates, n_components: int) -> bool:
     """True if threads should share a pass."""
     return len(packed.blocks) > 2 and len(packed.values) * n_components >= LARGE
 
 
-def gradient(packed: Covariates, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
+def gradient(packed: SituationCovariates, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
     """Return ln p(Y|β, λ) and its gradient; threads share the blocks of large data, with the same results."""
     (K, M), d = log_weights.shape, beta.shape[1]
     beta, log_weights = np.ascontiguousarray(beta), np.ascontiguousarray(log_weights)

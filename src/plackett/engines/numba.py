@@ -122,7 +122,9 @@ class SparseRows(ClassRows):
         self.class_weight = np.bincount(codes, weight, minlength=n_groups)
         columns = np.append(features.indices.astype(np.uint32), np.zeros(sparse_rows.AHEAD, dtype=np.uint32))
         start = features.indptr.astype(np.int64)
-        self.entries = sparse_rows.Entries(features.data, columns, start, weight, *sparse_rows.blocks(codes, n_groups))
+        self.entries = sparse_rows.SparseEntries(
+            features.data, columns, start, weight, *sparse_rows.blocks(codes, n_groups)
+        )
         self._rooms: list[tuple[Array, Array]] = []  # scratch of earlier passes: fresh memory costs a third
         self.set_threads(1 if features.nnz + n_groups * self.n_features < SMALL_SPARSE else cores())
 
@@ -244,7 +246,7 @@ class CompiledSituations(NumpySituations):
         return values
 
     @cached_property
-    def covariates(self) -> exponential_situations.Covariates | None:
+    def covariates(self) -> exponential_situations.SituationCovariates | None:
         """Features packed as covariates x of exp(x·β); None if a compiled pass does not know the response."""
         return exponential_situations.pack(self.features.astype(np.float64), *self.situations, self.response)
 
@@ -257,7 +259,7 @@ class CompiledSituations(NumpySituations):
 
     def packed_for(
         self, n_components: int, dtype: npt.DTypeLike
-    ) -> exponential_rankings.RankedRows | exponential_situations.Covariates | None:
+    ) -> exponential_rankings.RankedRows | exponential_situations.SituationCovariates | None:
         """Return the packed form for compiled chains; None for many situations or an external response."""
         if self.covariates is None:
             return None

@@ -97,7 +97,7 @@ class CompiledLeftSets(LeftSets):
         return sample_sets(self.sets, rates, np.uint64(key), left, exposure), exposure
 
 
-class Together(SituationRows):
+class CombinedRows(SituationRows):
     """Rows of two kinds, whose passes add; `order` covers both, by input position."""
 
     absolute, features = False, ONE
@@ -170,4 +170,4 @@ def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Fe
     numbers = np.flatnonzero(~tied), np.flatnonzero(tied)
     plain, others = (seen.part(some) for some in numbers)
     rows, rest = left_sets(plain, sets), tied_rows(ONE, others)
-    return Together(rows, rest, np.append(numbers[0][rows.order], numbers[1][rest.order]))
+    return CombinedRows(rows, rest, np.append(numbers[0][rows.order], numbers[1][rest.order]))

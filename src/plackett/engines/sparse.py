@@ -26,7 +26,7 @@ LEAST = -1.7e308  # smaller values are −inf
 _TIMES = np.uint64(KEY_OF_TIMES)
 
 
-class Entries(NamedTuple):
+class SparseEntries(NamedTuple):
     """Non-zero entries of the rows, in canonical order."""
 
     values: npt.NDArray[np.floating]  # (entry,)

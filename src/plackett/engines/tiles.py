@@ -66,7 +66,7 @@ def lay_out(rows: Any, xp: Any = np) -> Any:
     return fours[:, feature, four ^ (feature & 7)].reshape(m // LANES, p, LANES)
 
 
-class Plan(NamedTuple):
+class PassPlan(NamedTuple):
     """Compile-time sizes of a pass, named as in ``race.cu``."""
 
     WARPS: int
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
 
 @cache
-def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
+def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> PassPlan | None:
     """Plan a pass for p features of `size` bytes and `most` bytes of shared memory; None if the weights do not fit.
 
     Tiles are loaded while others are processed. One chain waits for memory: a row then stays in registers, if it fits.
@@ -97,7 +97,7 @@ def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | 
     for warps, stages in ((4, 2), (2, 2), (1, 2), (4, 0)):
         taken = chip(warps, stages)
         if taken <= most:
-            return Plan(warps, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
+            return PassPlan(warps, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
     return None
 
 
@@ -169,7 +169,7 @@ class CupyRows(ClassRows):
             found += self._pass(SAMPLE, weights[i : i + together], keys[i : i + together])
         return found
 
-    def _plan(self, mode: int, n_chains: int) -> Plan | None:
+    def _plan(self, mode: int, n_chains: int) -> PassPlan | None:
         return plan_pass(mode, self.n_features, n_chains, self.tiles.itemsize, chip_bytes())
 
     def _pass(self, mode: int, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:

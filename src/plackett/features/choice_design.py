@@ -68,7 +68,7 @@ class EntryTable(NamedTuple):
         return self._replace(context=context)
 
 
-class Totals(NamedTuple):
+class EntryTotals(NamedTuple):
     """Sums over entries by alternative, which add over situations."""
 
     n_entries: int
@@ -77,7 +77,7 @@ class Totals(NamedTuple):
     sums: Array  # (K, attributes) weighted sums of attributes
 
     @classmethod
-    def of(cls, X: ChoiceSets, weight: Array | None = None) -> Totals:
+    def of(cls, X: ChoiceSets, weight: Array | None = None) -> EntryTotals:
         """Compute sums of choice sets; `weight` belongs to situations."""
         of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
         K = len(X.alternatives)
@@ -87,8 +87,8 @@ class Totals(NamedTuple):
         total = np.bincount(X.alternative, of_entries, K).astype(np.float64)
         return cls(len(X.alternative), seen, total, sums)
 
-    def __add__(self, other: Totals) -> Totals:  # type: ignore[override]
-        return Totals(
+    def __add__(self, other: EntryTotals) -> EntryTotals:  # type: ignore[override]
+        return EntryTotals(
             self.n_entries + other.n_entries, self.seen + other.seen, self.weight + other.weight, self.sums + other.sums
         )
 
@@ -163,11 +163,11 @@ class ChoiceDesign(BaseEstimator):
         )
         self.centre_, self.spread_ = mean_and_scale(X.context, np.ones(len(X)) if weight is None else weight)
         self.own_ = _varying(X, self.constants) if self.by_alternative else np.empty((0, 2), dtype=np.intp)
-        self._know(X, Totals.of(X, weight))
+        self._know(X, EntryTotals.of(X, weight))
         self._rescale(*mean_and_scale(self.columns(EntryTable.of(X)), of_entries))
         return self
 
-    def fit_straight(self, X: ChoiceSets, totals: Totals, centre: Array, spread: Array) -> ChoiceDesign:
+    def fit_straight(self, X: ChoiceSets, totals: EntryTotals, centre: Array, spread: Array) -> ChoiceDesign:
         """Fit a design without bends from alternatives, columns and sums of distributed situations.
 
         The columns can then be computed; `rescaled` must set their scales.
@@ -182,7 +182,7 @@ class ChoiceDesign(BaseEstimator):
         self._rescale(mean, scale)
         return self
 
-    def _know(self, X: ChoiceSets, totals: Totals) -> None:
+    def _know(self, X: ChoiceSets, totals: EntryTotals) -> None:
         """Store averages, and the alternatives with constants; `X` provides alternatives and columns."""
         _, seen, total, sums = totals
         everywhere = sums.sum(axis=0) / total.sum()

@@ -137,7 +137,7 @@ def log_mode(power: Any, tail: Any, rate: Any) -> Array:
     return found
 
 
-class Moments(NamedTuple):
+class GIGMoments(NamedTuple):
     """⟨ln λ⟩, ln⟨λ⟩, ln⟨1/λ⟩ and the logarithm of the normalising integral."""
 
     mean_log: Array
@@ -211,12 +211,12 @@ class GIG:
         return GIG(self.shape + wins, self.tail, self.rate + exposure)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> GIGMoments:
         """Moments by sums over the density of ln λ (`model.gig`)."""
         order, log_tail, log_rate, size = self._laws()
         found = np.empty((4, order.size))
         gig.moments(order, log_tail, log_rate, found)
-        return Moments(*found.reshape(4, *size))
+        return GIGMoments(*found.reshape(4, *size))
 
     def mean(self) -> Array:
         """⟨λ⟩."""

@@ -41,7 +41,7 @@ class ChoiceModel(WeightModel, Protocol):
         """Return situations as input of the posterior."""
 
 
-class Part(NamedTuple):
+class ReasonPart(NamedTuple):
     """Line of the explanation: the columns of the entries that it adds up."""
 
     feature: str
@@ -82,17 +82,17 @@ def explain_choice(
     return by_contribution(names, [part.value for part in parts], found, told, prob, certain)
 
 
-def _parts(model: ChoiceModel, row: EntryTable) -> list[Part]:
+def _parts(model: ChoiceModel, row: EntryTable) -> list[ReasonPart]:
     """List each attribute of each alternative and each column of the person; text indicators are one part."""
     source, schema = model.design_.source_, model.schema_
     found = []
     for column in of_columns(schema.attribute_columns):
         own = np.isin(source, [str(model.attributes_[f]) for f in column.places])
         for e, a in enumerate(row.alternative):
-            found.append(Part(column.name, _label(model, a), column.value(row.values[e]), own, slice(e, e + 1)))
+            found.append(ReasonPart(column.name, _label(model, a), column.value(row.values[e]), own, slice(e, e + 1)))
     for column in of_columns(schema.person_columns):
         own = np.isin(source, [str(model.person_[h]) for h in column.places])
-        found.append(Part(column.name, PERSON, column.value(row.context[0]), own, slice(None)))
+        found.append(ReasonPart(column.name, PERSON, column.value(row.context[0]), own, slice(None)))
     return found
 
 

@@ -103,16 +103,16 @@ def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[A
     return Contributions(float(ends[0]), float(ends[1]), centre, draws)
 
 
-class Slopes(NamedTuple):
+class ScoreSlopes(NamedTuple):
     """∫ ∂F/∂score dt along a part of the line."""
 
     point: Array  # (S, M) or (S, K, M): for the prediction
     own: Array  # (S', M) or (S', K, M): under each draw
 
 
-def _by_score(mixture: Mixture, k: int) -> Slopes:
+def _by_score(mixture: Mixture, k: int) -> ScoreSlopes:
     """Integrate along the line; panels are halved where slopes do not add up to the change of the log-odds."""
-    todo, found = [(0.0, 1.0)], list[Slopes]()
+    todo, found = [(0.0, 1.0)], list[ScoreSlopes]()
     while todo:
         a, b = todo.pop()
         slopes, close = _panel(mixture, k, a, b)
@@ -120,10 +120,10 @@ def _by_score(mixture: Mixture, k: int) -> Slopes:
             found.append(slopes)
         else:
             todo += [((a + b) / 2, b), (a, (a + b) / 2)]
-    return Slopes(*(np.sum(parts, axis=0) for parts in zip(*found, strict=True)))
+    return ScoreSlopes(*(np.sum(parts, axis=0) for parts in zip(*found, strict=True)))
 
 
-def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
+def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[ScoreSlopes, bool]:
     """Integrate from a to b with five nodes; return True if the result is close to the change of the log-odds."""
     softmax, p = mixture.probabilities(np.array([a, *((a + b) / 2 + (b - a) * NODES), b]))
     odds, odds_of_draws = _odds(mixture, k, p[[0, -1]])
@@ -135,7 +135,7 @@ def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
     left = odds[1] - odds[0] - (point * mixture.change).sum()
     reached = (own * mixture.change[:n]).sum(axis=tuple(range(1, own.ndim)))
     left_of_draws = np.abs(odds_of_draws[1] - odds_of_draws[0] - reached).mean()
-    return Slopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
+    return ScoreSlopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
 
 
 def _odds(mixture: Mixture, k: int, p: Array) -> tuple[Array, Array]:
