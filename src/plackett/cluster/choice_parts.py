@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from plackett.cluster import maps
 from plackett.cluster.blocks import block_of, hold_situations, make_blocks
-from plackett.cluster.cutting import cut, near, split
+from plackett.cluster.cutting import cut, local_only, split
 from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.held import later, made
 from plackett.cluster.moments import Moments, moments_of
@@ -294,7 +294,7 @@ def read_choices(
     given = {"y": y, "groups": groups, "sample_weight": sample_weight}
     pieces, beside, _ = cut(X.table, "the situations have", given)
     schema, spec, sizes = _schema(client, pieces, X.spec, X.table.columns)
-    for key, what in near(given).items():
+    for key, what in local_only(given).items():
         beside[key] = split(what, sizes, key, "situations")
     numbers, labels, who, weights = np.flatnonzero(sizes).tolist(), *(beside[key] for key in given)
     parts = [ChoicePart(pieces[b], labels[b], who[b], weights[b], spec, schema) for b in numbers]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.cutting import cut, near, split
+from plackett.cluster.cutting import cut, local_only, split
 from plackett.cluster.moments import Moments, moments_of
 from plackett.cluster.parts import Codes, ask, optional_rows, raise_first, rows_of
 from plackett.data.model_input import NUMBERS
@@ -211,7 +211,7 @@ def read_classes(client: Client, X: Any, y: Any, sample_weight: Any) -> ClassTab
         raise ValueError("requires y to be passed, but the target y is None")
     given = {"y": y, "sample_weight": sample_weight}
     pieces, beside, sizes = cut(X, "X has", given)
-    for key, what in near(given).items():
+    for key, what in local_only(given).items():
         sizes = ask(client, "sizes", len, pieces) if sizes is None else sizes
         beside[key] = split(what, sizes, key, "rows of X")
     parts = [ClassPart(*each) for each in zip(pieces, beside["y"], beside["sample_weight"], strict=True)]

@@ -132,7 +132,7 @@ def threads_of(client: Client) -> dict[str, int]:
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
-        raise ClusterError(f"{told(client)} has had no worker for {PATIENCE:.0f} seconds.") from None
+        raise ClusterError(f"{scheduler_of(client)} has had no worker for {PATIENCE:.0f} seconds.") from None
     found: dict[str, int] = client.ncores()
     return found
 
@@ -143,7 +143,7 @@ def check_workers(client: Client) -> None:
     for where, there in sorted(found.items()):
         match there:
             case ImportError():
-                words = f"the workers of {told(client)} lack plackett ({there}). Install it on all."
+                words = f"the workers of {scheduler_of(client)} lack plackett ({there}). Install it on all."
                 raise ClusterError(words) from there
             case OSError():
                 continue
@@ -153,6 +153,6 @@ def check_workers(client: Client) -> None:
                 check_versions(there, where)
 
 
-def told(client: Client) -> str:
+def scheduler_of(client: Client) -> str:
     """Name the scheduler of a client and its address, for messages."""
     return f"the Dask scheduler {client.scheduler.address if client.scheduler else '(closed)'}"

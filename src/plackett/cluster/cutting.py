@@ -19,7 +19,7 @@ BESIDE = "{}: {} {}, of plackett"  # names of columns of other collections, adde
 Pieces = list[Any]  # delayed partitions, arrays in memory or None, one per partition of the leading table
 
 
-def near(beside: Mapping[str, Any]) -> dict[str, Any]:
+def local_only(beside: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are in memory."""
     return {key: what for key, what in beside.items() if what is not None and not is_dask(what)}
 

@@ -16,12 +16,12 @@ from plackett.cluster.ranking_parts import RankingPart, RankingTable, joined
 MOST = 1 << 26  # maximum of numbers: half a gigabyte per copy
 
 
-def check_few(numbers: int, what: str, told: str) -> None:
+def check_few(numbers: int, what: str, size: str) -> None:
     """Raise if there are too many numbers for the client."""
     if numbers > MOST:
         raise ValueError(
             f"learned directions bring {what} in partitions to the client, up to {MOST:,} numbers, and these are "
-            f"{told}: {numbers:,}. Take a sample of the {what}, or features='exp', which leaves them in partitions."
+            f"{size}: {numbers:,}. Take a sample of the {what}, or features='exp', which leaves them in partitions."
         )
 
 

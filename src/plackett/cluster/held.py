@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
-from plackett.cluster.client import PATIENCE, ClusterError, dask, distributed, threads_of, told, versions
+from plackett.cluster.client import PATIENCE, ClusterError, dask, distributed, scheduler_of, threads_of, versions
 from plackett.cluster.dask_private import run_anywhere, threads_of_worker
-from plackett.cluster.keeper import LOOK, Keeper, Kept, Question, ask_all, in_one_frame
+from plackett.cluster.keeper import LOOK, Keeper, KeeperHandle, Question, ask_all, in_one_frame
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,7 +41,7 @@ class Held:
 
     def __init__(self, client: Client, blocks: Sequence[Any]):
         self.client, self.blocks = client, list(blocks)
-        self.keepers: list[Kept] = []
+        self.keepers: list[KeeperHandle] = []
         self._placing = threading.Lock()  # chains ask concurrently
 
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
@@ -67,7 +67,7 @@ class Held:
                     self.keepers = [] if self.keepers is keepers else self.keepers
                 failed = failed + 1 if len(found) == before else 0
                 if failed == ATTEMPTS:
-                    raise ClusterError(f"the workers of {told(self.client)} were lost repeatedly.")
+                    raise ClusterError(f"the workers of {scheduler_of(self.client)} were lost repeatedly.")
         return [found[number] for number in range(len(self.blocks))]
 
     def fetch(self) -> list[Any]:
@@ -99,7 +99,7 @@ class Held:
         where = self._sure(self.client.who_has, futures)
         if all(where.get(keeper.key) for keeper in futures):
             places = [where[keeper.key][0] for keeper in futures]
-            self.keepers = [Kept(*each) for each in zip(groups.values(), places, futures, strict=True)]
+            self.keepers = [KeeperHandle(*each) for each in zip(groups.values(), places, futures, strict=True)]
 
     def _begun(self, keepers: list[Any], workers: set[str]) -> bool:
         """Wait for the keepers; False if a worker was lost, since its keeper may never start."""
@@ -129,7 +129,9 @@ class Held:
                     last = time.monotonic()
                     self._sure(self.client.run_on_scheduler, run_anywhere)
                 elif time.monotonic() - last > PATIENCE:
-                    raise ClusterError(f"{told(self.client)} has had no worker for {PATIENCE:.0f} seconds.") from None
+                    raise ClusterError(
+                        f"{scheduler_of(self.client)} has had no worker for {PATIENCE:.0f} seconds."
+                    ) from None
                 continue
             break
         for block in self.blocks:
@@ -175,6 +177,6 @@ def shared_out(threads: dict[str, int], count: int) -> list[str]:
 def lost(client: Client) -> ClusterError:
     """Return the error for a lost scheduler."""
     return ClusterError(
-        f"{told(client)} was lost, and with it the rows. Start it again and fit again; chains with "
+        f"{scheduler_of(client)} was lost, and with it the rows. Start it again and fit again; chains with "
         "Gibbs(checkpoint=...) go on where they were, with the same draws."
     )

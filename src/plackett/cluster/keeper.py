@@ -102,7 +102,7 @@ def in_one_frame(message: object) -> Any:
     return pickled if len(pickled) < LARGE else as_data(pickled)
 
 
-class Kept(NamedTuple):
+class KeeperHandle(NamedTuple):
     """Address of a keeper, numbers of its blocks, and its future, which has the status."""
 
     numbers: list[int]
@@ -114,7 +114,7 @@ class Kept(NamedTuple):
         return await ask_worker(client, self.address, OPERATION, keeper=self.keeper.key, asked=asked)
 
 
-def ask_all(client: Client, asked: list[tuple[Kept, Any]]) -> list[list[Any] | None]:
+def ask_all(client: Client, asked: list[tuple[KeeperHandle, Any]]) -> list[list[Any] | None]:
     """Return answers of the keepers, each for its blocks; None for a lost keeper."""
 
     async def ask_each() -> list[Any]:

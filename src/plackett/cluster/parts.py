@@ -71,10 +71,10 @@ def numbers_within(numbers: Codes, sizes: Sequence[int]) -> list[Codes]:
 
 def take_from(parts: Sequence[Any], within: Sequence[Codes]) -> list[Any]:
     """Return delayed parts with these rows of each, without empty parts."""
-    return [later(taken, part, some) for part, some in zip(parts, within, strict=True) if len(some)]
+    return [later(selected, part, some) for part, some in zip(parts, within, strict=True) if len(some)]
 
 
-def taken(part: Any, numbers: Codes) -> Any:
+def selected(part: Any, numbers: Codes) -> Any:
     """Return rows of a part by their number among those with positive weight, in this order."""
     return part.take(numbers)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from plackett.cluster.blocks import block_of, hold_situations, make_blocks
 from plackett.cluster.class_parts import ClassPart, ClassTable, first_fraction, look_at_rows, wrong_weight
-from plackett.cluster.cutting import cut, near, split
+from plackett.cluster.cutting import cut, local_only, split
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.parts import Codes, ask, optional_rows, raise_first, rows_of
 from plackett.data.components import above
@@ -277,7 +277,7 @@ def read_rankings(
     given = {"counts": R.counts, "X": X, "sample_weight": sample_weight, "groups": groups}
     pieces, beside, _ = cut(R.table, "the rankings have", given)
     reading = Reading(R.kind, R.unranked, _items(client, pieces) if R.items is None else R.items)
-    here = near(given)
+    here = local_only(given)
     sizes = ask(client, "sizes", len, pieces) if here else []
     for key, what in here.items():
         beside[key] = split(what, sizes, key, "rankings")

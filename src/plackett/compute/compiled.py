@@ -239,7 +239,7 @@ WORD = "plackett: compiling the kernels; this happens once, later runs load them
 PATIENCE = 1.0  # seconds of compilation before a message
 
 
-class _Word(event.Listener):
+class _SlowCompilation(event.Listener):
     """Print a message once, on standard error, if compiling kernels of this package takes a while."""
 
     def __init__(self) -> None:
@@ -264,4 +264,4 @@ class _Word(event.Listener):
             self.timer.cancel()
 
 
-event.register("numba:compile", _Word())
+event.register("numba:compile", _SlowCompilation())

@@ -27,12 +27,12 @@ def check_draws_fit(n_draws: int, size: tuple[int, int], fewer: str) -> None:
     one, there = 8.0 * K * p, at_hand()
     if COPIES * n_draws * one > there:
         raise ValueError(
-            f"{n_draws:,} draws of {K} × {p:,} weights take {_told(n_draws * one)}, up to {COPIES} times that while "
-            f"they are worked with, and {_told(there)} of memory are free: enough for about "
+            f"{n_draws:,} draws of {K} × {p:,} weights take {_readable_size(n_draws * one)}, up to {COPIES} times that "
+            f"during computations, and {_readable_size(there)} of memory are free: enough for about "
             f"{int(there / (COPIES * one)):,}. {fewer} Or use inference='em', which keeps one estimate, or fewer "
             "features."
         )
 
 
-def _told(size: float) -> str:
+def _readable_size(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

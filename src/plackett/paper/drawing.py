@@ -39,7 +39,7 @@ def panels(
         yield figure, list(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey).flat)
 
 
-def apart(places: Sequence[float], least: float) -> list[float]:
+def spaced(places: Sequence[float], least: float) -> list[float]:
     """Return heights for labels, as close to their sorted positions as a minimum distance between neighbours allows."""
     found: list[float] = []
     for place in places:

@@ -185,7 +185,7 @@ def draw(grid: Array, paths: dict[str, Array], classes: list[str], features: lis
                     )  # fmt: skip
             end = path[-1]
             largest = [index for index in np.argsort(end, axis=None) if end.flat[index] > 0.02][-7:]
-            heights = drawing.apart([float(end.flat[index]) for index in largest], 0.045 * top)
+            heights = drawing.spaced([float(end.flat[index]) for index in largest], 0.045 * top)
             for index, height in zip(largest, heights, strict=True):
                 k, j = np.unravel_index(index, end.shape)
                 ax.annotate(

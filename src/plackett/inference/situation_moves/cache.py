@@ -28,7 +28,7 @@ from plackett.responses.base import Outcomes, Whole, places_of
 LOWEST = -690.0  # lower bound of θ, so that weights stay positive
 
 
-class Held(NamedTuple):
+class MovedSituations(NamedTuple):
     """Situations as the moves read them, and column information of the feature map."""
 
     W: Array  # (rows, p)
@@ -70,14 +70,14 @@ class Point(NamedTuple):
 
 
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
-HELD = record(Held, TABLE, REALS, OUTCOMES, *[WHOLES] * 7, TABLE, REALS, REALS)
+HELD = record(MovedSituations, TABLE, REALS, OUTCOMES, *[WHOLES] * 7, TABLE, REALS, REALS)
 POINT = record(Point, *[TABLE] * 4, *[REALS] * 9, WHOLES, WHOLES, REALS, TABLE, TABLE)
 RESPONSE = types.FunctionType(
     types.void(OUTCOMES, WHOLE, WHOLE, *[REALS] * 4)
 )  # `responses.base.Response.expect_block`
 
 
-def hold(rows: Any, mirrors: Any) -> Held:
+def hold(rows: Any, mirrors: Any) -> MovedSituations:
     """Prepare the situations of compiled rows; `mirrors` are those of the feature map, if any."""
     outcomes, group, row, K = rows.outcomes, rows.group, rows.row, rows.n_groups
     W = np.array(rows.features, dtype=np.float64, order="C")
@@ -91,7 +91,7 @@ def hold(rows: Any, mirrors: Any) -> Held:
     places = places_of(outcomes)
     last = places[outcomes.start[1:] - 1][situation]
     placed = np.bincount(group, outcomes.counts[situation] * (places < last), K).astype(np.float64)
-    return Held(
+    return MovedSituations(
         W, W.max(axis=1), Outcomes(*(np.array(each) for each in outcomes)), np.array(group, dtype=np.int64),
         np.array(row, dtype=np.int64), _starts(group, K), np.argsort(group, kind="stable"), _starts(pairs[:, 0], K),
         np.ascontiguousarray(pairs[:, 1]), mirror, near, np.log(relative_mean(W[some], weight[some]) + 1e-300), placed,
@@ -103,7 +103,7 @@ def _starts(group: Whole, n_groups: int) -> Whole:
     return np.append(0, np.cumsum(np.bincount(group, minlength=n_groups))).astype(np.int64)
 
 
-def make_point(theta: Array, numbers: Array, held: Held) -> Point:
+def make_point(theta: Array, numbers: Array, held: MovedSituations) -> Point:
     """Allocate the arrays of a chain; θ and the numbers are shared with the caller, `refresh` fills the caches."""
     (K, p), E, T = theta.shape, len(held.group), len(held.outcomes.counts)
     weights = np.empty((K, p))

@@ -26,7 +26,7 @@ from plackett.inference.moves.schedule import (
     how_often,
     leap_shares,
 )
-from plackett.inference.situation_moves.cache import HELD, POINT, RESPONSE, Held, refresh
+from plackett.inference.situation_moves.cache import HELD, POINT, RESPONSE, MovedSituations, refresh
 from plackett.inference.situation_moves.leap import leap
 from plackett.inference.situation_moves.shape import redraw_inactive
 from plackett.inference.situation_moves.weight_moves import coordinate, exchange
@@ -57,7 +57,7 @@ class Works(NamedTuple):
     upkeep: float
 
 
-def works(held: Held, n_laws: int) -> Works:
+def works(held: MovedSituations, n_laws: int) -> Works:
     """Estimate costs from the numbers of entries, of entries per group, and of entries in a group's situations."""
     K, p, E = len(held.placed), held.W.shape[1], len(held.group)
     M, sizes = K * p, held.outcomes.sizes
@@ -77,7 +77,7 @@ def works(held: Held, n_laws: int) -> Works:
     return Works(moves, float(sweep) + A_WEIGHT * M + A_SWEEP, everything + A_WEIGHT * M + A_CALL)
 
 
-def first_plan(held: Held, budget: float) -> Array:
+def first_plan(held: MovedSituations, budget: float) -> Array:
     """Return the runs of each move per iteration before any adaptation, without leaps."""
     work = works(held, 0)
     left = max(budget * work.sweep - work.upkeep, 0.1 * budget * work.sweep)
@@ -87,7 +87,7 @@ def first_plan(held: Held, budget: float) -> Array:
     return fill(held, plan, shares(held), work.moves, left)
 
 
-def shares(held: Held) -> Array:
+def shares(held: MovedSituations) -> Array:
     """Return initial shares of the work of small moves."""
     share = np.zeros(len(NAMES))
     for move, part in FIRST.items():
@@ -101,13 +101,13 @@ def shares(held: Held) -> Array:
     return share
 
 
-def fill(held: Held, plan: Array, share: Array, work: Array, left: float) -> Array:
+def fill(held: MovedSituations, plan: Array, share: Array, work: Array, left: float) -> Array:
     """Return the plan with the given work for the small moves, as far as they are useful."""
     most = ENOUGH * len(held.placed) * held.W.shape[1]
     return plan + np.minimum(share / share.sum() * left / work, most * (share > 0))
 
 
-def adapted_plan(held: Held, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
+def adapted_plan(held: MovedSituations, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
     """Return a plan within the budget, with more runs for moves that moved more for their work."""
     work = works(held, laws.whole.won.size)
     left = max(budget * work.sweep - work.upkeep, 0.1 * budget * work.sweep)
