@@ -196,7 +196,7 @@ def moves_between_modes(inference: Any) -> bool:
 
 
 def _with_learned(given: Combination) -> Iterator[tuple[Any, Ignored]]:
-    """Return settings that learned directions ignore."""
+    """Yield settings that learned directions ignore."""
     why = "learned directions have a prior of their own, of directions and weights together."
     yield given.model, Ignored(("prior",), f"{why} {LEAVE}")
     if given.absolute:
@@ -211,7 +211,7 @@ def _with_learned(given: Combination) -> Iterator[tuple[Any, Ignored]]:
 
 
 def _with_fixed(given: Combination) -> Iterator[tuple[Any, Ignored]]:
-    """Return settings that weights of fixed features ignore."""
+    """Yield settings that weights of fixed features ignore."""
     names = given.inference.shape_settings
     if given.tailed is not None:
         why = f"it belongs to prior='gamma', and this is prior={given.tailed!r}. Leave one of the two out."

@@ -104,7 +104,7 @@ def in_notebook() -> bool:
 
 
 def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
-    """Yield an HTML element that is updated in place; needs no widgets."""
+    """Return a function that updates an HTML element in place, without widgets."""
     from IPython.display import HTML, display
 
     began = time.perf_counter()

@@ -231,7 +231,7 @@ class Posterior(ABC, Generic[M]):
         """Explain one row: its race, or the contributions of columns if features have no names."""
 
     def variables(self, model: M, raw: bool) -> Variables:
-        """Return identified draws for ArviZ; if raw, also those that are identified only with rows."""
+        """Return draws that are identified without rows, for ArviZ; if raw, also unidentified ones."""
         raise ValueError(self.no_chains)
 
     def quantities(self, model: M) -> Quantities:

@@ -117,7 +117,7 @@ def nested_utilities(log_rates: Array, nest: npt.NDArray[Any], dissimilarity: Ar
 
 @apart(NOTHING(WHOLES, WHOLES, REALS, REALS, REALS, REALS, TABLE))
 def nested_slopes(start, nest, log_rates, alpha, values, to_rates, to_alpha):
-    """Return V of all situations whose first entry is chosen; write slopes in ln r (entries,), α (situations, nests).
+    """Write V of situations whose first entry is chosen, and slopes in ln r (entries,) and α (situations, nests).
 
     A lone entry has nest −1. During the pass, `to_rates` temporarily holds the shares q and `to_alpha` the utilities α
     L of the nests.

@@ -220,7 +220,7 @@ def evaluate(columns, chain, k, l):
 
 @inner
 def log_own(columns, chain, k):
-    """Return Σ ln of the new scores of class k on its rows."""
+    """Compute Σ ln of the new scores of class k on its rows."""
     first, last = columns.start[k], columns.start[k + 1]
     rows = chain.new_scores[k][first:last]
     chain.new_logs[k] = sum_log(rows, rows, 0.0, columns.weight[first:last])

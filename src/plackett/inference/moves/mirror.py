@@ -18,7 +18,7 @@ EXTREME = 1e6  # larger shares are rejected, in both directions
 
 @inner
 def variable_activity(columns, chain, k, l, level, out):
-    """Return f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
+    """Compute f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
     mass_k, mass_l = sum_of(chain.weights[k]), sum_of(chain.weights[l])
     for j in range(out.size):
         i = columns.mirror[j]
