@@ -78,15 +78,15 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     features : "learned", "exp" or transformer
         Feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
         predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
-        Or any transformer with non-negative output, which stays sparse where it is.
+        Or any transformer with non-negative output; sparse output stays sparse.
     prior : "gamma" or GIG
         Prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with its own parameters,
         in which case ``shape`` and ``rate`` here must keep their defaults.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
-        Where the passes over the rows run: compiled on all cores; in plain NumPy, the readable reference; on an NVIDIA
-        GPU (``pip install 'plackett[cuda]'``), dense features only; or on the workers of the Dask client in use, and of
-        a local cluster for the time of the fit where there is none. "auto": on a GPU where there is one and rows are
-        many, on Dask where X is a Dask collection, and else compiled.
+        Place of the passes over the rows: compiled on all cores; in plain NumPy, the readable reference; on an NVIDIA
+        GPU (``pip install 'plackett[cuda]'``), dense features only; or on the workers of the Dask client in use, or
+        else of a temporary local cluster. "auto": on a GPU if present and rows are many, on Dask if X is a Dask
+        collection, and otherwise compiled.
     class_weight : None, "balanced" or dict
         Factors of the row weights by class; a class missing from the dictionary has 1. "balanced": inversely
         proportional to the total weight of each class, so that all classes count the same. Probabilities then refer to

@@ -98,35 +98,35 @@ class TastingModel(ChoosingModel):
         attribute, cost : str
             Two attributes.
         X : ChoiceSets, optional
-            Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
-            situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
-            a model that was read from one, alternatives with their average attributes, for an average person. Random
-            tastes have the same ratio in all situations.
+            Situations to average over, weighted by the probabilities of the alternatives. None: at most 400
+            situations of the fit, evenly spaced, which stay in memory with the model. Model files do not contain
+            them: for a loaded model, alternatives with their average attributes, for an average person. Random tastes
+            have the same ratio in all situations.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`; not of random tastes, where `tastes` has those of persons.
+            Person of each situation, as in `predict_proba`; not with random tastes, for which see `tastes`.
 
         Returns
         -------
         DataFrame
-            For ``alternative`` "all" and each by itself: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
-            averaged marginal utilities, ``lower`` and ``upper``. Of conditional logit it is the ratio of coefficients.
-            It is positive where more of either is bad: a unit less of the attribute is worth so many units of the
-            cost. Where more of the attribute is good it is negative: −value is what one more is worth.
+            For ``alternative`` "all" and each alternative: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
+            averaged marginal utilities, ``lower`` and ``upper``. For conditional logit it is the ratio of coefficients.
+            It is positive if more of either is bad: the value of a unit less of the attribute, in units of the cost.
+            It is negative if more of the attribute is good: −value is the value of one more.
 
-            Of random tastes one row: ``value`` is the ratio of the median person, with an interval of what is known of
-            it; ``population_lower`` and ``population_upper`` hold the ratios of that share of the population.
+            For random tastes one row: ``value`` is the ratio of the median person, with its interval;
+            ``population_lower`` and ``population_upper`` contain the ratios of that share of the population.
 
         Notes
         -----
-        The marginal utilities are averaged first, and then their ratio is taken: an average of ratios need not exist,
-        where the marginal utility of the cost may be 0. The ratio is taken under every draw; ``value`` is the median,
-        or the ratio at the estimate after maximum likelihood. Warnings say if the cost has the other sign in more than
-        a twentieth of the draws, if the slope of one of the two is positive for some of what is chosen and negative for
-        more than a tenth of it, and if conditional logit of the same data has a ratio of the other sign. Of random
-        tastes ratios of single persons are taken, and a warning says if more than a twentieth of the population has
-        the other sign of the cost: a log-normal law has one.
+        The ratio is that of averaged marginal utilities: an average of ratios need not exist, as the marginal utility
+        of the cost may be 0. It is computed under every draw; ``value`` is the median, or the ratio at the estimate
+        after maximum likelihood. Warnings are given if the cost has the opposite sign in more than a twentieth of the
+        draws, if the slope of one of the two changes sign for more than a tenth of the choices, and if conditional
+        logit of the same data has a ratio of the opposite sign. For random tastes the ratios are those of single
+        persons, and a warning is given if more than a twentieth of the population has the opposite sign of the cost:
+        a log-normal law has one sign.
         """
         check_is_fitted(self)
         if not self._tasting():
@@ -160,26 +160,26 @@ class TastingModel(ChoosingModel):
         Parameters
         ----------
         X : ChoiceSets
-            Situations, those of the fit say.
+            Situations, for instance those of the fit.
         y : (n,) array or Rankings
-            What was chosen.
+            Choices or rankings.
         sample_weight : (n,) array, optional
-            How often each situation counts; not with random tastes.
+            Weight of each situation; not with random tastes.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         FitStatistics
             ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
-            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
+            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; for draws
             ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
-            has `frame` and `to_latex`. Of random tastes the log-likelihood is `integrated_log_likelihood`.
+            has `frame` and `to_latex`. For random tastes the log-likelihood is `integrated_log_likelihood`.
 
         Notes
         -----
-        AIC and BIC are for the situations of the fit. A learned model has no number of parameters, since its prior
-        decides how many are in use.
+        AIC and BIC require the situations of the fit. A learned model has no number of parameters, since its prior
+        determines how many are active.
         """
         found = super().fit_statistics(X, y, sample_weight, groups)
         if not self._tasting():

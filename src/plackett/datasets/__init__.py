@@ -50,10 +50,10 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
         ``X`` data frame of covariates; ``y`` array of labels; ``source`` in words; ``shape`` of X; ``counts`` of the
         classes; ``groups``, the persons' numbers if several rows belong to one person, else None.
 
-        Of "travelmode", "heating", "electricity", "train" and "fishing" also ``choices``, the same rows as
+        For "travelmode", "heating", "electricity", "train" and "fishing" also ``choices``, the rows as
         `ChoiceSets`: ``PlackettLuceChooser().fit(choices, y, groups=groups)``.
 
-        Of "arena" ``X`` is None and ``y`` the votes as `Rankings` of two items each, ties included: what
+        For "arena" ``X`` is None, and ``y`` holds the votes as `Rankings` of two items each with ties:
         ``PlackettLuceRanker().fit(X, y)`` takes. ``shape`` is pairs by kinds of votes, and ``counts`` has the
         votes of each kind.
 

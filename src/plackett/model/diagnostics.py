@@ -80,7 +80,7 @@ class Diagnostics:
     Attributes
     ----------
     error, error_95, width, largest_error, apart : float
-        Those of `plackett.model.verdict.Precision`; NaN where they cannot be judged.
+        As in `plackett.model.verdict.Precision`; NaN if unknown.
     prediction_rhat : float
         The largest R-hat of probabilities that the draws move by more than 0.01.
     chains, draws : int
@@ -358,7 +358,7 @@ def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str
     end : str or None
         Limit that ended the run too early, if any.
     other : str
-        What may help besides a longer run.
+        Remedies besides a longer run.
     """
     name = type(settings).__name__
     wrong = None if found is None else shortcomings(found, settings.target_ess)

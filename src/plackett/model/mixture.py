@@ -39,7 +39,7 @@ class Entries(NamedTuple):
     n_labels : int
         A, columns of predictions; 0: as many as the largest situation has entries.
     logs : bool
-        Whether Z holds ln W.
+        True if Z holds ln W.
     """
 
     Z: Array

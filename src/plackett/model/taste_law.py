@@ -1,4 +1,4 @@
-"""Population law of tastes: which coefficients differ between persons, how, and what follows for the population.
+"""Population law of tastes: which coefficients differ between persons, their distribution, and its summaries.
 
 Person i has the coefficients c_i of p columns. Those of the d random columns follow from b_i ~ N(μ, Σ), Σ = L Lᵀ:
 c = b under the law "normal", c = e^b under "lognormal", c = −e^b under "-lognormal". The others are the same for all.
