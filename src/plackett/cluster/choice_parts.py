@@ -36,7 +36,7 @@ from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
 from plackett.features.choice_design import ChoiceDesign, EntryTable, EntryTotals
 from plackett.features.entry_features import features_of_entries, groups_of_entries
-from plackett.features.exp import Columns as KnownColumns
+from plackett.features.exp import KnownColumns
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.responses import make_response

@@ -16,7 +16,7 @@ from plackett.cluster.class_parts import ClassRecipe, ClassTable
 from plackett.cluster.moments import Moments
 from plackett.cluster.parts import ask
 from plackett.features import ExpFeatures
-from plackett.features.exp import Columns
+from plackett.features.exp import KnownColumns
 from plackett.features.mapped import fit_features
 from plackett.features.standardise import mean_and_scale
 from plackett.model.race import Array
@@ -48,7 +48,7 @@ def fitted_map(table: ClassTable, features: object, recipe: ClassRecipe) -> Any:
     else:
         each = (m.times(f) for m, f in zip(table.moments, recipe.factors.tolist(), strict=True))
         mean, scale = reduce(Moments.__add__, each).scale(table.low, table.high)
-    return features.fit_columns(Columns(table.n_rows, table.names, table.low, table.high, mean, scale))
+    return features.fit_columns(KnownColumns(table.n_rows, table.names, table.low, table.high, mean, scale))
 
 
 def counted_rows(part: Any, recipe: ClassRecipe) -> Any:

@@ -22,7 +22,7 @@ LARGE = 1 << 22  # entries of W in fit from which float32 is the default storage
 SPAN = 40.0  # log-range of a row beyond which float32 is not used, as fits begin to differ
 
 
-class Columns(NamedTuple):
+class KnownColumns(NamedTuple):
     """Summaries of the columns of X, without its rows."""
 
     n_rows: int
@@ -101,7 +101,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
             self.mean_, self.scale_ = mean_and_scale(X, sample_weights(sample_weight, len(X)))
         return self._choose_dtype(len(X), X.min(axis=0), X.max(axis=0))
 
-    def fit_columns(self, columns: Columns) -> ExpFeatures:
+    def fit_columns(self, columns: KnownColumns) -> ExpFeatures:
         """Fit to summaries of the columns of distributed rows."""
         self._check()
         self.n_features_in_ = len(columns.low)

@@ -20,7 +20,7 @@ from plackett.posterior.reasons import reasons
 from plackett.posterior.stacked import NAMELESS, LearnedPosterior, ModeAlone
 
 
-class RankingModel(FittedModel, Protocol):
+class RankedModel(FittedModel, Protocol):
     """What the posterior of learned directions reads of a model of rankings."""
 
     features_: Columns
@@ -30,7 +30,7 @@ class RankingModel(FittedModel, Protocol):
 
 
 @dataclass(frozen=True)
-class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingModel]):
+class SituationDraws(LearnedPosterior[RankedModel], SituationPosterior[RankedModel]):
     """Draws of a Markov chain: directions along the columns of the design, and ln λ of groups, whose weights differ."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare."
@@ -46,12 +46,12 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
         """Return persons' columns, standardised."""
         return features.of(X)
 
-    def size(self, model: RankingModel) -> str:
+    def size(self, model: RankedModel) -> str:
         """Describe groups and components."""
         K, M = self.log_weights.shape[2:]
         return f"{M} learned directions of {self.directions.shape[-1]} columns, weights of {K}"
 
-    def explain(self, model: RankingModel, row: object, prob: float) -> Explanation:
+    def explain(self, model: RankedModel, row: object, prob: float) -> Explanation:
         """Explain the log-odds of the item that most probably comes first by persons' columns.
 
         Pr(k first) = Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j; the reference is z = 0.
@@ -65,7 +65,7 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
         found = contributions(line, k, members.directions, lambda slopes: z * slopes)
         return reasons(model, found, k, x[0], model.features_.reference(), prob)
 
-    def variables(self, model: RankingModel, raw: bool) -> Variables:
+    def variables(self, model: RankedModel, raw: bool) -> Variables:
         """Return no identified draws; if raw, draws for the columns of the design."""
         if not raw:
             return Variables({}, {}, {})

@@ -17,7 +17,7 @@ from plackett.compute.vectors import WIDTH, count_below, load, spread, total
 from plackett.inference.moves.rows import (
     CANCELLED,
     COLUMNS,
-    Columns,
+    MoveColumns,
     add,
     copy,
     copy_table,
@@ -61,7 +61,7 @@ CHAIN = record(
 )
 
 
-def make_chain(theta: Array, numbers: Array, columns: Columns) -> CachedChain:
+def make_chain(theta: Array, numbers: Array, columns: MoveColumns) -> CachedChain:
     """Allocate the arrays of a chain; θ and the numbers are shared with the caller, `refresh` fills the caches."""
     K, p = theta.shape
     N = int(columns.start[-1])

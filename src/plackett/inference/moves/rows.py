@@ -38,7 +38,7 @@ WIDE = 1000  # number of features beyond which there is no partner kernel
 CANCELLED = 1e-7  # a sum below this fraction of its peak is recomputed
 
 
-class Columns(NamedTuple):
+class MoveColumns(NamedTuple):
     """Data as the moves read them, and column information of the feature map."""
 
     W: Array  # (p, N), rows sorted by class
@@ -51,7 +51,7 @@ class Columns(NamedTuple):
     class_weight: Array  # (K,) total weight of each class
 
 
-COLUMNS = record(Columns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS, REALS, REALS)
+COLUMNS = record(MoveColumns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS, REALS, REALS)
 
 
 def lay_out(
@@ -60,7 +60,7 @@ def lay_out(
     n_classes: int,
     mirror: npt.NDArray[np.intp] | None,
     sample_weight: Array | None = None,
-) -> Columns:
+) -> MoveColumns:
     """Sort and pad the rows; W (n, p), the larger entries of each row near 1."""
     size = np.bincount(codes, minlength=n_classes)
     start = np.concatenate([[0], np.cumsum(-(-size // PAD) * PAD)])
@@ -78,7 +78,7 @@ def lay_out(
     involution = np.empty(0, dtype=np.int64) if mirror is None else np.asarray(mirror, dtype=np.int64)
     kernel, level = partner_kernel(W, involution, given), np.log(relative_mean(W, given) + 1e-300)
     class_weight: Array = np.bincount(codes, given, n_classes).astype(np.float64)
-    return Columns(packed, start, size, involution, np.cumsum(kernel, axis=1), level, weight, class_weight)
+    return MoveColumns(packed, start, size, involution, np.cumsum(kernel, axis=1), level, weight, class_weight)
 
 
 def relative(W: npt.NDArray[np.floating]) -> Array:

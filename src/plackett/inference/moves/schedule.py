@@ -12,7 +12,7 @@ from plackett.inference.moves.chain import CHAIN, refresh
 from plackett.inference.moves.leap import MEMORY, leap
 from plackett.inference.moves.memory import Laws
 from plackett.inference.moves.mirror import mirror
-from plackett.inference.moves.rows import COLUMNS, Columns, copy_table
+from plackett.inference.moves.rows import COLUMNS, MoveColumns, copy_table
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
 from plackett.inference.moves.weight_moves import coordinate, exchange
 from plackett.inference.sweeps import (
@@ -50,27 +50,27 @@ MOST = np.array([0.6, 0.4])  # their shares if nearly all are accepted
 WORTHLESS = np.array([0.02, 0.01])  # acceptance rate from which they are worth their work
 
 
-def works(columns: Columns, n_classes: int, n_laws: int) -> Array:
+def works(columns: MoveColumns, n_classes: int, n_laws: int) -> Array:
     """Estimate the cost of a run of each move."""
     p, n = columns.W.shape
     M = n_classes * p
     return COLD * (A_RUN + n * (A_ROW + A_PRODUCT * M) + A_WEIGHT * M + A_LAW * n_laws)
 
 
-def sweep_work(columns: Columns, n_classes: int) -> float:
+def sweep_work(columns: MoveColumns, n_classes: int) -> float:
     """Estimate the cost of a plain sweep."""
     p, n = columns.W.shape
     return n * (0.35 * p + 4.0) + 60.0 * n_classes * p + 1800.0
 
 
-def upkeep(columns: Columns, n_classes: int) -> float:
+def upkeep(columns: MoveColumns, n_classes: int) -> float:
     """Estimate the cost of an iteration besides sweep and moves: a with λ integrated out, and the caches."""
     p, n = columns.W.shape
     M = n_classes * p
     return n * (2.0 + 0.06 * M) + 50.0 * M + 1500.0
 
 
-def first_plan(columns: Columns, n_classes: int) -> Array:
+def first_plan(columns: MoveColumns, n_classes: int) -> Array:
     """Return the runs of each move per iteration before any adaptation, without leaps."""
     p = columns.W.shape[0]
     plan = np.zeros(len(NAMES))
@@ -96,7 +96,7 @@ def leap_shares(laws: Laws, runs: Array, gains: Array) -> Array:
     return share
 
 
-def adapted_plan(columns: Columns, n_classes: int, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
+def adapted_plan(columns: MoveColumns, n_classes: int, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
     """Return a plan within the budget, with more runs for moves that moved more for their work."""
     work = works(columns, n_classes, laws.whole.won.size)
     plan, budget = first_plan(columns, n_classes), budget * sweep_work(columns, n_classes)

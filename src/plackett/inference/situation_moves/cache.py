@@ -46,7 +46,7 @@ class MovedSituations(NamedTuple):
     placed: Array  # (K,) number of placed entries of each group
 
 
-class Point(NamedTuple):
+class CachedPoint(NamedTuple):
     """Current point, with scratch for a proposal; Λ need not be 1 between moves."""
 
     theta: Array  # (K, p)
@@ -71,7 +71,7 @@ class Point(NamedTuple):
 
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
 HELD = record(MovedSituations, TABLE, REALS, OUTCOMES, *[WHOLES] * 7, TABLE, REALS, REALS)
-POINT = record(Point, *[TABLE] * 4, *[REALS] * 9, WHOLES, WHOLES, REALS, TABLE, TABLE)
+POINT = record(CachedPoint, *[TABLE] * 4, *[REALS] * 9, WHOLES, WHOLES, REALS, TABLE, TABLE)
 RESPONSE = types.FunctionType(
     types.void(OUTCOMES, WHOLE, WHOLE, *[REALS] * 4)
 )  # `responses.base.Response.expect_block`
@@ -103,14 +103,14 @@ def _starts(group: Whole, n_groups: int) -> Whole:
     return np.append(0, np.cumsum(np.bincount(group, minlength=n_groups))).astype(np.int64)
 
 
-def make_point(theta: Array, numbers: Array, held: MovedSituations) -> Point:
+def make_point(theta: Array, numbers: Array, held: MovedSituations) -> CachedPoint:
     """Allocate the arrays of a chain; θ and the numbers are shared with the caller, `refresh` fills the caches."""
     (K, p), E, T = theta.shape, len(held.group), len(held.outcomes.counts)
     weights = np.empty((K, p))
     of_entries, of_situations = np.empty((5, E)), np.empty((2, T))
     rates, new_rates, base, arrivals, at_risk = of_entries
     values, new_values = of_situations
-    return Point(
+    return CachedPoint(
         theta, weights, theta.reshape(1, -1), weights.reshape(1, -1), numbers, np.empty(K), rates, values, new_rates,
         new_values, base, arrivals, at_risk, np.empty(T, dtype=np.int64), np.zeros(T, dtype=np.int64), np.empty(p),
         np.empty((1, K * p)), np.empty((1, K * p)),
