@@ -20,7 +20,7 @@ from plackett.engines.panels import Panels
 from plackett.features import ExpFeatures
 from plackett.inference.moves.chain import CachedChain, make_chain, refresh
 from plackett.inference.moves.memory import Laws, counted_sweeps, remember
-from plackett.inference.moves.rows import Columns, lay_out
+from plackett.inference.moves.rows import MoveColumns, lay_out
 from plackett.inference.moves.schedule import iterations, run_move
 from plackett.inference.sweeps import SHAPE, Room, Target
 from plackett.model.mixture import normalised
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
     """The model of a test: features, classes and the prior of a (one point when it is fixed)."""
 
     features: np.ndarray  # (n, p)
-    columns: Columns  # what does not depend on y: mirrors, kernel, levels
+    columns: MoveColumns  # what does not depend on y: mirrors, kernel, levels
     n_classes: int
     lower: float
     upper: float
@@ -212,7 +212,7 @@ def columns_of(W, y, count, n_classes, fixed):
         if fixed.weight.size:
             weight[place[y[i]]] = count[i]
         place[y[i]] += 1
-    return Columns(packed, start, size, fixed.mirror, fixed.near, fixed.level, weight, of_class)
+    return MoveColumns(packed, start, size, fixed.mirror, fixed.near, fixed.level, weight, of_class)
 
 
 @jit

@@ -145,7 +145,9 @@ def test_a_flipped_bit_is_refused_wherever_it_is(tmp_path, small, short_rounds):
         flipped[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(flipped)
         before = sum(end <= place for end in places[1:])
-        with pytest.raises(CheckpointError, match=rf"record {before + 1},.* The {before} before it are whole.*salvage"):
+        with pytest.raises(
+            CheckpointError, match=rf"record {before + 1},.* The {before} before it are intact.*salvage"
+        ):
             read(path)
         assert salvage(path) == before
         assert path.read_bytes() == data[: places[before]]
@@ -160,7 +162,7 @@ def test_damage_is_refused_salvaged_and_continued(tmp_path, small, short_rounds)
         flipped = bytearray(data)
         flipped[(places[n] + places[n + 1]) // 2] ^= 16
         path.write_bytes(flipped)
-        with pytest.raises(CheckpointError, match=rf"damaged.*The {n} before it are whole"):
+        with pytest.raises(CheckpointError, match=rf"damaged.*The {n} before it are intact"):
             fit(small, path)
         assert path.read_bytes() == flipped  # refused, and left as it was
         assert salvage(path) == n

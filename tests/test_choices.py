@@ -214,7 +214,7 @@ def test_a_cost_of_either_sign_is_warned_of():
     X = choice_sets()
     model, _ = logit_model(X, draws=300)
     survey = Survey(model, EntryTable.of(X), np.full(T, -1))
-    with pytest.warns(UserWarning, match=r"% of the draws 'cost' speaks the other way"):
+    with pytest.warns(UserWarning, match=r"% of the draws 'cost' has the opposite effect"):
         willingness_to_pay(survey, 1, 0, None, 0.9)
 
 

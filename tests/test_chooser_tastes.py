@@ -129,7 +129,7 @@ def test_willingness_to_pay_is_a_distribution(model):
     found = model.willingness_to_pay("time", "price").iloc[0]
     assert found["population_lower"] < found["lower"] < found["value"] < found["upper"] < found["population_upper"]
     assert abs(found["value"] - 0.1 * np.exp(0.7)) < 0.12
-    with pytest.warns(UserWarning, match="% of the population have the other sign of 'time'"):
+    with pytest.warns(UserWarning, match="% of the population have the opposite sign of 'time'"):
         model.willingness_to_pay("price", "time")
     with pytest.raises(ValueError, match=r"groups would be ignored: .* see tastes\(\)"):
         model.willingness_to_pay("time", "price", groups=np.zeros(3))

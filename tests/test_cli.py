@@ -447,7 +447,9 @@ def test_what_can_be_read_in_two_ways_is_asked(tmp_path, text, options, words):
 
 def test_a_parquet_file_has_no_separator(folder, tmp_path):
     pd.read_csv(folder / "people.csv").to_parquet(tmp_path / "t")
-    assert "neither separators nor decimal" in mistake("predict", folder / "m.plk", tmp_path / "t", "--sep", ";")
+    assert "separators and decimal marks have no meaning" in mistake(
+        "predict", folder / "m.plk", tmp_path / "t", "--sep", ";"
+    )
 
 
 def test_columns_of_the_same_name_are_told_apart_and_said(tmp_path):

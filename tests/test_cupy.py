@@ -334,7 +334,7 @@ def test_data_larger_than_the_memory_of_the_gpu():
     words = r"2 rows take 12,345 bytes on the GPU, and 1,000 are free there\. Features in float32.*engine='dask'"
     with pytest.raises(MemoryError, match=words):
         device.check_fits(12_345, 1000, "2 rows", False)
-    with pytest.raises(MemoryError, match="free there. Rows can be shared out"):
+    with pytest.raises(MemoryError, match="free there. Rows can be divided"):
         device.check_fits(12_345, 1000, "2 rows", True)
 
 
@@ -353,7 +353,7 @@ def test_ties_are_refused_on_a_gpu(monkeypatch, ties, words):
     R = Rankings.from_orders([["a", {"b", "c"}], [{"a", "b"}, "c"]])
     with pytest.raises(ValueError, match=words):
         PlackettLuceRanker(features="exp", ties=ties, engine="cupy").fit([[0.0], [1.0]], R)
-    with pytest.raises(ValueError, match="counted by the sets of those left"):
+    with pytest.raises(ValueError, match="reduced to sets of remaining items"):
         PlackettLuceRanker(ties=ties, engine="cupy").fit(None, R)
 
 

@@ -79,7 +79,7 @@ def test_maps_that_learn_nothing_and_others(client):
     table, far = np.abs(X), da.from_array(np.abs(X), chunks=(90, 4))
     plain = {"features": FunctionTransformer(), "shape": 0.5}
     assert_same_answer(fitted("variational", table, Y, **plain), fitted("variational", far, Y, **plain))
-    with pytest.raises(ValueError, match="would have to be fitted to all rows"):
+    with pytest.raises(ValueError, match="must be fitted to all rows"):
         fitted("variational", far, Y, features=MinMaxScaler())
 
 

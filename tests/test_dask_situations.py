@@ -193,7 +193,7 @@ def wrong_ranks(row, column, value):
         (wrong_ranks(60, slice(None), 0), None, {}, "partition 1 of the data: row 10 is an empty ranking"),
         (wrong_ranks(60, 1, 0), None, {}, "partition 1 of the data: row 10 ranks 3 of 4 items: say unranked"),
         (wrong_ranks(60, slice(None), 1), None, {"ties": "error"}, "in row 10 of partition 1, and ties='error'"),
-        (wrong_ranks(0, 0, 1), PERSONS, {}, "X must be a Dask array"),
+        (wrong_ranks(0, 0, 1), PERSONS, {}, "X must be a Dask collection"),
         (wrong_ranks(0, 0, 1), da.from_array(PERSONS[:99], chunks=(33, 2)), {}, "X has 3 partitions and the rank.* 4"),
         (wrong_ranks(0, 0, 1), da.from_array(np.where(PERSONS > 9, 0, [[0, np.nan]]), chunks=(50, 2)), {},
             "partition 0 of the data: row 0, column 1 is not finite"),
@@ -296,7 +296,7 @@ MIDDLE = int(np.searchsorted(LONG["trip"], 1120))
         ),
         (None, {"engine": "numba"}, "in partitions, which engine='numba' does not take"),
         (None, {"y": RANKINGS}, "label of the chosen alternative, and not a ranking"),
-        (None, {"features": MinMaxScaler()}, "would have to be fitted to all entries"),
+        (None, {"features": MinMaxScaler()}, "must be fitted to all entries"),
     ],
 )
 def test_what_is_wrong_with_choices_is_told_by_partition_and_situation(client, data, settings, words):

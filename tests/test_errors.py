@@ -96,7 +96,9 @@ def test_bad_settings(settings, message):
 
 def test_fractional_weights_are_refused_by_gibbs_with_fixed_features_only():
     weight = np.full(30, 0.5)
-    words = r"Gibbs with fixed features takes whole numbers.*0\.5 in row 0: it draws .*'variational'.*'learned'"
+    words = (
+        r"Gibbs with fixed features takes whole numbers.*0\.5 in row 0: it makes one draw .*'variational'.*'learned'"
+    )
     with pytest.raises(ValueError, match=words):
         PlackettLuceClassifier("gibbs", shape=1, features="exp").fit(X, y, sample_weight=weight)
     for inference in ("em", "variational"):

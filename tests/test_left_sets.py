@@ -6,7 +6,7 @@ import pytest
 from conftest import plain_rows, situation_rows
 from plackett.data.observations import Observations, Situations
 from plackett.engines.factory import make_engine
-from plackett.engines.plain_rankings import CompiledLeftSets, LeftSets, Together
+from plackett.engines.plain_rankings import CombinedRows, CompiledLeftSets, LeftSets
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
 
@@ -49,7 +49,7 @@ def test_expectations_equal_those_situation_by_situation(engine, n_items, tied):
 
 
 def test_kinds_of_rows():
-    for tied, kind in ((0.0, CompiledLeftSets), (0.5, Together)):
+    for tied, kind in ((0.0, CompiledLeftSets), (0.5, CombinedRows)):
         seen = Observations.of_rankings(*rankings(tied=tied), make_response("unknown-order"), 6)
         assert type(make_engine("auto").rows(None, seen)) is kind
     outcomes, item = rankings(tied=0.5)

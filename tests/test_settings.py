@@ -68,7 +68,14 @@ CASES = [
     ],
     (EXP, Gibbs(**SHORT), "model", "class_weight", {0: 3}, CHANGES),
     *[
-        (EXP, Gibbs(**SHORT), "model", "class_weight", value, "Gibbs with fixed features takes whole numbers.*no half")
+        (
+            EXP,
+            Gibbs(**SHORT),
+            "model",
+            "class_weight",
+            value,
+            "Gibbs with fixed features takes whole numbers.*no meaning",
+        )
         for value in ("balanced", {0: 1.5})
     ],
     *[

@@ -1,6 +1,6 @@
 """Bayesian Plackett–Luce models of classes (Archambeau & Caron, UAI 2012), rankings and choices for scikit-learn.
 
-What is exported is imported when it is first asked for: the command line has to be there, to hear Ctrl-C, before that.
+Exported names are imported on first use, so that the command line can handle Ctrl-C before these imports.
 """
 
 from importlib import import_module

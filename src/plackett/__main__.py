@@ -1,4 +1,4 @@
-"""`plackett` on the command line, and `python -m plackett`."""
+"""Entry point of the command `plackett` and of `python -m plackett`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it."""
+    """Run the command line, or name the packages to install for it."""
     ended = _hear_interruptions()
     try:
         from plackett.cli.commands import app
@@ -27,15 +27,15 @@ def main() -> None:
             sys.exit(130)
         raise
     finally:
-        if ended:  # once is enough
+        if ended:  # one interruption is enough
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             sys.unraisablehook = lambda lost: None
 
 
 def _hear_interruptions() -> list[int]:
-    """Ctrl-C in the middle of a compilation may be lost in a callback, or make it fail: such errors are its echo.
+    """Handle Ctrl-C during a compilation, where it may be lost in a callback or cause other errors.
 
-    The list that is returned has an entry once Ctrl-C has come.
+    The returned list has an entry after Ctrl-C.
     """
     came: list[int] = []
 
@@ -45,7 +45,7 @@ def _hear_interruptions() -> list[int]:
 
     def unraisable(lost: Any) -> None:
         if issubclass(lost.exc_type, KeyboardInterrupt):
-            threading.Timer(0.05, _thread.interrupt_main).start()  # again, when the callback is over
+            threading.Timer(0.05, _thread.interrupt_main).start()  # repeat it after the callback
         elif not came:
             sys.__unraisablehook__(lost)
 

@@ -1,8 +1,8 @@
-"""What the parts of a model offer and read, and one check that no setting is ignored.
+"""Capabilities that the parts of a model declare, and one check that no setting is ignored.
 
-Inferences, priors and feature maps declare their side as class attributes, engines as `Offers`,
-and the three kinds of data as a `Kind`. `check` goes through these declarations and raises for a setting that the
-combination would not read. This module knows no part by name.
+Inferences, priors and feature maps declare theirs as class attributes, engines as `Offers`, and the three kinds of data
+as a `Kind`. `check` reads these declarations and raises for a setting that the combination would ignore. This module
+knows no part by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEAVE = "Leave it out, or add features='exp' for the paper's model."
 
 @dataclass(frozen=True)
 class Ignored:
-    """Settings that are not read in some case, and why."""
+    """Settings that are ignored in some case, with the reason."""
 
     names: tuple[str, ...]
     why: str
@@ -26,9 +26,9 @@ class Ignored:
 
 @dataclass(frozen=True)
 class NoMoves:
-    """Why a sampler cannot move between modes: the words for ``moves="exchange"`` and for ``move_budget``.
+    """Reason why a sampler cannot move between modes: texts for ``moves="exchange"`` and for ``move_budget``.
 
-    ``{what}`` in them stands for the kind of data, ``{engine}`` for the engine's name.
+    In them ``{what}`` stands for the kind of data and ``{engine}`` for the name of the engine.
     """
 
     exchange: str
@@ -36,7 +36,7 @@ class NoMoves:
 
     @classmethod
     def here(cls, why: str) -> NoMoves:
-        """The usual words."""
+        """Return the usual texts."""
         instead = "Leave it out, or use Gibbs(moves='none')."
         return cls(f"Gibbs(moves='exchange') cannot be had here: {why}. {instead}", f"there are no moves here: {why}.")
 
@@ -51,14 +51,14 @@ SPARSE = NoMoves(
 
 @dataclass(frozen=True)
 class Offers:
-    """What an engine offers.
+    """Capabilities of an engine.
 
     Attributes
     ----------
     no_moves : NoMoves, optional
-        Why it has no moves between modes, if it has none.
+        Reason why it has no moves between modes, or None.
     partitions : bool
-        Whether it takes data in partitions.
+        True if it accepts data in partitions.
     """
 
     no_moves: NoMoves | None = None
@@ -68,55 +68,55 @@ class Offers:
 class Inference(Protocol):
     """What an inference declares besides its settings."""
 
-    samples: bool  # whether it draws, and so may move between modes
-    maximises: bool  # whether it climbs to a mode, which need not exist
+    samples: bool  # True if it makes draws, and thus may move between modes
+    maximises: bool  # True if it maximises; the maximum may not exist
     shape_settings: tuple[str, ...]  # settings of shape="learn"
-    fixed_only: Ignored  # settings that learned directions do not read
-    no_directions: str | None  # why it does not learn directions, if it does not
-    no_fixed: str | None  # why it does not fit weights of fixed features, if it does not
-    groups_rows: bool  # whether it holds out rows of classes by groups
+    fixed_only: Ignored  # settings that learned directions ignore
+    no_directions: str | None  # reason why it does not learn directions, or None
+    no_fixed: str | None  # reason why it does not fit weights of fixed features, or None
+    groups_rows: bool  # True if it holds out rows of classes by groups
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of data declares: classes, rankings or choices."""
+    """Declaration of a kind of data: classes, rankings or choices."""
 
     what: str  # rows, rankings or choices
-    of_partitions: str  # what to say of data in partitions, before the engine that does not take them
-    in_memory: str  # what to give instead
-    unread_groups: str  # why groups are refused where nothing is held out
-    scale_free: str | None = None  # of what the scale of the weights has no effect; None: it shows in what is reported
-    repeated_up_to: int = 0  # total weight up to which a sampler sees rows repeated by their weights
-    shape_steps: int = 1  # Metropolis–Hastings steps of a between two passes
-    side_by_side_below: int = 0  # numbers of a pass below which the chains share the cores, and not the rows
+    of_partitions: str  # text for data in partitions, before the engine that refuses them
+    in_memory: str  # text on what to pass instead
+    unread_groups: str  # reason why groups are refused if nothing is held out
+    scale_free: str | None = None  # results independent of the scale of the weights; None: it affects the output
+    repeated_up_to: int = 0  # total weight up to which a sampler repeats rows by their weights
+    shape_steps: int = 1  # Metropolis–Hastings steps of a per pass
+    side_by_side_below: int = 0  # numbers per pass below which chains, not rows, are divided among cores
 
 
 @dataclass(frozen=True)
 class Combination:
-    """The parts of one fit, and what is known of its data.
+    """Parts of one fit, and facts about its data.
 
     Attributes
     ----------
     model, features, inference : estimators
-        Whose settings are checked.
+        Parts whose settings are checked.
     engine : Offers
-        What the engine declares; its name is that of the model's setting.
+        Declaration of the engine named in the model's settings.
     shape : float, optional
-        The shape as it was given; None if it is learned.
+        Given shape; None if it is learned.
     tailed : GIG, optional
-        The prior of the weights, where it is not the Gamma; it declares why there are no moves.
+        Prior of the weights if it is not the Gamma; it declares why there are no moves.
     kind : Kind
-        What the data are.
+        Kind of the data.
     learned : bool
-        Whether directions are learned.
+        True if directions are learned.
     ignored : tuple of (estimator, Ignored)
-        What the data at hand do not read.
+        Settings that these data ignore.
     no_moves : NoMoves, optional
-        Why these data have no moves.
+        Reason why these data have no moves.
     grouped, holds_out : bool
-        Whether groups are given, and whether anything is held out together, or has weights by them.
+        True if groups are given; True if they hold out data together or determine weights.
     partitions : bool
-        Whether the data are in partitions.
+        True if the data are in partitions.
     """
 
     model: Any
@@ -130,14 +130,14 @@ class Combination:
     grouped: bool
     partitions: bool
     holds_out: bool = False
-    absolute: bool = False  # whether outcomes know the scale of the weights, as race ties do
+    absolute: bool = False  # True if outcomes identify the scale of the weights, as race ties do
     no_moves: NoMoves | None = None
     ignored: tuple[tuple[Any, Ignored], ...] = ()
-    refused: str | None = None  # why this cannot be had at all
+    refused: str | None = None  # reason why this combination is impossible
 
 
 def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
-    """Raise for the first of these settings that is not at its default."""
+    """Raise for the first of these settings that differs from its default."""
     usual = type(settings)().get_params(deep=False)
     for name in names:
         value = getattr(settings, name)
@@ -146,7 +146,7 @@ def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
 
 
 def check_target(settings: Any) -> None:
-    """Raise for the limit of an open-ended run where the number of draws is given."""
+    """Raise for the limit of an open-ended run if the number of draws is given."""
     if settings.target_ess is None and settings.draws is not None:
         name = type(settings).__name__
         why = (
@@ -157,7 +157,7 @@ def check_target(settings: Any) -> None:
 
 
 def check(given: Combination) -> None:
-    """Raise for settings that this combination would not read, and for what it cannot do."""
+    """Raise for settings that this combination would ignore, and for impossible requests."""
     kind = given.kind
     if given.partitions and not given.engine.partitions:
         raise ValueError(f"{kind.of_partitions}, which engine={given.model.engine!r} does not take. {kind.in_memory}")
@@ -182,7 +182,7 @@ def check(given: Combination) -> None:
 
 
 def check_moves(inference: Any, found: NoMoves | None, what: str = "rows", engine: str = "") -> None:
-    """Raise for settings of moves where there are none."""
+    """Raise for settings of moves if there are none."""
     if found is None or not inference.samples:
         return
     if inference.moves == "exchange":
@@ -191,12 +191,12 @@ def check_moves(inference: Any, found: NoMoves | None, what: str = "rows", engin
 
 
 def moves_between_modes(inference: Any) -> bool:
-    """Whether moves are asked for: they are compiled for the processor, and gain more than a GPU does."""
+    """True if moves are requested: they are compiled for the processor, and gain more than a GPU does."""
     return bool(inference.samples and inference.moves != "none")
 
 
 def _with_learned(given: Combination) -> Iterator[tuple[Any, Ignored]]:
-    """Settings that learned directions do not read."""
+    """Yield settings that learned directions ignore."""
     why = "learned directions have a prior of their own, of directions and weights together."
     yield given.model, Ignored(("prior",), f"{why} {LEAVE}")
     if given.absolute:
@@ -211,7 +211,7 @@ def _with_learned(given: Combination) -> Iterator[tuple[Any, Ignored]]:
 
 
 def _with_fixed(given: Combination) -> Iterator[tuple[Any, Ignored]]:
-    """Settings that weights of fixed features do not read."""
+    """Yield settings that weights of fixed features ignore."""
     names = given.inference.shape_settings
     if given.tailed is not None:
         why = f"it belongs to prior='gamma', and this is prior={given.tailed!r}. Leave one of the two out."

@@ -1,4 +1,4 @@
-"""Choices between alternatives with attributes: the face of the model for choice sets."""
+"""Choices between alternatives with attributes: estimator for choice sets."""
 
 from __future__ import annotations
 
@@ -62,45 +62,44 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 WEIGHTS = ("shared", "alternative", "person")
-MANY = 300  # columns up to which conditional logit is fitted for comparison
+MANY = 300  # number of columns up to which conditional logit is fitted for comparison
 MAPS = FEATURES | {"linear": LinearUtility}
 
 
 class PlackettLuceChooser(ClassifierMixin, TastingModel):
-    """Bayesian choice model: Pr(a | A) = r_a / Σ_{b ∈ A} r_b with the rate r_a = W(a)·λ of each alternative at hand.
+    """Bayesian choice model: Pr(a | A) = r_a / Σ_{b ∈ A} r_b with the rate r_a = W(a)·λ of each available alternative.
 
     Parameters
     ----------
     inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
-        How the posterior is found; the bootstrap is for learned directions, the variational approximation for fixed
-        features.
+        Method of inference; the bootstrap is for learned directions, the variational approximation for fixed features.
     shape : float or "learn"
-        The Gamma prior's shape a of the weights.
+        Shape a of the Gamma prior of the weights.
     rate : float
-        The Gamma prior's rate b. It sets the scale of the weights, which has no effect on choices: others than 1 are
-        refused.
+        Rate b of the Gamma prior. It sets the scale of the weights, which has no effect on choices: values other than 1
+        are refused.
     features : "learned", "exp", "linear" or transformer
         "learned" is `LearnedDirections`: W_j = exp(z·β_j), β_j learned with the weights; z has constants of the
-        alternatives, their attributes, the person's columns, and these by alternative. Where one component is enough,
-        that is conditional logit. "exp" is `ExpFeatures` of the same columns, with a weight to read for every feature.
+        alternatives, their attributes, the person's columns, and these by alternative. With a single component this is
+        conditional logit. "exp" is `ExpFeatures` of the same columns, with a weight to read for every feature.
         "linear" is `LinearUtility`, conditional logit: ln r = z·β, by maximum likelihood with "em", and its posterior
         with "gibbs". `Tastes` gives coefficients that differ between persons a law over the population (mixed logit).
         Or any transformer of these columns with non-negative, dense output.
     weights : {"shared", "alternative", "person"}
-        Whose weights an entry uses: the same for all; those of its alternative, which then has no constants in z; or
-        those of the person who chooses, ``groups`` of `fit`, under a common prior. With ``features="linear"``,
+        Groups of weights: shared by all entries; one per alternative, which then has no constants in z; or one per
+        person, ``groups`` of `fit`, under a common prior. With ``features="linear"``,
         "alternative" gives every alternative its own coefficients of attributes.
     prior : "gamma" or GIG
-        The prior of the weights of fixed features.
+        Prior of the weights of fixed features.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
-        Where the passes over the situations run; "dask" is the cluster of the Dask client in use, or a local one.
-        "auto": on a GPU where there is one and entries are many, on Dask where X is in partitions, and else compiled.
+        Place of the passes over the situations; "dask" is the cluster of the current Dask client, or a local one.
+        "auto": on a GPU if present and entries are many, on Dask if X is in partitions, and otherwise compiled.
     random_state : int, RandomState or None
         Seed of everything random; results depend neither on threads nor on the order of the situations.
     progress : bool
-        Show a progress bar; in a terminal one comes by itself after five seconds.
+        Show a progress bar; in a terminal it appears anyway after five seconds.
     nests : dict, optional
-        Alternatives that substitute for each other more than for others, by the name of their nest, such as
+        Alternatives that substitute more closely for each other, by the name of their nest, such as
         ``{"existing": ["train", "car"]}`` (nested logit); those not named stand alone. The dissimilarity of each nest,
         between 0 and 1, is learned: see `parameters`. For features="linear", and "learned" with shared weights.
     segments : int, "auto" or Segments
@@ -117,13 +116,13 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
     attributes_, person_ : lists
         Names of attributes and of persons' columns.
     design_ : ChoiceDesign
-        How choice sets become rows of numbers.
+        Design that converts choice sets to rows of numbers.
     features_ : transformer
         Fixed features only: the fitted map of these rows.
     group_labels_ : array
-        Whose weights they are: "all", the alternatives, or the persons.
+        Labels of the groups of weights: "all", the alternatives, or the persons.
     posterior_ : FixedChoices, LearnedChoices, LinearEstimate, LinearDraws, SegmentedChoices or TasteChoices
-        What the inference left.
+        Posterior.
     linear_slopes_ : (p,) array
         Learned directions only: slopes of the attributes in conditional logit of the same data; 0 where unknown.
     segment_log_loss_ : dict
@@ -131,7 +130,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
     design_log_loss_ : dict
         Learned directions, Gibbs: held-out log-loss of each bend that was tried, by its number.
     shape_, trace_, n_iter_, inference_, diagnostics_, cv_log_loss_
-        As those of `PlackettLuceClassifier`.
+        As in `PlackettLuceClassifier`.
 
     Examples
     --------
@@ -194,16 +193,16 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         Parameters
         ----------
         X : ChoiceSets
-            The situations. Made from a Dask data frame, they stay where they are, but for learned directions, for
-            which they come here; y, groups and weights are then Dask arrays that are cut alike, or arrays.
+            Situations. From a Dask data frame, they stay in their partitions, except for learned directions, which
+            need them on the client; y, groups and weights are then Dask arrays with the same partitions, or arrays.
         y : (n,) array or Rankings
-            The label of the chosen alternative of each, or a ranking of alternatives that were available.
+            Label of the chosen alternative of each situation, or a ranking of available alternatives.
         sample_weight : (n,) array, optional
-            Non-negative weights of the situations; a weight of 2 is two of them. Gibbs with fixed features takes whole
-            numbers alone.
+            Non-negative weights of the situations; a weight of 2 equals two situations. Gibbs with fixed features
+            accepts whole numbers only.
         groups : (n,) array, optional
-            The person of each situation. With ``weights="person"`` needed. With learned directions situations of one
-            person are held out together, where situations are held out.
+            Person of each situation, required with ``weights="person"``. With learned directions situations of one
+            person are held out together.
         *old
             Groups and weights by position, in the order of earlier versions; deprecated.
 
@@ -298,7 +297,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         return self
 
     def _straight(self, X: ChoiceSets, weight: Array | None, seen: Observations) -> Array:
-        """Slopes of the attributes in conditional logit of the same data, with which learned ones are compared."""
+        """Return slopes of the attributes in conditional logit of the same data, for comparison with learned ones."""
         design, p = ChoiceDesign(person=False), len(X.attributes)
         if not isinstance(seen.response, (Choice, Ranking)) or len(X.alternatives) * (1 + len(X.person)) > MANY:
             return np.zeros(p)
@@ -348,7 +347,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             self.design_ = ChoiceDesign(settings.constants, person=False).fit(X)
             law = settings.of_columns(self.design_.names_, self.design_.source_, self.attributes_)
             units = self.design_.to_units()
-            units[np.diag_indices(len(units))] += np.diag(units) == 0  # of columns that never vary, refused below
+            units[np.diag_indices(len(units))] += np.diag(units) == 0  # constant columns, refused below
             to_standard = np.asarray(np.linalg.inv(units), dtype=np.float64)
             Z = self.design_.transform(EntryTable.of(X)) @ to_standard
             fit, order = fit_tastes(run, Z, seen, person, law, to_standard, self.design_.names_)
@@ -357,7 +356,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         return self
 
     def _keep_weights(self, run: Run, fit: Fit) -> PlackettLuceChooser:
-        """Set what a fit of weights found."""
+        """Set the attributes of a fit of weights."""
         self._keep(run.inference, replace(fit, posterior=FixedChoices(fit.posterior)))  # type: ignore[arg-type]
         self.weights_ = fit.posterior.weights
         return self
@@ -404,7 +403,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         return replace(given, ignored=tuple(unowned))
 
     def _no_nests(self, possible: bool) -> str | None:
-        """Why there can be no nests, if there cannot."""
+        """Return why nests are impossible, or None."""
         if self._tasting():
             return "random tastes have no nests. Leave nests out, or use features='linear'."
         if not possible:
@@ -419,7 +418,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         return None
 
     def _linear_combination(self, given: Combination) -> Combination:
-        """What conditional logit does not read, and where it cannot be had."""
+        """Declare what conditional logit ignores, and where it is impossible."""
         settings, inference = given.features, given.inference
         refused = given.refused
         if self._tasting() and not inference.samples:
@@ -443,13 +442,13 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         return replace(given, refused=refused, ignored=unread)
 
     def _forget(self) -> None:
-        """Nothing of a fit before is left."""
+        """Delete the attributes of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self.__dict__.pop("_seen", None)
 
     def _probe(self, table: EntryTable, person: Codes | None) -> Callable[[Any], Array]:
-        """Probabilities (chain, draw, situation, alternative) of some situations, given draws of weights."""
+        """Return probabilities (chain, draw, situation, alternative) of some situations from draws of weights."""
         entries = self._entries(table, person)
 
         def probe(draws: Any) -> Array:
@@ -459,7 +458,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         return probe
 
     def _know(self, schema: ChoiceSets, persons: npt.NDArray[Any]) -> None:
-        """Alternatives, columns and persons of a fit."""
+        """Store alternatives, columns and persons of a fit."""
         self.schema_ = schema
         self.alternatives_ = self.classes_ = schema.alternatives
         self.attributes_, self.person_ = list(schema.attributes), list(schema.person)
@@ -469,7 +468,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         self.group_labels_ = names[whose]
 
     def score(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
-        """The share of situations in which the most probable alternative was chosen, or ranked first."""
+        """Return the share of situations in which the most probable alternative was chosen, or ranked first."""
         X = self._known_sets(X)
         seen = chosen(X, y, situation_weights(sample_weight, len(X)))
         right = self.alternatives_[X.alternative[seen.first]] == self.predict(X, groups)
@@ -477,7 +476,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
 
 
 def _note_one_choice(X: ChoiceSets, given: Chosen, weight: Array | None) -> None:
-    """Warn if all situations that count chose the same alternative."""
+    """Warn if all situations with positive weight chose the same alternative."""
     first = X.alternative[given.first] if weight is None else X.alternative[given.first][weight > 0]
     if (first == first[0]).all():
         warnings.warn(

@@ -1,4 +1,4 @@
-"""What is asked of a fitted model of choices: predictions, effects, elasticities, willingness to pay, diversion."""
+"""Methods of fitted models of choices: predictions, effects, elasticities, willingness to pay, diversion."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_EXPLANATION = (
 
 
 class ChoosingModel(RaceModel):
-    """A fitted model of choices; `weights` says whose weights an entry uses."""
+    """Fitted model of choices; `weights` determines the groups of weights."""
 
     weights: str
     schema_: ChoiceSets
@@ -59,18 +59,18 @@ class ChoosingModel(RaceModel):
     @overload
     def predict_proba(self, X: ChoiceSets, groups: Any = None) -> Array: ...
     def predict_proba(self, X: ChoiceSets | PartitionedChoices, groups: Any = None) -> Any:
-        """Probabilities (n, A) of all alternatives, averaged over the posterior; 0 where one is not available.
+        """Return probabilities (n, A) of all alternatives, averaged over the posterior; 0 for unavailable ones.
 
-        Of situations in partitions, a Dask array.
+        For situations in partitions, returns a Dask array.
 
         Parameters
         ----------
         X : ChoiceSets
             New situations.
         groups : (n,) array, optional
-            With ``weights="person"``, random tastes or segments, who chooses. Those who were in the fit are predicted
-            with their own weights, tastes or memberships; a new one, as one of those known drawn at random, from the
-            law of the tastes, or by the shares of the segments.
+            Person of each situation, for ``weights="person"``, random tastes or segments. Persons of the fit are
+            predicted with their own weights, tastes or memberships; a new one as a random known person, by a draw from
+            the law of tastes, or by the shares of the segments.
         """
         if in_partitions(X):
             check_is_fitted(self)
@@ -83,7 +83,7 @@ class ChoosingModel(RaceModel):
     @overload
     def predict(self, X: ChoiceSets, groups: Any = None) -> Labels: ...
     def predict(self, X: ChoiceSets | PartitionedChoices, groups: Any = None) -> Any:
-        """The most probable alternative of each situation."""
+        """Return the most probable alternative of each situation."""
         if in_partitions(X):
             check_is_fitted(self)
             return self._lazily(self.predict, X, self.alternatives_[:0], groups)
@@ -92,36 +92,36 @@ class ChoosingModel(RaceModel):
         return labels
 
     def predict_interval(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> tuple[Array, Array]:
-        """Equal-tailed credible intervals of the probabilities, two arrays (n, A)."""
+        """Return equal-tailed credible intervals of the probabilities, two arrays (n, A)."""
         rows = self._rows(X, groups)
         return self.posterior_.interval(rows, check_prob(prob))
 
     def log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None) -> Array:
-        """ln of the predicted probability of what was seen in each situation, (n,)."""
+        """Return ln of the predicted probability of the outcome of each situation, (n,)."""
         X = self._known_sets(X)
         return self.posterior_.log_probability(self._rows(X, groups), chosen(X, y))
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False, groups: Any = None) -> Any:
-        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x), as those of `PlackettLuceClassifier`.
+        """Return the draws as ArviZ InferenceData (DataTree with ArviZ 1.x), as `PlackettLuceClassifier` does.
 
         Parameters
         ----------
         X : ChoiceSets, optional
             Situations to predict.
         y : (n,) array or Rankings, optional
-            What was seen, for the log-likelihood: ``az.loo`` is over situations. Of rankings it has no κ in it, and no
-            mode beside the draws, and there is no group of observed data.
+            Outcomes, for the log-likelihood: ``az.loo`` is over situations. For rankings it includes neither κ nor the
+            stacked mode, and there is no group of observed data.
         raw : bool
-            Export also draws that are not identified one by one; of random tastes those of persons.
+            Also export unidentified draws; for random tastes those of persons.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         InferenceData or DataTree
-            ``probability`` and ``y`` have alternatives where those of a classifier have classes. Random tastes have
-            ``mu``, ``sigma``, ``correlation`` and ``coefficient``, and if raw ``beta`` by person. Of tastes of persons
-            fewer draws are kept: with these, or with ``groups``, the others are thinned to the same.
+            ``probability`` and ``y`` refer to alternatives instead of classes. Random tastes have ``mu``, ``sigma``,
+            ``correlation`` and ``coefficient``, and if raw ``beta`` by person. Fewer draws of persons' tastes are kept:
+            with these, or with ``groups``, the others are thinned accordingly.
         """
         from plackett.output.arviz import to_arviz
 
@@ -133,28 +133,28 @@ class ChoosingModel(RaceModel):
         return to_arviz(model, X, y, raw, groups=groups)
 
     def coefficients(self, prob: float = 0.9, errors: str = "classical") -> pd.DataFrame:
-        """The table of a paper: coefficients of ``features="linear"`` in the units of the data, not rounded.
+        """Return coefficients of ``features="linear"`` in the units of the data as in papers, not rounded.
 
         Parameters
         ----------
         prob : float
             Probability that an interval holds, equal tails.
         errors : {"classical", "robust", "person"}
-            Standard errors after EM: from the curvature of the log-likelihood; from the sandwich of situations, which
-            holds where the model is not true; or from that of persons, ``groups`` of `fit`, whose situations depend on
-            each other. With segments "robust" is the sandwich of persons.
+            Standard errors after EM: from the curvature of the log-likelihood; from the sandwich by situations, which
+            is valid for a misspecified model; or from that by persons, ``groups`` of `fit`, whose situations are
+            dependent. With segments "robust" is the sandwich by persons.
 
         Returns
         -------
         DataFrame
-            One row a ``column``; with segments one row a ``segment`` and column, "all" where a coefficient is shared,
-            and without ``ess`` and ``rhat``. After EM ``coefficient``, ``std_error``, ``z``, ``p`` of the hypothesis
-            that it is 0, ``lower`` and ``upper``. Of draws ``mean``, ``sd``, ``lower``, ``upper``, ``positive``, the
-            probability that it is above 0, ``ess`` and ``rhat``. Its `to_latex` gives a tabular.
+            One row per ``column``; with segments one per ``segment`` and column, "all" for a shared coefficient, and
+            without ``ess`` and ``rhat``. After EM ``coefficient``, ``std_error``, ``z``, ``p`` of the hypothesis that
+            it is 0, ``lower`` and ``upper``. For draws ``mean``, ``sd``, ``lower``, ``upper``, ``positive``, the
+            probability that it is above 0, ``ess`` and ``rhat``. Its `to_latex` returns a tabular.
 
         Notes
         -----
-        A constant is against the alternative without one, and for a person whose columns are all 0; ``income: car`` is
+        A constant is relative to the alternative without one, for a person whose columns are all 0; ``income: car`` is
         the product of the person's income with the constant of car.
 
         Examples
@@ -170,49 +170,49 @@ class ChoosingModel(RaceModel):
         return coefficients_frame(self.posterior_.coefficients_table(self, check_prob(prob), errors))
 
     def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
-        """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
+        """Return fit statistics: log-likelihoods, ρ², AIC and BIC; for draws LOO and WAIC.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations, those of the fit say.
+            Situations, for instance those of the fit.
         y : (n,) array or Rankings
-            What was chosen.
+            Choices or rankings.
         sample_weight : (n,) array, optional
-            How often each situation counts.
+            Weight of each situation.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         FitStatistics
             ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
-            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
+            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; for draws
             ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
             has `frame` and `to_latex`.
 
         Notes
         -----
-        AIC and BIC are for the situations of the fit. A learned model has no number of parameters, since its prior
-        decides how many are in use.
+        AIC and BIC require the situations of the fit. A learned model has no number of parameters, since its prior
+        determines how many are active.
         """
         sets = self._known_sets(X)
         seen = chosen(sets, y, situation_weights(sample_weight, len(sets)))
         return fit_statistics(self, sets, y, seen, groups)
 
     def shares(self, X: ChoiceSets, prob: float = 0.9, sample_weight: Any = None, groups: Any = None) -> pd.DataFrame:
-        """Simulated market shares: averages of the probabilities over situations.
+        """Return simulated market shares: averages of the probabilities over situations.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations as they are, or as they would be: change attributes or availability and compare.
+            Actual or hypothetical situations: change attributes or availability and compare.
         prob : float
             Probability that the interval holds, equal tails.
         sample_weight : (n,) array, optional
-            How many each situation stands for.
+            Weight of each situation in the population.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
@@ -223,54 +223,54 @@ class ChoosingModel(RaceModel):
         return optional("pandas", "shares").DataFrame(market_shares(self, rows, weight, check_prob(prob)))
 
     def effects(self, X: ChoiceSets, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """Average marginal effects on the probabilities of alternatives.
+        """Return average marginal effects on the probabilities of alternatives.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations to average over. Of more than 400, 400 that are spread evenly are taken.
+            Situations to average over; at most 400, evenly spaced.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         DataFrame
-            - ``attribute``, and ``of`` which alternative; "person" for persons' columns;
-            - ``alternative``, whose probability changes: own effects where it is the same, else cross effects;
-            - ``effect``: per unit of the attribute, averaged over situations in which ``of`` is available; of 0/1, the
-              difference between 1 and 0; of a text, between each level and the most frequent one, in lines such as
-              ``class: first vs second``. Over the alternatives effects add up to 0;
+            - ``attribute``, and its alternative ``of``; "person" for persons' columns;
+            - ``alternative``, whose probability changes: own effects if it equals ``of``, otherwise cross effects;
+            - ``effect``: per unit of the attribute, averaged over situations in which ``of`` is available; for 0/1, the
+              difference between 1 and 0; for a text, between each level and the most frequent one, in lines such as
+              ``class: first vs second``. Effects add up to 0 over the alternatives;
             - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM.
         """
         survey, pandas = self._survey(X, groups), optional("pandas", "effects")
         return pandas.DataFrame(choice_effects.effects(survey, check_prob(prob)))
 
     def elasticities(self, X: ChoiceSets, attribute: str, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """By how many per cent probabilities change per per cent of an attribute of one alternative.
+        """Return percentage changes of probabilities per percent of an attribute of one alternative.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations to average over. Of more than 400, 400 that are spread evenly are taken.
+            Situations to average over; at most 400, evenly spaced.
         attribute : str
-            Which.
+            Name of the attribute.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         DataFrame
-            ``of``, whose attribute changes; ``alternative``, whose probability does; ``elasticity``, ``lower``,
+            ``of``, whose attribute changes; ``alternative``, whose probability changes; ``elasticity``, ``lower``,
             ``upper``, ``positive``.
 
         Notes
         -----
         Elasticities of situations are averaged with the probabilities as weights (sample enumeration; Ben-Akiva &
-        Lerman 1985, section 6.4): Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over situations in which both are available. That is
+        Lerman 1985, section 6.4): Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over situations in which both are available. This is
         the elasticity of the expected number of choices of b if x_a changes by one per cent everywhere.
         """
         survey, pandas = self._survey(X, groups), optional("pandas", "elasticities")
@@ -279,36 +279,36 @@ class ChoosingModel(RaceModel):
     def willingness_to_pay(
         self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
     ) -> pd.DataFrame:
-        """What a unit less of an attribute is worth, in units of the cost.
+        """Return the value of a unit less of an attribute, in units of the cost.
 
         Parameters
         ----------
         attribute, cost : str
             Two attributes.
         X : ChoiceSets, optional
-            Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
-            situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
-            a model that was read from one, alternatives with their average attributes, for an average person.
+            Situations to average over, weighted by the probabilities of the alternatives. None: at most 400
+            situations of the fit, evenly spaced, which stay in memory with the model. Model files do not contain
+            them: for a loaded model, alternatives with their average attributes, for an average person.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         DataFrame
-            For ``alternative`` "all" and each by itself: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
-            averaged marginal utilities, ``lower`` and ``upper``. Of conditional logit it is the ratio of coefficients.
-            It is positive where more of either is bad: a unit less of the attribute is worth so many units of the
-            cost. Where more of the attribute is good it is negative: −value is what one more is worth.
+            For ``alternative`` "all" and each alternative: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
+            averaged marginal utilities, ``lower`` and ``upper``. For conditional logit it is the ratio of coefficients.
+            It is positive if more of either is bad: the value of a unit less of the attribute, in units of the cost.
+            It is negative if more of the attribute is good: −value is the value of one more.
 
         Notes
         -----
-        The marginal utilities are averaged first, and then their ratio is taken: an average of ratios need not exist,
-        where the marginal utility of the cost may be 0. The ratio is taken under every draw; ``value`` is the median,
-        or the ratio at the estimate after maximum likelihood. Warnings say if the cost has the other sign in more than
-        a twentieth of the draws, if the slope of one of the two is positive for some of what is chosen and negative for
-        more than a tenth of it, and if conditional logit of the same data has a ratio of the other sign.
+        The ratio is that of averaged marginal utilities: an average of ratios need not exist, as the marginal utility
+        of the cost may be 0. It is computed under every draw; ``value`` is the median, or the ratio at the estimate
+        after maximum likelihood. Warnings are given if the cost has the opposite sign in more than a twentieth of the
+        draws, if the slope of one of the two changes sign for more than a tenth of the choices, and if conditional
+        logit of the same data has a ratio of the opposite sign.
         """
         check_is_fitted(self)
         f, c, prob = self._attribute(attribute), self._attribute(cost), check_prob(prob)
@@ -322,25 +322,24 @@ class ChoosingModel(RaceModel):
         return pandas.DataFrame(choice_effects.willingness_to_pay(survey, f, c, weight, prob))
 
     def diversion(self, X: ChoiceSets, drop: Any, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
-        """Where the choices of an alternative go if it is removed.
+        """Return how the choices of a removed alternative divide among the others.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations. Only those in which the alternative is available are used, and at most 400 of them, evenly
-            spread.
+            Situations; only those in which it is available count. At most 400, evenly spaced.
         drop : label
-            The alternative.
+            The removed alternative.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         DataFrame
-            For each other alternative: the ``share`` that it gets of what ``drop`` had, ``lower`` and ``upper``, and
-            its probability ``before`` and ``after``, averages over the situations. Shares add up to 1.
+            For each other alternative: its ``share`` of the choices of ``drop``, ``lower`` and ``upper``, and its
+            average probability ``before`` and ``after``. Shares add up to 1.
         """
         survey, labels = self._survey(X, groups), self.alternatives_.tolist()
         if drop not in labels:
@@ -350,7 +349,7 @@ class ChoosingModel(RaceModel):
         )
 
     def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Dissimilarities of nests, between 0 and 1; without rows where there are no nests.
+        """Return dissimilarities of nests, between 0 and 1; empty without nests.
 
         Parameters
         ----------
@@ -360,8 +359,8 @@ class ChoosingModel(RaceModel):
         Returns
         -------
         DataFrame
-            By name of the nest: ``mean``, ``lower`` and ``upper``. The smaller the dissimilarity, the more the
-            alternatives of a nest substitute for each other; at 1 the nest makes no difference.
+            By name of the nest: ``mean``, ``lower`` and ``upper``. With smaller dissimilarity the alternatives of a
+            nest substitute more closely for each other; at 1 the nest has no effect.
         """
         check_is_fitted(self)
         table = self.posterior_.parameter_table(check_prob(prob))
@@ -374,7 +373,7 @@ class ChoosingModel(RaceModel):
         return None if self.posterior_.nests is None else NO_EXPLANATION
 
     def _lazily(self, predict: Any, X: Any, empty: npt.NDArray[Any], groups: Any) -> Any:
-        """Predictions of situations in partitions, made where they lie when they are asked for."""
+        """Return lazy predictions of situations in partitions."""
         if groups is not None:
             raise ValueError(
                 "of situations in partitions, predictions are for persons who are not named: leave groups."
@@ -391,7 +390,7 @@ class ChoosingModel(RaceModel):
         return self._rows(X, groups), X.alternative[seen.first] if seen.response == "choice" else seen
 
     def _one(self, X: ChoiceSets) -> tuple[EntryTable, Codes]:
-        """The table of one situation, of a person who is not known."""
+        """Return the table of one situation, of an unknown person."""
         if len(choice_sets(X)) != 1:
             raise ValueError(f"expected one situation, got {len(X)} instead. Take one, such as X[0].")
         return EntryTable.of(self._known_sets(X)), np.array([-1])
@@ -406,12 +405,12 @@ class ChoosingModel(RaceModel):
         return self.attributes_.index(name)
 
     def _known_sets(self, X: ChoiceSets) -> ChoiceSets:
-        """New choice sets with the alternatives and columns of the fit."""
+        """Convert new choice sets to the alternatives and columns of the fit."""
         check_is_fitted(self)
         return choice_sets(X).with_schema(self.schema_)
 
     def _known(self, groups: Any, n: int) -> Codes:
-        """The place of each person among those known; −1 for new ones, and where nobody is named."""
+        """Return the position of each person among the known ones; −1 for new ones, and without persons."""
         if groups is None:
             return np.full(n, -1)
         if self.weights != "person" and not (self._tasting() or self._segmented()):
@@ -427,23 +426,23 @@ class ChoosingModel(RaceModel):
         return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
     def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
-        """Situations as the posterior takes them."""
+        """Return situations as input of the posterior."""
         learned, of = self._learned() or self._linear() or self._tasting(), table.alternative
         Z, group = self.design_.transform(table) if learned else self._log_features(table), self._group(table, person)
         return Entries(Z, group, np.arange(len(of)), table.start, of, len(self.alternatives_), logs=not learned)
 
     def _group(self, table: EntryTable, person: Codes | None) -> Codes:
-        """Whose weights or tastes each entry uses; −1 for a person who is not known."""
+        """Return the group of weights or tastes of each entry; −1 for an unknown person."""
         if self._tasting() or self._segmented():
             return np.full(len(table.alternative), -1) if person is None else person[table.situation]
         return groups_of_entries("shared" if self._linear() else self.weights, table, person)
 
     def _linear(self) -> bool:
-        """Whether the utility is linear."""
+        """True if the utility is linear."""
         return self._has(LinearUtility)
 
     def _tasting(self) -> bool:
-        """Whether tastes differ between persons by a law."""
+        """True if tastes follow a population law."""
         return self._has(Tastes)
 
     def _segmented(self) -> object:
@@ -458,7 +457,7 @@ class ChoosingModel(RaceModel):
         return clone(self.features) if own else super()._make_features()
 
     def _log_features(self, table: EntryTable) -> Array:
-        """ln W (entries, p), comparable within a situation."""
+        """Return ln W (entries, p), comparable within a situation."""
         return log_features(self.design_, self.features_, table)
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
@@ -472,12 +471,12 @@ class ChoosingModel(RaceModel):
 
 
 def in_partitions(X: Any) -> bool:
-    """Whether these are situations that stay where their partitions are."""
+    """True for situations that stay in their partitions."""
     return isinstance(X, PartitionedChoices)
 
 
 def choice_sets(X: Any) -> ChoiceSets:
-    """The same, where they are choice sets."""
+    """Return X if it is a `ChoiceSets`; raises otherwise."""
     from plackett.data.choice_sets import ChoiceSets
 
     if in_partitions(X):

@@ -1,4 +1,4 @@
-"""The scikit-learn face: validate once, choose the parts, predict."""
+"""Classifier of the Plackett–Luce model: validate once, choose the parts, predict."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from plackett.race_model import STORED, RaceModel
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY_GATES = 1 << 26  # of predictions, from which a GPU gains
+MANY_GATES = 1 << 26  # number of gates per prediction from which a GPU is faster
 
 
 class PlackettLuceClassifier(RaceModel, Classifier):
@@ -67,36 +67,35 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     Parameters
     ----------
     inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
-        How the weights are found: draws from the posterior, a fast approximation of it ("bootstrap" for learned
-        directions, "variational" for fixed features), or its mode with exact zeros. A configured object sets the
-        details.
+        Method of inference: draws from the posterior, a fast approximation of it ("bootstrap" for learned
+        directions, "variational" for fixed features), or its mode with exact zeros. An instance sets the details.
     shape : float or "learn"
-        The Gamma prior's shape a; the smaller, the sparser. "learn": sampled (Gibbs), type-II maximum likelihood
+        Shape a of the Gamma prior; smaller values are sparser. "learn": sampled (Gibbs), type-II maximum likelihood
         (variational), cross-validated log-loss (EM).
     rate : float
-        The Gamma prior's rate b, for fixed features. It sets the scale of the weights, which has no effect on
+        Rate b of the Gamma prior, for fixed features. It sets the scale of the weights, which has no effect on
         predictions.
     features : "learned", "exp" or transformer
-        The feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
+        Feature map W. "learned" is `LearnedDirections`: W_j = exp(x·β_j) with β learned from the labels, which
         predicts best. "exp" is `ExpFeatures`, the paper's model, with a weight to read for every feature and class.
-        Or any transformer with non-negative output, which stays sparse where it is.
+        Or any transformer with non-negative output; sparse output stays sparse.
     prior : "gamma" or GIG
-        The prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with parameters of its
-        own, in which case ``shape`` and ``rate`` here stay as they are.
+        Prior of the weights of fixed features: Gam(shape, rate), or a `plackett.priors.GIG` with its own parameters,
+        in which case ``shape`` and ``rate`` here must keep their defaults.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
-        Where the passes over the rows run: compiled on all cores; in plain NumPy, the readable reference; on an NVIDIA
-        GPU (``pip install 'plackett[cuda]'``), dense features only; or on the workers of the Dask client in use, and of
-        a local cluster for the time of the fit where there is none. "auto": on a GPU where there is one and rows are
-        many, on Dask where X is a Dask collection, and else compiled.
+        Place of the passes over the rows: compiled on all cores; in plain NumPy, the readable reference; on an NVIDIA
+        GPU (``pip install 'plackett[cuda]'``), dense features only; or on the workers of the Dask client in use, or
+        else of a temporary local cluster. "auto": on a GPU if present and rows are many, on Dask if X is a Dask
+        collection, and otherwise compiled.
     class_weight : None, "balanced" or dict
-        Weights of the classes, with which those of their rows are multiplied; a class that the dictionary lacks has 1.
-        "balanced": in inverse proportion to the weight of the rows of each class, so that all classes count the same.
-        Probabilities are then those of data with such shares of classes. Not all samplers take fractions; see `fit`.
+        Factors of the row weights by class; a class missing from the dictionary has 1. "balanced": inversely
+        proportional to the total weight of each class, so that all classes count the same. Probabilities then refer to
+        data with such class shares. Not all samplers accept fractions; see `fit`.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rows. EM starts
         at a fixed point and draws nothing.
     progress : bool
-        Show a progress bar for chains and held-out rows; in a terminal one comes by itself after five seconds.
+        Show a progress bar for chains and held-out rows; in a terminal it appears anyway after five seconds.
 
     Attributes
     ----------
@@ -105,30 +104,30 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     features_ : transformer
         The fitted feature map.
     inference_ : EM, Variational, Gibbs or Bootstrap
-        The inference, with the numbers that were used where its settings leave them open.
+        The inference, with its open settings replaced by the values used.
     weights_ : (K, p) array
         Normalised weights: the mode (EM) or the posterior mean; they sum to 1.
     shape_ : float
-        The a that was used, or its estimate (Gibbs: geometric mean over the draws); of a GIG its own shape.
+        Fixed a, or its estimate (Gibbs: geometric mean over the draws); for a GIG its own shape.
     trace_ : array
         EM: penalised log-likelihood per iteration since the last pruning; variational: bound per iteration;
         Gibbs: log-likelihood (chain, draw); of learned directions the log-posterior, up to a constant.
     posterior_ : Point, Gammas, GIGs, Draws, DirectionDraws or DirectionPoint
-        What the inference left; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
+        Posterior; for Gibbs `.log_weights` (chain, draw, K, p) and `.shape` (chain, draw).
     diagnostics_ : Diagnostics
         Gibbs and Bootstrap: how far predictions may be trusted, R-hat and effective sample sizes.
     notes_ : list of str
-        What a limit of time has left out, in words. Learned directions after Gibbs and Bootstrap.
+        Descriptions of what a time limit has cut short. Learned directions with Gibbs and Bootstrap.
     cv_log_loss_ : dict
         EM with ``shape="learn"`` only: held-out log-loss by shape. Learned directions: by components of a class and
         scale.
     relevance_ : Series
-        Learned directions only: how far a standard deviation of each covariate moves the log-odds between gates, by
-        its name; ``attrs`` has ``lower`` and ``upper`` of 90 % intervals, and `relevance` those of any probability.
+        Learned directions only: change of the log-odds between gates per standard deviation of each covariate, by
+        name; ``attrs`` has ``lower`` and ``upper`` of 90 % intervals, and `relevance` those of any probability.
     gate_shares_ : (S, M) array
-        Learned directions only: the share of the gates of each component of what predicts, over the training rows.
+        Learned directions only: share of the gates of each predicting component, over the training rows.
     readable_draw_ : ReadableDraw
-        Learned directions only: the draw that `summary` shows, and the share of the gates of each of its components.
+        Learned directions only: draw that `summary` shows, with the share of the gates of each component.
     n_iter_ : int
         Passes over the data (EM, variational) or sweeps of each chain (Gibbs).
 
@@ -152,7 +151,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         "Use engine='auto', or give it X.compute().",
         "groups say which rows to hold out together, which only features='learned' with inference='gibbs' or "
         "'bootstrap' does by itself; leave them out, or give EM(cv=...) the folds.",
-        repeated_up_to=20_000,  # which gives the draws of repeated rows to the last bit
+        repeated_up_to=20_000,  # with the draws of repeated rows to the last bit
     )
 
     def __init__(
@@ -183,21 +182,19 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame (n, d), list of texts, or Dask array or data frame
-            Covariates; whatever the feature map takes. Rows of a Dask collection stay where they are, as with
-            ``engine="dask"``.
+            Covariates, of any type that the feature map accepts. Rows of a Dask collection stay in their partitions, as
+            with ``engine="dask"``.
         y : (n,) array
-            Labels: texts, whole numbers or truth values, all of one kind and none missing. With a Dask X a Dask array
-            or series that is cut alike, or an array.
+            Labels: texts, whole numbers or booleans, all of one kind and none missing. For a Dask X a Dask array or
+            series with the same partitions, or an array.
         sample_weight : (n,) array, optional
-            Non-negative weights of the rows: the power to which the likelihood of each is raised, so that a weight of
-            2 is two rows, and weights should sum to the number of rows that they are worth. They may be large: a table
-            of counts costs what its rows cost. Gibbs with fixed features takes whole numbers alone, as it draws which
-            feature wins in every row, as often as the row counts; learned directions, EM and the variational scheme
-            take any.
+            Non-negative weights of the rows, which are exponents of their likelihoods: a weight of 2 equals two rows,
+            and the sum of weights should be the effective number of rows. They may be large: a table of counts costs
+            no more than its rows. Gibbs with fixed features accepts whole numbers only, as it draws the winning
+            feature once per count; learned directions, EM and the variational scheme accept any.
         groups : (n,) array, optional
-            For sampled learned directions: rows with the same label, the choices of one person say, are held out
-            together where rows are held out, so that predictions are calibrated for new groups. Not with
-            ``engine="dask"``.
+            For sampled learned directions: rows with the same label, such as those of one person, are held out
+            together, so that predictions are calibrated for new groups. Not with ``engine="dask"``.
 
         Returns
         -------
@@ -234,14 +231,14 @@ class PlackettLuceClassifier(RaceModel, Classifier):
             return self._keep_classes(run, classes, fit)
 
     def _keep_classes(self, run: Run, classes: npt.NDArray[Any], fit: Fit) -> PlackettLuceClassifier:
-        """Set what a fit found."""
+        """Set the attributes of a fit."""
         self.classes_ = classes
         self._keep(run.inference, fit)
         self.weights_ = fit.posterior.weights
         return self
 
     def _factors(self, table: ClassTable) -> Array:
-        """Know the columns of a table in partitions; the weights of its classes."""
+        """Store the columns of a table in partitions; return the weights of its classes."""
         self._know_columns(table.n_columns, table.names)
         check_classification_targets(table.classes)
         if len(table.classes) < 2:
@@ -272,18 +269,18 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     @property
     def relevance_(self) -> pd.Series:
-        """How far a standard deviation of each covariate moves the log-odds between gates, by its name."""
+        """Change of the log-odds between gates per standard deviation of each covariate, by name."""
         centre, lower, upper = self._relevance_interval()
         try:
             pandas = optional("pandas", "relevance_")
-        except ImportError as error:  # scikit-learn goes through all attributes for dir() and in a notebook
+        except ImportError as error:  # scikit-learn reads all attributes for dir() and in notebooks
             raise AttributeError(str(error)) from error
         column = pandas.Series(centre, index=self._covariates(), name="relevance")
         column.attrs = {"prob": 0.9, "lower": lower.tolist(), "upper": upper.tolist()}
         return column
 
     def relevance(self, prob: float = 0.9) -> pd.DataFrame:
-        """How much each covariate matters to learned directions, whatever its sign; `effects` have directions.
+        """Return how much each covariate matters to learned directions, regardless of sign; `effects` have signs.
 
         Parameters
         ----------
@@ -293,8 +290,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         Returns
         -------
         DataFrame
-            By covariate, the largest first: ``relevance``, by how much a standard deviation of the covariate moves the
-            log-odds between gates, on average; ``lower`` and ``upper``, NaN after EM.
+            By covariate, largest first: ``relevance``, the average change of the log-odds between gates per standard
+            deviation of the covariate; ``lower`` and ``upper``, NaN after EM.
 
         Examples
         --------
@@ -311,7 +308,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         return frame.iloc[np.argsort(-centre, kind="stable")]
 
     def _relevances(self) -> Array:
-        """(S, d) of what predicts; early model files hold their mean alone."""
+        """Return relevances (S, d) of the predicting draws; early model files have their mean alone."""
         if hasattr(self, "gate_shares_"):
             return relevances(self.features_, self.gate_shares_)
         if hasattr(self, "mean_relevance_"):
@@ -320,7 +317,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         raise AttributeError("only learned directions have a relevance of columns: fit with features='learned'.")
 
     def _relevance_interval(self, prob: float = 0.9) -> tuple[Array, Array, Array]:
-        """(d,) each: mean over what predicts, and an interval over it, NaN where there is one estimate."""
+        """Return means (d,) over the predicting draws, with interval bounds; NaN bounds for a point estimate."""
         found, tail = self._relevances(), (1 - prob) / 2
         lower, upper = (
             np.quantile(found, [tail, 1 - tail], axis=0) if len(found) > 1 else np.full((2, *found[0].shape), np.nan)
@@ -355,7 +352,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
 
 def _named(X: Any, checked: Array) -> Any:
-    """The table itself where it has column names, so that features can be called by them; else the checked array."""
+    """Return the table if it has column names, so that features use them; otherwise the checked array."""
     return X if hasattr(X, "columns") else checked
 
 

@@ -1,4 +1,4 @@
-"""The manners that fitted models share: what any of them has, and what is about classes."""
+"""Base classes of fitted models: common methods, and those of classifiers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_or_not_at_all(model: Any) -> Iterator[None]:
-    """What is set on the model within stays if all goes well; else the model is left as it was.
+    """Keep attributes set within the block if it succeeds; otherwise restore the model.
 
-    An interruption arrives here only where nothing can be kept: it is raised again without the depths of the fit.
+    An interruption arrives here only if there are no results to keep: it is raised again without the traceback of the
+    fit.
     """
     before = dict(vars(model))
     try:
@@ -45,9 +46,9 @@ def whole_or_not_at_all(model: Any) -> Iterator[None]:
 
 
 class Model(BaseEstimator):
-    """What any model has once it is fitted: a posterior that can be read, kept in a file and handed to ArviZ.
+    """Base of all models: a fitted one has a posterior, which can be read, saved and exported to ArviZ.
 
-    A model gives `_rows`, `_observed`, `_inference_in_words` and `_settings`; all else it leaves to its posterior.
+    A model implements `_rows`, `_observed`, `_inference_in_words` and `_settings`; its posterior does the rest.
     """
 
     random_state: Any
@@ -59,49 +60,49 @@ class Model(BaseEstimator):
     n_features_in_: int
 
     def _rows(self, X: Any) -> Any:
-        """New rows, checked, as the posterior takes them."""
+        """Check new rows and convert them for the posterior."""
         raise NotImplementedError
 
     def _observed(self, X: Any, y: Any) -> tuple[Any, Codes]:
-        """New rows as the posterior takes them, and what was seen of each as it takes that."""
+        """Return new rows and their outcomes, as input of the posterior."""
         raise NotImplementedError
 
     def _inference_in_words(self) -> tuple[str, int]:
-        """The inference by its name, and the iterations of tuning."""
+        """Name the inference and its tuning iterations."""
         raise NotImplementedError
 
     def _settings(self) -> dict[str, Any]:
-        """Parameters with those of the parts; numbers that were left open are those that were used."""
+        """Return the parameters, with those of the parts; open settings are replaced by the values used."""
         settings: dict[str, Any] = self.get_params(deep=True)
         return settings
 
     def _run_settings(self) -> Source:
-        """Seed, whether to show progress, and whether the user chose the seed."""
+        """Return the seed, whether to show progress, and whether the user chose the seed."""
         words = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         return Source(np.random.SeedSequence(words), bool(self.progress), self.random_state is not None)
 
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
-        """What has weights, in a word, and their labels: classes or items."""
+        """Return the name of what has weights (classes or items), and its labels."""
         raise NotImplementedError
 
     def _predicted(self) -> npt.NDArray[Any]:
-        """Labels of what is predicted: classes, alternatives or items."""
+        """Labels of the predictions: classes, alternatives or items."""
         labels: npt.NDArray[Any] = self.classes_
         return labels
 
     def _no_explanation(self) -> str | None:
-        """Why no prediction can be taken apart, if none can."""
+        """Return why no prediction can be explained, or None."""
         return None
 
     def _largest(self, n: int) -> tuple[str, Table]:
-        """What matters most: its name, and the first rows of the summary."""
+        """Return a title, and the first rows of the summary."""
         return self.posterior_.largest(self, n)
 
     def _covariates(self) -> npt.NDArray[np.object_]:
         return np.asarray(OneToOneFeatureMixin.get_feature_names_out(self), dtype=object)
 
     def summary(self, prob: float = 0.9) -> pd.DataFrame:
-        """A data frame to read: each weight with its uncertainty, the largest first; numbers are rounded.
+        """Return a data frame of weights with their uncertainty, largest first, with rounded numbers.
 
         Parameters
         ----------
@@ -117,21 +118,21 @@ class Model(BaseEstimator):
             - ``median`` of the normalised weight λ̄ (EM: ``mode``, and no further column);
             - two quantiles, by default ``5%`` and ``95%``;
             - ``active``: the probability that λ̄ is above a tenth of the mean weight 1/(Kp). No draw is ever zero, but
-              where the shape is small (a < 0.1) weights spread over so many orders of magnitude that the threshold
-              matters little; where it is larger nothing is clearly off, and this column says little;
+              for a small shape (a < 0.1) weights spread over so many orders of magnitude that the threshold hardly
+              matters; for a larger one no weight is clearly inactive, and this column is not informative;
             - Gibbs only: ``ess``, the smaller of bulk and tail, and ``rhat`` of ln λ̄.
 
-            Where medians are equal the larger mean comes first.
+            Equal medians are sorted by the mean.
 
-            Of learned directions, whose components have no identity from draw to draw, those of the draw that predicts
-            most like the average are shown. A row for each ``component`` and ``covariate``: the component's ``share``
-            of the gates, the class that it ``votes for`` and with which share, ``vote``
+            For learned directions, whose components have no identity across draws, the table shows the draw whose
+            predictions are closest to the average. One row per ``component`` and ``covariate``: the component's
+            ``share`` of the gates, the class that it ``votes for`` and the share of this ``vote``
             (``posterior_.votes[readable_draw_.draw]`` has the votes for the other classes), and its ``direction`` along
             the covariate.
 
-            Of `SparseLogitClassifier` the same as of weights, of intercepts and coefficients against the last class,
-            whose own are zero: by how much one standard deviation of the covariate moves the log-odds (with
-            ``standardize=False`` one unit), and for the intercept the log-odds of an average row; ``active`` is the
+            For `SparseLogitClassifier` the same columns for intercepts and coefficients against the last class, whose
+            own are zero: the change of the log-odds per standard deviation of the covariate (with
+            ``standardize=False`` per unit), and for the intercept the log-odds of an average row; ``active`` is the
             probability that this is more than 0.1. `coef_` is in the units of X.
 
         Examples
@@ -147,39 +148,38 @@ class Model(BaseEstimator):
         return optional("pandas", "summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False) -> Any:
-        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x): what is identified, chain by chain.
+        """Return the identified draws as ArviZ InferenceData (DataTree with ArviZ 1.x), by chain.
 
         Parameters
         ----------
         X : array or data frame (n, d), optional
-            Rows to predict, those of the fit say, or a few that matter. It takes 12 bytes a draw and row.
+            Rows to predict, for instance those of the fit. Memory is 12 bytes per draw and row.
         y : (n,) array, optional
-            Their labels, for the log-likelihood.
+            Labels of the rows, for the log-likelihood.
         raw : bool
-            Export also draws that are not identified one by one: directions, log-weights and scales of learned
-            directions, whose components have no identity from draw to draw, so that their R-hat says nothing; of
-            fixed features the logarithms of the weights.
+            Also export unidentified draws: directions, log-weights and scales of learned directions, whose components
+            have no identity across draws, so that their R-hat is meaningless; for fixed features the logarithms of the
+            weights.
 
         Returns
         -------
         InferenceData or DataTree
-            - ``posterior``: with fixed features the normalised ``weight``, and ``shape`` where it is learned; of
+            - ``posterior``: with fixed features the normalised ``weight``, and ``shape`` if it is learned; for
               `SparseLogitClassifier` ``coef``, ``intercept`` and ``penalty``; with X also ``probability``, the class
-              probabilities of 20 of its rows evenly spread, or of all where there are no more. The dimension ``at``
-              has their places in X.
+              probabilities of at most 20 of its rows, evenly spaced. The dimension ``at`` has their positions in X.
             - ``sample_stats``: ``lp``, which is `trace_`.
-            - ``posterior_predictive``, with X: for every draw and row a class ``y``, by its place in `classes_`; from
+            - ``posterior_predictive``, with X: for every draw and row a class ``y``, as index of `classes_`; from
               ``random_state``.
-            - ``log_likelihood`` and ``observed_data``, with X and y: of ``y``, by place as well.
+            - ``log_likelihood`` and ``observed_data``, with X and y: of ``y``, as index too.
 
         Notes
         -----
-        Probabilities, predictive draws and log-likelihoods are those of the prediction that is made. Learned
-        directions predict p ∝ (w·mode + (1 − w)·average)^κ, the average being that of the draws. Of draw s this is
-        p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, where mode_s ∝ mode·draw_s/average: the mode has no draws of its own, and
-        its log-odds are taken to vary as those of the draws do. The mean of p_s is close to `predict_proba`, and not
-        equal, as powers and ratios are averaged. ``az.loo`` then estimates the log-loss of `predict_proba` on new rows;
-        w and κ, which were chosen on held-out rows, it takes as given.
+        Probabilities, predictive draws and log-likelihoods belong to the model's predictions. Learned directions
+        predict p ∝ (w·mode + (1 − w)·average)^κ, where the average is that of the draws. For draw s this is
+        p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ with mode_s ∝ mode·draw_s/average: the mode has no draws of its own, and
+        its log-odds are assumed to vary as those of the draws. The mean of p_s is close to `predict_proba`, but not
+        equal, as powers and ratios are averaged. ``az.loo`` then estimates the log-loss of `predict_proba` on new rows,
+        with w and κ, which were chosen on held-out rows, as given.
 
         Examples
         --------
@@ -196,7 +196,7 @@ class Model(BaseEstimator):
         return to_arviz(self, X, y, raw)
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `plackett.load` reads and that cannot run code."""
+        """Write the fitted model to a file for `plackett.load`, which cannot run code."""
         check_is_fitted(self)
         save(self, path)
 
@@ -206,7 +206,7 @@ class Model(BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        diagram: Callable[[], str] = super()._repr_html_  # AttributeError where scikit-learn is set to show text
+        diagram: Callable[[], str] = super()._repr_html_  # AttributeError if scikit-learn is set to show text
         return lambda: self._above(diagram())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
@@ -214,26 +214,26 @@ class Model(BaseEstimator):
         return bundle | {"text/html": self._above(bundle["text/html"])} if "text/html" in bundle else bundle
 
     def _above(self, diagram: str) -> str:
-        """What a fit has found, above scikit-learn's diagram."""
+        """Prepend the results of a fit to scikit-learn's diagram."""
         return as_html(self) + diagram if hasattr(self, "posterior_") else diagram
 
 
 class Classifier(ClassifierMixin, Model):
-    """A model of one label a row."""
+    """Model of one label per row."""
 
     @overload
     def predict_proba(self, X: Lazy) -> Any: ...
     @overload
     def predict_proba(self, X: Any) -> Array: ...
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities (n, K), averaged over the posterior; of a Dask collection, a Dask array."""
+        """Return class probabilities (n, K), averaged over the posterior; for a Dask collection, a Dask array."""
         check_is_fitted(self)
         if is_dask(X):
             return lazily(self.predict_proba, X, np.empty((0, len(self.classes_))))
         return self.posterior_.predict(self._rows(X))
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> tuple[Array, Array]:
-        """Credible intervals of the class probabilities: shortest with learned directions, equal-tailed otherwise.
+        """Return credible intervals of the class probabilities: equal-tailed, or shortest for learned directions.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Classifier(ClassifierMixin, Model):
     @overload
     def predict(self, X: Any) -> Labels: ...
     def predict(self, X: Any) -> Any:
-        """The most probable class of each row."""
+        """Return the most probable class of each row."""
         if is_dask(X):
             check_is_fitted(self)
             return lazily(self.predict, X, self.classes_[:0])
@@ -263,12 +263,12 @@ class Classifier(ClassifierMixin, Model):
         return labels
 
     def effects(self, X: Any, prob: float = 0.9) -> pd.DataFrame:
-        """Average marginal effects: by how much class probabilities move, on average over rows, if a column does.
+        """Return average marginal effects: changes of class probabilities when a column changes, averaged over rows.
 
         Parameters
         ----------
         X : array or data frame (n, d)
-            Rows to average over, those of the fit say. Of more than 400, 400 that are spread evenly are taken.
+            Rows to average over, for instance those of the fit; at most 400, evenly spaced.
         prob : float
             Probability that the interval holds, equal tails.
 
@@ -278,18 +278,18 @@ class Classifier(ClassifierMixin, Model):
             One row per class and feature, rounded:
 
             - ``class``, ``feature``;
-            - ``effect``: of a number, the change of the class probability per unit of it, averaged over the rows; of a
-              0/1 column, the average difference between 1 and 0; of a text column, between each level and the most
+            - ``effect``: for a number, the change of the class probability per unit, averaged over the rows; for a
+              0/1 column, the average difference between 1 and 0; for a text column, between each level and the most
               frequent one, in lines such as ``home: town vs farm``;
-            - ``lower`` and ``upper`` of an interval over draws, at most 400 of them, and ``positive``, the probability
-              that the effect is above 0. EM has one estimate, and these are NaN.
+            - ``lower`` and ``upper`` of an interval over at most 400 draws, and ``positive``, the probability that the
+              effect is above 0. NaN after EM, which has a single estimate.
 
         Notes
         -----
-        Effects are of the predictions that are made, by central differences over 0.02 standard deviations of the
-        column, or over half of one where covariates are taken as normal scores, which bend at every value seen. Under
-        a draw the same is done with what it would predict by itself. Over the classes, effects of a feature add up
-        to 0. The indicators of a text column are known by the model's table, or by names such as ``home=town``.
+        Effects refer to the model's predictions, by central differences over 0.02 standard deviations of the column,
+        or over half of one if covariates enter as normal scores, which bend at every observed value. The interval
+        uses the predictions of single draws. Effects of a feature add up to 0 over the classes. The indicators of a
+        text column are identified by the model's table, or by names such as ``home=town``.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Why this class, or item? One prediction taken apart, as the race of section 3.1 or by columns; `plots` draws it."""
+"""Explanation of one prediction of a class or item, as the race of section 3.1 or by columns; `plots` draws it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["explain", "win_probabilities"]
 
 
 def win_probabilities(classifier: Classifier, X: Any) -> Array:
-    """Pr(C=j, Y=k | x): the probability that competitor j of team k arrives first, averaged over the posterior.
+    """Return Pr(C=j, Y=k | x): the probability that competitor j of group k arrives first, averaged over the posterior.
 
-    Under one λ it is W_j λ_kj / Σ_lm W_m λ_lm, by (3) and (9). Summed over the competitors of a team it is the class
-    probability (2): the parts add up to the prediction exactly, with nothing left over.
+    Under one λ it is W_j λ_kj / Σ_lm W_m λ_lm, by (3) and (9). Summed over the competitors of a group it is the class
+    probability (2): the parts add up to the prediction exactly.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier or PlackettLuceRanker
-        A fitted model with fixed features; of a ranker, the teams are items.
+        A fitted model with fixed features; for a ranker, the groups are items.
     X : array or data frame (n, d)
         Rows to explain.
 
@@ -62,7 +62,7 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
 
 
 def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame:
-    """Why one row is predicted as it is, by columns of the table; of named features, by who wins its race.
+    """Explain the prediction of one row by columns of the table, or by the race of named features.
 
     Parameters
     ----------
@@ -76,29 +76,28 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Of learned directions and of a logit, what each column contributes to the log-odds ln p − ln(1 − p) of the
+        For learned directions and a logit, the contribution of each column to the log-odds ln p − ln(1 − p) of the
         predicted class: ``feature``, its ``value`` in this row, ``contribution``, ``lower`` and ``upper`` of an
-        equal-tailed interval (NaN after EM), the largest contribution first. Contributions are against a reference
+        equal-tailed interval (NaN after EM), largest contribution first. Contributions are relative to a reference
         row, and add up: ``attrs["reference"] + contribution.sum()`` is ``attrs["prediction"]``, the log-odds of
         ``attrs["class"]`` under `predict_proba`. ``attrs["reference_row"]`` has the reference row and
-        ``attrs["reference_is"]`` says which it is. The indicators of a text column are one line.
+        ``attrs["reference_is"]`` describes it. The indicators of a text column are one line.
 
-        Of fixed features, ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x) that this competitor wins for
-        this team, the largest first; the probabilities sum to 1. Of sparse features those are listed that are not zero
-        in this row. With draws to judge by (not EM) also ``lower`` and ``upper``.
+        For fixed features, ``class``, ``feature`` and ``probability`` Pr(C=j, Y=k | x) that this competitor wins for
+        this group, largest first; the probabilities sum to 1. For sparse features the non-zero ones of this row are
+        listed. With draws (not EM) also ``lower`` and ``upper``.
 
-        Of a chooser the same for one situation: contributions to the log-odds of the predicted alternative, each ``of``
-        an alternative's attribute or of a "person" column; or who wins, by ``alternative`` and feature.
+        For a chooser the same for one situation: contributions to the log-odds of the predicted alternative, each
+        ``of`` an alternative's attribute or of a "person" column; or winners, by ``alternative`` and feature.
 
-        Of a ranker the same for the covariates of one row: contributions to the log-odds of the item that is most
-        probably the first of all, which is ``attrs["class"]``; or who arrives first, by ``item`` and feature.
+        For a ranker the same for the covariates of one row: contributions to the log-odds of the item that most
+        probably comes first, ``attrs["class"]``; or first arrivals, by ``item`` and feature.
 
     Notes
     -----
-    A contribution is (x_f − x⁰_f) ∫ ∂F/∂x_f along the straight line from the reference row x⁰ to x, F being the
-    log-odds of the prediction that is made, with all that is averaged, stacked and sharpened in it. Where covariates
-    are taken as normal scores the line is straight on their scale. Intervals hold the same contribution under what
-    each draw by itself would predict.
+    A contribution is (x_f − x⁰_f) ∫ ∂F/∂x_f along the straight line from the reference row x⁰ to x, where F is the
+    log-odds of the final prediction, including averages, stacking and κ. For covariates as normal scores the line is
+    straight on their scale. Intervals are over the contributions to the predictions of single draws.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
 
 
 def one_row(row: Any) -> Any:
-    """A table of one row, or an error that says what came instead."""
+    """Return a table of one row, or raise an error that says what was passed."""
     if isinstance(row, str):
         return [row]
     if isinstance(row, ChoiceSets):

@@ -1,7 +1,7 @@
-"""One fit for all faces: weights of a feature map, or weights and directions, of data in memory or in partitions.
+"""One fit for all estimators: weights of a feature map, or weights and directions, of data in memory or in partitions.
 
-A face decodes its data into `Observations` and covariates, or into a table of partitions, and names what comes out.
-What kinds of data do differently is declared by their `Kind`.
+An estimator decodes its data into `Observations` and covariates, or into a table of partitions, and names the results.
+Each kind of data declares its differences in its `Kind`.
 """
 
 from __future__ import annotations
@@ -81,23 +81,23 @@ class Run:
     """Parts and settings of one fit, checked."""
 
     kind: Kind
-    features: Any  # the map, not fitted yet
+    features: Any  # unfitted feature map
     inference: EM | Variational | Gibbs | Bootstrap
     shape: float | None  # None: learned
     rate: float
-    tailed: GIG | None  # the prior, where it is not the Gamma
+    tailed: GIG | None  # prior if it is not the Gamma
     engine: str
     progress: bool
     source: Callable[[], Source]
 
     @property
     def moves(self) -> bool:
-        """Whether the sampler moves between modes, which only the processor can; under a GIG there are no moves."""
+        """True if the sampler moves between modes, which needs the processor and a Gamma prior."""
         return moves_between_modes(self.inference) and self.tailed is None
 
     @property
     def samples(self) -> bool:
-        """Whether the inference draws from the posterior."""
+        """True if the inference draws from the posterior."""
         return self.inference.samples
 
 
@@ -107,21 +107,21 @@ class Prepared(NamedTuple):
     Attributes
     ----------
     rows : callable
-        Makes the rows for passes, once.
+        Makes the rows for passes, with caching.
     folds : callable
-        Makes folds, and rows to train on with losses of those held out, of EM(cv=...).
+        Makes the folds of EM(cv=...): training rows and held-out losses.
     engine : str
-        Where the passes run.
+        Name of the engine.
     features : transformer, optional
-        The fitted map; None without covariates.
+        Fitted map; None without covariates.
     mirrors : array, optional
-        Which feature is the inverse of which.
+        Index of the inverse of each feature.
     spread : Features, optional
-        Rows of W that vary if any do; None where rows that are all alike need no warning.
+        Rows of W that vary if any do; None if identical rows need no warning.
     network : Rankings, optional
-        Who was placed above whom, which decides whether EM has a maximum; None: it has one.
+        Who was placed above whom, which determines whether EM has a maximum; None: it has one.
     probe : callable, optional
-        Probabilities that are diagnosed, given draws of weights.
+        Computes the probabilities to diagnose from draws of weights.
     """
 
     rows: Callable[[], Rows]
@@ -135,10 +135,10 @@ class Prepared(NamedTuple):
 
 
 def fit_weights(run: Run, data: Prepared) -> Fit:
-    """The weights of a feature map that does not know the outcomes, or worths without one."""
+    """Fit the weights of a feature map that does not depend on the outcomes, or worths without a map."""
     shape, found = run.shape, dict[str, Any]()
     if data.spread is not None and all_alike(data.spread) and shape is None and not run.samples:
-        shape = 1.0  # such rows say little about a, and with this one EM gives the shares
+        shape = 1.0  # such rows have little information about a; with 1, EM returns the shares
     if isinstance(run.inference, EM):
         if shape is None:
             shape, found["cv_log_loss_"] = _cross_validated_shape(run.inference, run, data)
@@ -157,7 +157,7 @@ def fit_weights(run: Run, data: Prepared) -> Fit:
 
 
 def _cross_validated_shape(em: EM, run: Run, data: Prepared) -> tuple[float, dict[float, float]]:
-    """The shape with the lowest held-out log-loss, and the loss of each."""
+    """Return the shape with the lowest held-out log-loss, and the loss of each."""
     shapes = path_of(em)
     if data.network is not None:
         shapes = shapes_with_maximum(em, shapes, data.network, data.rows())
@@ -165,7 +165,7 @@ def _cross_validated_shape(em: EM, run: Run, data: Prepared) -> tuple[float, dic
 
 
 def prepare_map(run: Run, X: Any, seen: Observations, network: Rankings | None = None) -> Prepared:
-    """Rows of X with the feature map of the run, which every fold fits anew."""
+    """Prepare rows of X with the feature map of the run, which every fold refits."""
     fitted = fit_features(run.features, X, seen.codes, seen.counts)
     W = transform(fitted, X)
     classes, on_processor = seen.situations is None, run.moves or sparse.issparse(W)
@@ -201,17 +201,17 @@ def prepare_situations(
     probe: Probe | None = None,
     refitted: Callable[[Codes], Array] | None = None,
 ) -> Prepared:
-    """Situations with features W of their entries, or without covariates.
+    """Prepare situations with features W of their entries, or without covariates.
 
-    ``refitted(train)`` are the features of all entries by a map that was fitted to the situations of a fold.
+    ``refitted(train)`` returns the features of all entries by a map fitted to the training situations of a fold.
     """
     chosen = W is not None and not run.moves
     name = choose_engine(run.engine, W.shape, seen) if W is not None and chosen else run.engine
     engine = make_engine(name)
     whole = cache(lambda: engine.rows(W, seen))
-    # Without covariates equal rankings with ties are counted; pairs are in any case, and untied ones by their sets.
+    # Without covariates, equal rankings with ties are merged; pairs always are, and untied ones by their sets.
     merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
-    merged = merged and not (run.samples and run.inference.moves == "none")  # plain sweeps draw copy by copy
+    merged = merged and not (run.samples and run.inference.moves == "none")  # plain sweeps draw each copy separately
     rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:
@@ -231,7 +231,7 @@ def _situation_folds(cv: Any, rows: Rows, seen: Observations) -> Folds:
 
 
 def _refitted(features: Any, X: Any, seen: Observations, engine: Engine, train: Any, test: Any) -> Fold | None:
-    """A fold with a map fitted to the rows that it trains on; None if these have fewer than two classes."""
+    """Return a fold with a map fitted to its training rows; None if these have fewer than two classes."""
     train, test = (np.arange(len(seen))[some] for some in (train, test))
     part, others, some = seen.part(train), seen.part(test), take_rows(X, train)
     fitted = fit_features(clone(features), some, part.codes, part.counts)
@@ -253,13 +253,13 @@ def _refitted(features: Any, X: Any, seen: Observations, engine: Engine, train: 
 
 
 def _with_own_rows(part: Observations) -> Observations:
-    """A part of the rankings, whose rows of W are that part's alone."""
+    """Return a part of the rankings with its own rows of W."""
     outcomes, item, _ = part.all_situations
     return Observations.of_rankings(outcomes, item, part.response, part.n_groups)
 
 
 def prepare_class_parts(run: Run, table: ClassTable, factors: Array) -> Prepared:
-    """Rows in partitions, with weights of classes; each fold fits the map anew."""
+    """Prepare rows in partitions, with weights of classes; each fold refits the map."""
     recipe = table.recipe(factors, run.samples and table.repeats(factors, run.kind.repeated_up_to))
     recipe = recipe._replace(features=fitted_map(table, run.features, recipe))
     blocks = hold_classes(table.client, table.parts, recipe)
@@ -273,7 +273,7 @@ def prepare_class_parts(run: Run, table: ClassTable, factors: Array) -> Prepared
 
 
 def prepare_ranking_parts(run: Run, table: RankingTable) -> Prepared:
-    """Rankings in partitions; each fold fits the map anew."""
+    """Prepare rankings in partitions; each fold refits the map."""
     recipe = table.recipe(run.features)
     rows = table.hold(recipe, run.samples)
 
@@ -286,7 +286,7 @@ def prepare_ranking_parts(run: Run, table: RankingTable) -> Prepared:
 
 
 def prepare_choice_parts(run: Run, table: ChoiceTable, recipe: ChoiceRecipe, probe: Probe) -> Prepared:
-    """Choices in partitions; each fold fits the design and the map anew."""
+    """Prepare choices in partitions; each fold refits the design and the map."""
     rows = table.hold(recipe, run.samples)
 
     def folds(cv: Any) -> tuple[Folds, MakeFold]:
@@ -300,17 +300,17 @@ class Directed(NamedTuple):
     """Covariates and observations for learned directions."""
 
     task: Task
-    training: tuple[Array, Array] | None = None  # rows and weights that the gates of classes are described by
+    training: tuple[Array, Array] | None = None  # rows and weights for summaries of the gates of classes
 
 
 def fit_directions(run: Run, data: Directed) -> Fit:
-    """Weights and directions together."""
+    """Fit weights and directions together."""
     fit = learn(run.inference, data.task, run.features, SHAPE if run.shape is None else run.shape)
     return of_situations(fit) if data.training is None else of_classes(fit, *data.training)
 
 
 def direct_classes(run: Run, X: Array, seen: Observations) -> Directed:
-    """Classes in memory; the passes may run on workers."""
+    """Prepare classes in memory; the passes may run on workers."""
     all_alike(X)
     engine = choose_engine(run.engine, X.shape, seen, learned=True)
     if engine == "dask":
@@ -321,7 +321,7 @@ def direct_classes(run: Run, X: Array, seen: Observations) -> Directed:
 
 
 def direct_class_parts(run: Run, table: ClassTable, factors: Array) -> Directed:
-    """Classes in partitions; in memory with engine="auto" if all rows come to the client anyway."""
+    """Prepare classes in partitions; in memory with engine="auto" if all rows come to the client anyway."""
     all_alike(np.array([table.low, table.high]))
     held = make_blocks(table.client, observe, table.parts, table.recipe(factors))
     task = class_task_of(held, run.source())
@@ -339,9 +339,9 @@ def direct_situations(
     nests: Nests | None = None,
     nest: Codes | None = None,
 ) -> Directed:
-    """Situations in memory with candidate covariates; `owned`: whether each group owns components.
+    """Prepare situations in memory with candidate covariates; `owned`: True if each group owns components.
 
-    `nest` is that of each row, −1 for an alternative that stands alone.
+    `nest` is the nest of each row, −1 for an alternative that stands alone.
     """
     engine = choose_engine(run.engine, designs[-1].shape, seen) if nests is None else "numba"
     task = make_situation_task(designs, seen, run.source(), owned, engine, nests, nest)
@@ -357,7 +357,7 @@ def fit_linear(
     seen: Observations,
     nests: Nests | None = None,
 ) -> Fit:
-    """Conditional or nested logit: coefficients of the columns Z of entries; their alternatives by codes and labels."""
+    """Fit conditional or nested logit: coefficients of the columns Z of entries with these alternatives."""
     found, order, used = canonical(Z, seen.all_situations)
     entries = used[found.row]
     marked = np.append(design.with_constant_, design.base_) if design.base_ >= 0 else design.with_constant_
@@ -380,7 +380,7 @@ def fit_linear(
 def fit_tastes(
     run: Run, Z: Array, seen: Chosen, person: Codes | None, law: TasteLaw, to_standard: Array, names: Any
 ) -> tuple[Fit, Codes]:
-    """Random tastes: the law of the coefficients of columns Z of entries; and the place of each panel's situation."""
+    """Fit random tastes: the law of coefficients of columns Z; also return the input position of each situation."""
     panel = make_panel(Z, seen.outcomes, seen.entry, person)
     check_panel(panel, names)
     assert isinstance(run.inference, Gibbs)
@@ -429,6 +429,6 @@ def fit_segmented_rankings(run: Run, segments: Segments, seen: Observations) -> 
 
 
 def straight(Z: Array, seen: Observations) -> Array:
-    """Coefficients of conditional logit of standardised columns, under a prior that is next to nothing."""
+    """Return coefficients of conditional logit of standardised columns, under a nearly flat prior."""
     outcomes, _, row = seen.all_situations
     return maximise(pack_linear(Z[row], outcomes), SPREAD**-2).beta

@@ -1,4 +1,4 @@
-"""Loading a model file; importing this imports every model, so that each has registered what a file of it holds."""
+"""Loading of model files; importing this imports every model, so that each has registered its declaration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOADED = (PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceRanker, Pla
 
 
 def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
-    """Read a model that the `save` of a classifier or ``plackett fit`` wrote; nothing in the file is run.
+    """Read a model written by the `save` of a model or by ``plackett fit``; nothing in the file is executed.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def load(path: str | os.PathLike[str] | BinaryIO) -> Any:
     Returns
     -------
     PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceRanker or PlackettLuceChooser
-        One that ``plackett fit`` made knows its table: it predicts and explains rows of such a data frame.
+        A model from ``plackett fit`` knows its table: it predicts and explains rows of such a data frame.
 
     Examples
     --------

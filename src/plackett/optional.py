@@ -1,4 +1,4 @@
-"""Optional libraries: import one, or say in words which extra brings it."""
+"""Optional libraries: import one, or name the extra that installs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXTRAS = {
     "matplotlib": ("Matplotlib", "plots"),
     "pandas": ("pandas", "cli"),
     "pyarrow": ("pyarrow", "cli"),
-}  # the library's name in words, and the extra that brings it
+}  # name of the library, and the extra that installs it
 
 
 def optional(module: str, what: str) -> Any:
@@ -21,9 +21,9 @@ def optional(module: str, what: str) -> Any:
     Parameters
     ----------
     module : str
-        The module, such as "matplotlib.pyplot".
+        Module, such as "matplotlib.pyplot".
     what : str
-        Who needs it, in the singular: the subject of the error's sentence.
+        What needs it: the subject of the error's sentence, in the singular.
 
     Raises
     ------

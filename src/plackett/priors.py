@@ -1,6 +1,6 @@
-"""Priors: of the shape a (section 3.5), a log-density on an interval each; and `GIG` of the weights (section 5).
+"""Priors: of the shape a (section 3.5), as log-densities on an interval; and `GIG` of the weights (section 5).
 
-What a prior of the weights does is in `plackett.model.weights`.
+`plackett.model.weights` implements priors of the weights.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class ShapePrior(Protocol):
 
     @property
     def lower(self) -> float:
-        """The smallest a."""
+        """Smallest a."""
         ...
 
     @property
     def upper(self) -> float:
-        """The largest a."""
+        """Largest a."""
         ...
 
     def log_density(self, shape: Array) -> Array:
@@ -46,7 +46,7 @@ def _check_interval(lower: float, upper: float) -> None:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """p(a) ∝ 1/a on an interval: the paper's prior where it is proper.
+    """p(a) ∝ 1/a on an interval: the paper's prior, truncated to be proper.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class LogUniform:
 
 @dataclass(frozen=True)
 class Gamma:
-    """a ~ Gam(shape, rate), cut to an interval that keeps all but its far tails."""
+    """a ~ Gam(shape, rate), truncated to an interval that omits only its far tails."""
 
     shape: float = 1.0
     rate: float = 1.0
@@ -89,7 +89,7 @@ class Gamma:
 
 @dataclass(frozen=True)
 class Density:
-    """Any log-density in a, given as a function, on an interval."""
+    """Any log-density in a, given as a function on an interval."""
 
     function: Callable[[float], float]
     lower: float = 1e-4
@@ -99,12 +99,12 @@ class Density:
         _check_interval(self.lower, self.upper)
 
     def log_density(self, shape: Array) -> Array:
-        """The function, elementwise."""
+        """Return the function, elementwise."""
         return np.vectorize(self.function, otypes=[float])(shape)
 
 
 def as_prior(prior: ShapePrior | Callable[[float], float] | str | None) -> ShapePrior:
-    """A prior from what a user may pass: None, a prior, a log-density, or "improper" for the paper's 1/a."""
+    """Convert None, a prior, a log-density, or "improper" (the paper's 1/a) to a prior."""
     if prior is None:
         return LogUniform()
     if isinstance(prior, str):
@@ -126,7 +126,7 @@ def as_prior(prior: ShapePrior | Callable[[float], float] | str | None) -> Shape
 
 
 def tabulate(prior: ShapePrior, points: int = 16385) -> tuple[Array, float, float]:
-    """The log-density of ln a on an even grid, with the grid's start and spacing.
+    """Tabulate the log-density of ln a on an even grid; return it with the grid's start and spacing.
 
     Compiled code interpolates this table linearly; for LogUniform that is exact.
     """

@@ -1,4 +1,4 @@
-"""What all models of the race share besides `Model`: their parts, the words for them, and what a fit leaves on them."""
+"""Base of race models: their parts, descriptions of these, and the attributes of a fit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RaceModel(Model):
     """A model with the settings inference, shape, features and prior."""
 
     kind: Kind
-    maps: ClassVar[dict[str, Any]] = FEATURES  # what texts stand for as `features`
+    maps: ClassVar[dict[str, Any]] = FEATURES  # feature maps by name
     inference: Any
     shape: Any
     rate: float
@@ -52,7 +52,7 @@ class RaceModel(Model):
     shape_: float
 
     def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
-        """The parts of a fit, checked; raises for settings that would be ignored."""
+        """Return the parts of a fit, checked; raises for settings that would be ignored."""
         given = self._combination(groups is not None, partitions, without)
         make_engine(self.engine)
         check(given)
@@ -61,7 +61,7 @@ class RaceModel(Model):
         return Run(*parts, bool(self.progress), self._run_settings)
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
-        """The parts of a fit, made and checked one by one; `without` covariates."""
+        """Make the parts of a fit and check each; `without` covariates."""
         features, inference = self._make_features(), self._make_inference()
         shape = number_or_learn("shape", self.shape)
         positive("rate", self.rate)
@@ -71,7 +71,7 @@ class RaceModel(Model):
         return Combination(*parts, ignored=unread)
 
     def _keep(self, inference: Inference, fit: Fit) -> None:
-        """What the fit found, and nothing of one before."""
+        """Set the attributes of a fit, and delete those of an earlier one."""
         for stale in STALE:
             self.__dict__.pop(stale, None)
         self.inference_ = inference
@@ -83,7 +83,7 @@ class RaceModel(Model):
             setattr(self, name, value)
 
     def _know_columns(self, n_columns: int, names: list[Any] | None) -> None:
-        """Number of columns, and their names if all are texts, as scikit-learn keeps them."""
+        """Store the number of columns, and their names if all are texts, as scikit-learn does."""
         self.n_features_in_ = n_columns
         self.__dict__.pop("feature_names_in_", None)
         if names is not None and all(isinstance(name, str) for name in names):
@@ -94,7 +94,7 @@ class RaceModel(Model):
         return ()
 
     def _counted(self, K: int, p: int) -> str:
-        """How many weights there are, in words."""
+        """Describe the number of weights."""
         return f"{K} classes × {p} features"
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
@@ -117,7 +117,7 @@ class RaceModel(Model):
         return super()._settings() | {f"inference__{name}": value for name, value in used.items()}
 
     def _used_inference(self) -> Inference:
-        """`inference_`, which model files of version 1 do not have."""
+        """Return `inference_`, which model files of version 1 do not have."""
         if hasattr(self, "inference_"):
             return self.inference_
         inference = self._make_inference()
@@ -136,7 +136,7 @@ class RaceModel(Model):
         )
 
     def _tailed(self) -> GIG | None:
-        """The prior, where it is not the Gamma."""
+        """Return the prior if it is not the Gamma, else None."""
         if isinstance(self.prior, GIG):
             return self.prior.checked()
         if self.prior != "gamma":
@@ -147,12 +147,12 @@ class RaceModel(Model):
         return self._has(LearnedDirections)
 
     def _has(self, kind: type) -> bool:
-        """Whether the features are of this kind, by name or as settings."""
+        """True if the features are of this kind, by name or as settings."""
         named = isinstance(self.features, str)
         return issubclass(self.maps.get(self.features, object) if named else type(self.features), kind)
 
     def _takes_numbers(self) -> bool:
-        """Whether the feature map takes a table of numbers; any other transformer takes what it likes."""
+        """True if the feature map takes a table of numbers; other transformers define their own input."""
         return isinstance(self.features, (str, ExpFeatures, LearnedDirections))
 
     def _make_features(self) -> Any:

@@ -1,4 +1,4 @@
-"""The face for rankings: validate once, choose the parts, and answer what is asked of items."""
+"""Ranker: validate once, choose the parts, and fit."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from plackett.segmenting import SegmentingRankings
 from plackett.segments import Segments
 
 TIES = ("unknown-order", "race", "photo-finish", "davidson", "error")
-IGNORED = 0.01  # share of the rankings from which ties that tell nothing are noted
-LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # of a chain without covariates, which has one mode
+IGNORED = 0.01  # share of the rankings from which uninformative ties are noted
+LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # without covariates: one mode
 NO_COVARIATES = Ignored(
     ("features",), "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
 )
@@ -54,45 +54,45 @@ KNOWN_SCALE = NoMoves.here("race ties know the scale of the weights, which the m
 
 
 class PlackettLuceRanker(SegmentingRankings):
-    """Bayesian Plackett–Luce model of rankings, without covariates or with those of whoever ranks.
+    """Bayesian Plackett–Luce model of rankings, without covariates or with covariates of each ranking.
 
-    Items arrive in a race: item k has the rate W(x)·λ_k, and without covariates λ_k alone, its worth. Who arrives first
-    is ranked first, and so on among those that are left.
+    Items arrive in a race: item k has the rate W(x)·λ_k, and without covariates λ_k alone, its worth. The order of
+    arrivals is the ranking.
 
     Parameters
     ----------
     inference : {"gibbs", "bootstrap", "variational", "em"} or EM, Variational, Gibbs or Bootstrap
-        How the weights are found: draws from the posterior, a fast approximation of it ("bootstrap" for learned
-        directions, "variational" for worths and fixed features), or its mode. ``"em"`` with
-        ``shape=1`` is maximum likelihood; with ``ties="race"``, which know the scale, it is so as the rate goes to 0.
+        Method of inference: draws from the posterior, a fast approximation of it ("bootstrap" for learned directions,
+        "variational" for worths and fixed features), or its mode. ``"em"`` with ``shape=1`` is maximum likelihood;
+        with ``ties="race"``, which identify the scale, this is the limit as the rate goes to 0.
     shape : float or "learn"
-        The shape a of the prior λ ~ Gam(a, rate) of worths and weights; the smaller, the more may worths differ.
+        Shape a of the prior λ ~ Gam(a, rate) of worths and weights; smaller values let worths differ more.
         "learn": sampled (Gibbs), type-II maximum likelihood (variational), held-out rankings (EM).
     rate : float
-        The rate of the prior. It matters only with ``ties="race"``, where the scale of the weights says how often ties
-        are.
+        Rate of the prior. It matters only with ``ties="race"``, where the scale of the weights determines the frequency
+        of ties.
     features : "learned", "exp" or transformer
-        The feature map W of the covariates, as for `PlackettLuceClassifier`. Without covariates it stays as it is.
+        Feature map W of the covariates, as for `PlackettLuceClassifier`. Without covariates it must keep its default.
     prior : "gamma" or GIG
-        The prior of worths, or of the weights of fixed features.
+        Prior of worths, or of the weights of fixed features.
     ties : {"unknown-order", "race", "photo-finish", "davidson", "error"}
-        What it means that items share a place: that they came in some order, of which nothing is known; that the race
-        is seen in slots of time, and they arrived in the same one; that of a pair neither was ahead by a factor θ,
-        which is learned (Rao & Kupper 1967); that a third entrant of rate ν√(r_i r_j) won, with ν learned (Davidson
-        1970); or that something is wrong. The third and the fourth are for pairs without covariates.
+        Meaning of a shared place: the items came in an unknown order; they arrived in the same slot of a race observed
+        in slots of time; in a pair, neither was ahead by a factor θ, which is learned (Rao & Kupper 1967); a third
+        entrant of rate ν√(r_i r_j) won, with ν learned (Davidson 1970); or an error. "photo-finish" and "davidson"
+        are for pairs without covariates.
     order_effect : bool
-        Whether the rate of the item that was shown first, or played at home, is multiplied by a factor η, which is
-        learned; for pairs without covariates, of ``Rankings.from_pairs(..., first=...)``.
+        True to multiply the rate of the item that was shown first, or played at home, by a learned factor η; for pairs
+        without covariates, from ``Rankings.from_pairs(..., first=...)``.
     segments : int, "auto" or Segments
-        Number of segments (latent classes) of rankers, ``groups`` of `fit`, each with worths of its own; see
-        `segments_`. "auto" chooses the number by held-out persons. Without covariates.
+        Number of segments (latent classes) of persons, ``groups`` of `fit`, each with its own worths; see `segments_`.
+        "auto" chooses the number by held-out persons. Without covariates.
     engine : {"auto", "numba", "numpy", "cupy", "dask"}
-        Where the passes over the rankings run; "dask" is the cluster of the Dask client in use, or a local one.
-        "auto": on a GPU where there is one and entries are many, on Dask where R is in partitions, and else compiled.
+        Place of the passes over the rankings; "dask" is the cluster of the current Dask client, or a local one.
+        "auto": on a GPU if present and entries are many, on Dask if R is in partitions, and otherwise compiled.
     random_state : int, RandomState or None
         Seed of everything random; results do not depend on the number of threads or the order of the rankings.
     progress : bool
-        Show a progress bar; in a terminal one comes by itself after five seconds.
+        Show a progress bar; in a terminal it appears anyway after five seconds.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class PlackettLuceRanker(SegmentingRankings):
     weights_ : (K, p) array
         Without covariates or with fixed features: normalised worths or weights, the mode (EM) or the posterior mean.
     shape_ : float
-        The a that was used, or its estimate.
+        Fixed a, or its estimate.
     features_ : transformer
         The fitted feature map, with covariates.
     segment_log_loss_ : dict
@@ -109,7 +109,7 @@ class PlackettLuceRanker(SegmentingRankings):
     group_labels_ : array
         With segments: the persons of the fit, if there were groups.
     inference_, posterior_, trace_, n_iter_, diagnostics_, cv_log_loss_
-        As of `PlackettLuceClassifier`.
+        As in `PlackettLuceClassifier`.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class PlackettLuceRanker(SegmentingRankings):
         "groups say which rankings to hold out together, and none are held out but for learned directions, and for EM "
         "with shape='learn'; leave them out.",
         scale_free="rankings, but with ties='race'",
-        shape_steps=10,  # few worths say little of a, and a step is cheap
+        shape_steps=10,  # few worths are little evidence of a, and a step is cheap
         side_by_side_below=1 << 22,
     )
 
@@ -167,14 +167,14 @@ class PlackettLuceRanker(SegmentingRankings):
         X : array or data frame (n, d), or None
             Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none.
         R : Rankings
-            What was seen. Made from a Dask collection, rankings stay where they are, but for learned directions, for
-            which they come here, and X is one too, cut alike.
+            Rankings. From a Dask collection, they stay in their partitions, except for learned directions, which need
+            them on the client; X is then a Dask collection with the same partitions.
         sample_weight : (n,) array, optional
-            Weights of the rankings, by which their counts are multiplied. Gibbs takes whole numbers alone, but for
-            learned directions.
+            Weights of the rankings, which multiply their counts. Gibbs accepts whole numbers only, except for learned
+            directions.
         groups : (n,) array, optional
-            Rankings with the same label, those of one rater say, are held out together where rankings are held out.
-            With segments they are the persons; None: each ranking is that of a person.
+            Rankings with the same label, such as those of one rater, are held out together. With segments they are the
+            persons; None: each ranking is that of a person.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class PlackettLuceRanker(SegmentingRankings):
         return self._keep_items(run, R.items, fit)
 
     def _keep_items(self, run: Run, items: npt.NDArray[Any], fit: Fit) -> PlackettLuceRanker:
-        """Set what a fit found."""
+        """Set the attributes of a fit."""
         self.items_ = items
         for stale in ("group_labels_", "weights_"):
             self.__dict__.pop(stale, None)
@@ -244,7 +244,7 @@ class PlackettLuceRanker(SegmentingRankings):
         return self
 
     def _checked_data(self, X: Any, R: Any, groups: Any) -> tuple[Rankings, Any, npt.NDArray[np.intp] | None]:
-        """Rankings, covariates, None if there are none, and groups as 0 … G−1."""
+        """Return rankings, covariates (None if there are none), and groups as 0 … G−1."""
         R = rankings_of(R)
         if is_dask(X):
             raise ValueError("X is a Dask collection, and the rankings are in memory: make them from one, too.")
@@ -266,7 +266,7 @@ class PlackettLuceRanker(SegmentingRankings):
         return super()._run(groups, partitions, without)
 
     def _with_length(self, run: Run, R: Rankings | None) -> Run:
-        """The run without covariates: as long as plain sweeps need; a walk on worths goes on until it has converged."""
+        """Return the run with lengths for models without covariates; a walk on worths runs until it converges."""
         if (
             not isinstance(run.inference, Gibbs)
             or self._segmented() is not None
@@ -276,7 +276,7 @@ class PlackettLuceRanker(SegmentingRankings):
         return replace(run, inference=run.inference.completed(**LENGTH))
 
     def _walks(self, gibbs: Gibbs, R: Rankings) -> bool:
-        """Whether draws of rankings in memory, without covariates, come by a walk on worths."""
+        """True if draws of rankings in memory, without covariates, use a walk on worths."""
         if gibbs.moves not in ("auto", "walk") or self.engine not in ("auto", "numba", "numpy"):
             return False
         pairs = bool((np.diff(R.outcomes.start) <= 2).all())
@@ -297,7 +297,7 @@ class PlackettLuceRanker(SegmentingRankings):
         )
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:
-        """Why the parameters of the response cannot be learned in this combination, if they cannot."""
+        """Return why the parameters of the response cannot be learned in this combination, or None."""
         if self.order_effect:
             setting = "order_effect=True"
         elif self.ties in ("photo-finish", "davidson"):
@@ -318,7 +318,7 @@ class PlackettLuceRanker(SegmentingRankings):
         return None
 
     def _with_order(self, seen: Observations, R: Rankings) -> Observations:
-        """The same observations, whose entries say what was shown first, where that has an effect."""
+        """Return the observations with the entries shown first, if there is an order effect."""
         if not self.order_effect:
             return seen
         if R.first is None or (R.first < 0).all():
@@ -330,7 +330,7 @@ class PlackettLuceRanker(SegmentingRankings):
         return replace(seen, situations=situations, response=OrderEffect(seen.response))  # type: ignore[arg-type]
 
     def _note_ignored_ties(self, R: Rankings) -> None:
-        """Warn where ties of pairs are read as an unknown order, and so tell nothing."""
+        """Warn if ties of pairs are read as an unknown order, and thus are uninformative."""
         if self.ties != "unknown-order" or not R.tied:
             return
         (_, bucket_start, sizes, counts), pair = R.outcomes, np.diff(R.outcomes.start) == 2
@@ -346,7 +346,7 @@ class PlackettLuceRanker(SegmentingRankings):
 
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
-    """The rankings with their counts multiplied."""
+    """Return the rankings with their counts multiplied."""
     if sample_weight is None:
         return R
     weight = np.asarray(sample_weight, dtype=np.float64)

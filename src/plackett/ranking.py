@@ -1,4 +1,4 @@
-"""What is asked of a fitted model of rankings: worths, who is better, places, probabilities, new rankings."""
+"""Methods of fitted models of rankings: worths, comparisons, places, probabilities, new rankings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from plackett.responses.order_effect import ETA
 if TYPE_CHECKING:
     import pandas as pd
 
-SCALES = {"log": 1.0, "elo": 400.0 / np.log(10.0)}  # points in a natural logarithm
+SCALES = {"log": 1.0, "elo": 400.0 / np.log(10.0)}  # points per natural logarithm
 NOTHING_TO_EXPLAIN = (
     "the model was fitted without covariates, so that every row is predicted alike, by the worths of the items: "
     "worth() lists them."
@@ -57,7 +57,7 @@ NOTHING_TO_EXPLAIN = (
 
 
 class RankingModel(RaceModel):
-    """A fitted model of rankings. X is None, and must be, where it was fitted without covariates."""
+    """Fitted model of rankings. X must be None if it was fitted without covariates."""
 
     ties: str
     order_effect: bool
@@ -67,18 +67,18 @@ class RankingModel(RaceModel):
     def worth(
         self, prob: float = 0.9, X: Any = None, scale: str = "log", anchor: Mapping[Any, float] | None = None
     ) -> pd.DataFrame:
-        """The items by their worth, the best first.
+        """Return the items by their worth, the best first.
 
         Parameters
         ----------
         prob : float
             Probability that the intervals hold, equal tails.
         X : array or data frame (n, d), optional
-            Of a model with covariates, rows to average over: those of the fit, or of some persons.
+            Rows to average over, for a model with covariates: those of the fit, or of some persons.
         scale : {"log", "elo"}
             Natural logarithms, or points of 400/ln 10 each, of which 400 are odds of ten to one.
         anchor : {item: value}, optional
-            The item whose number on that scale is known; without it the numbers have mean 0.
+            Item with a fixed number on that scale; by default the numbers have mean 0.
 
         Returns
         -------
@@ -87,10 +87,10 @@ class RankingModel(RaceModel):
 
             - ``worth``: the probability of being the first of all items, the mean of r_k/Σ r; they sum to 1;
             - ``log_worth``, or ``elo``: the mean of ln r_k on the scale, and ``lower`` and ``upper`` of its interval
-              (NaN after EM). Differences of two log-worths are log-odds of who comes before whom;
-            - ``first``: the probability that no other item has a larger worth, as far as the data tell;
+              (NaN after EM). Differences of two log-worths are log-odds of one coming before the other;
+            - ``first``: the posterior probability that no other item has a larger worth;
             - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
-              EM does not tell how sure these are, nor ``first``: NaN.
+              NaN after EM, as is ``first``.
 
             With segments by (``segment``, ``item``), each segment with worths of its own.
 
@@ -116,7 +116,7 @@ class RankingModel(RaceModel):
         return optional("pandas", "worth").DataFrame(columns, index=index)
 
     def _anchor(self, anchor: Any, unit: float) -> tuple[int, float] | None:
-        """The code of the anchored item and its log-worth."""
+        """Return the code of the anchored item and its log-worth."""
         if anchor is None:
             return None
         if not isinstance(anchor, Mapping) or len(anchor) != 1:
@@ -128,19 +128,18 @@ class RankingModel(RaceModel):
         return int(code), float(value) / unit
 
     def prob_better(self, X: Any = None, of: str = "worth", top: int | None = None) -> pd.DataFrame:
-        """The probability that an item (row) is better than another (column), the best items first.
+        """Return the probability that an item (row) is better than another (column), the best items first.
 
         Parameters
         ----------
         X : array or data frame (n, d), optional
-            Of a model with covariates, the rows that are meant.
+            Rows, for a model with covariates.
         of : {"worth", "ranking"}
-            "worth": that its worth is the larger one, given all that was seen; after EM 0 or 1. "ranking": that it
-            comes before the other in a new ranking; with ``ties="race"`` in an earlier slot, and with
-            ``ties="photo-finish"`` ahead by more than θ. With this and with ``ties="davidson"`` what is missing to 1 is
-            the probability of a tie.
+            "worth": that its worth is larger, given the data; after EM 0 or 1. "ranking": that it comes before the
+            other in a new ranking; with ``ties="race"`` in an earlier slot, and with ``ties="photo-finish"`` ahead by
+            more than θ. With the latter and with ``ties="davidson"`` the remainder to 1 is the probability of a tie.
         top : int, optional
-            So many items, the best; None: all.
+            Number of best items; None: all.
 
         Returns
         -------
@@ -160,7 +159,7 @@ class RankingModel(RaceModel):
         return self._square("prob_better", X, chances, best, self.items_[best], "than")
 
     def _chances_of_pairs(self, some: Codes) -> Array:
-        """The probability that an item comes before another, by the response itself, without covariates."""
+        """Return the probability that an item comes before another by the law of pairs, without covariates."""
         K = len(some)
         first, second = np.nonzero(~np.eye(K, dtype=bool))
         items = some[np.column_stack([first, second]).ravel()]
@@ -172,11 +171,11 @@ class RankingModel(RaceModel):
 
     @property
     def _law_of_pairs(self) -> bool:
-        """Whether the response is a law of pairs, with a parameter for ties."""
+        """True if the response is a law of pairs, with a parameter for ties."""
         return self.ties in RESPONSES and bool(parameters_of(make_response(self.ties)))
 
     def _refuse_longer_rankings(self) -> None:
-        """Raise where the response is a law of pairs."""
+        """Raise if the response is a law of pairs."""
         if self._law_of_pairs:
             raise ValueError(
                 f"ties={self.ties!r} is a law of pairs and says nothing of rankings of all items. Use of='worth', or "
@@ -184,7 +183,7 @@ class RankingModel(RaceModel):
             )
 
     def _members(self) -> Members:
-        """What predicts; an order effect apart from the parameters of ties."""
+        """Return the predicting members, with a separate order effect."""
         if self.order_effect and isinstance(self.posterior_, WeightPosterior):
             return self.posterior_.ordered_members()
         return self.posterior_.members()
@@ -198,7 +197,7 @@ class RankingModel(RaceModel):
             raise ValueError("worths differ between segments: worth() lists them by segment. Use of='ranking'.")
 
     def _best(self, X: Any) -> Codes:
-        """Items by their log-worth averaged over the rows, the best first; with segments as `predict` has them."""
+        """Return the items by their log-worth averaged over the rows, the best first; with segments as in `predict`."""
         if isinstance(self.posterior_, SegmentedWorths):
             return self.posterior_.order(next(self._pools(X)))
         logs = np.concatenate([averaged(pool, log_worths(pool)) for pool in self._pools(X)])
@@ -206,16 +205,16 @@ class RankingModel(RaceModel):
         return found
 
     def rank_distribution(self, X: Any = None, of: str = "worth", top: int | None = None) -> pd.DataFrame:
-        """The probability of every place of each item, the best items first.
+        """Return the probability of every place of each item, the best items first.
 
         Parameters
         ----------
         X : array or data frame (n, d), optional
-            Of a model with covariates, the rows that are meant.
+            Rows, for a model with covariates.
         of : {"worth", "ranking"}
-            "worth": of places among the worths, given all that was seen; after EM 0 or 1. "ranking": of places in a new
-            ranking of all items, simulated: ``attrs["error"]`` is the largest standard error. Items that tie have the
-            place of the first of them.
+            "worth": places among the worths, given the data; after EM 0 or 1. "ranking": places in a new ranking of all
+            items, simulated: ``attrs["error"]`` is the largest standard error. Tied items have the place of the first
+            of them.
 
         Returns
         -------
@@ -243,10 +242,10 @@ class RankingModel(RaceModel):
     @overload
     def predict(self, X: Any = None) -> Labels: ...
     def predict(self, X: Any = None) -> Any:
-        """The items in the order of their mean log-worths, the best first: (n, K) labels, without covariates (K,).
+        """Return the items in the order of their mean log-worths, best first: labels (n, K), without covariates (K,).
 
         Under any one draw this is the most probable ranking of all items. With segments: in the order of their expected
-        places in a new ranking. Of a Dask collection, a Dask array.
+        places in a new ranking. For a Dask collection, returns a Dask array.
         """
         if is_dask(X):
             check_is_fitted(self)
@@ -262,10 +261,10 @@ class RankingModel(RaceModel):
     @overload
     def predict_proba(self, X: Any = None, groups: Any = None) -> Array: ...
     def predict_proba(self, X: Any = None, groups: Any = None) -> Any:
-        """The probability of each item to be the first of all, (n, K), without covariates (K,); rows sum to 1.
+        """Return the probability of each item to come first, (n, K), without covariates (K,); rows sum to 1.
 
-        With ``ties="race"`` a tie for the first place is shared out as the race itself would decide it. Of a Dask
-        collection, a Dask array.
+        With ``ties="race"`` a tie for the first place is divided as the race itself would decide it. For a Dask
+        collection, returns a Dask array.
 
         Parameters
         ----------
@@ -286,7 +285,7 @@ class RankingModel(RaceModel):
         return found if X is not None else found[0]
 
     def predict_interval(self, X: Any = None, prob: float = 0.9) -> tuple[Array, Array]:
-        """Equal-tailed credible intervals of what `predict_proba` gives, two arrays."""
+        """Return equal-tailed credible intervals of the probabilities of `predict_proba`, two arrays."""
         check_is_fitted(self)
         refuse(self.posterior_.no_interval)
         found = [first_intervals(pool, check_prob(prob)) for pool in self._pools(X)]
@@ -294,23 +293,23 @@ class RankingModel(RaceModel):
         return (lower, upper) if X is not None else (lower[0], upper[0])
 
     def log_likelihood(self, X: Any, R: Rankings) -> Array:
-        """ln of the predicted probability of each row of R, (n,), averaged over the posterior.
+        """Return ln of the predicted probability of each row of R, (n,), averaged over the posterior.
 
-        Counts do not enter: a row that was seen c times has the value of one. The total is
-        ``(R.counts * m.log_likelihood(X, R)).sum()``, and `score` the mean by counts.
+        Counts have no effect: a row with count c has the value of one. The total is ``(R.counts * m.log_likelihood(X,
+        R)).sum()``, and `score` the mean weighted by counts.
         """
         situations = self._situations(X, R)
         return log_scores(self._members(), *situations)
 
     def score(self, X: Any, R: Rankings, sample_weight: Any = None) -> float:
-        """The mean of `log_likelihood` over the rankings, each as often as it was seen; the larger, the better."""
+        """Return the mean of `log_likelihood` over the rankings, weighted by counts; larger is better."""
         weight = R.counts if sample_weight is None else R.counts * np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(self.log_likelihood(X, R), weights=weight))
 
     def sample(self, X: Any = None, n: int = 1, random_state: Any = None) -> Rankings:
-        """New rankings of all items: n of each row of X in turn, or n in all; ties as `ties` has them.
+        """Draw new rankings of all items: n of each row of X in turn, or n in all; ties follow `ties`.
 
-        `random_state` is that of the draws; None is the model's own.
+        `random_state` seeds the draws; None uses the model's own.
         """
         check_count("n", n)
         self._refuse_longer_rankings()
@@ -324,23 +323,23 @@ class RankingModel(RaceModel):
         return Rankings.from_ranks(np.concatenate(places) + 1, items=self.items_)
 
     def to_arviz(self, X: Any = None, R: Any = None, raw: bool = False) -> Any:
-        """The draws as ArviZ InferenceData (DataTree with ArviZ 1.x), chain by chain.
+        """Return the draws as ArviZ InferenceData (DataTree with ArviZ 1.x), by chain.
 
         Parameters
         ----------
         X : array or data frame (n, d), optional
-            Rows whose log-worths are listed, 20 of them evenly spread, or all where there are no more.
+            Rows whose log-worths are listed, at most 20 of them, evenly spaced.
         R : Rankings, optional
-            Rankings of these rows, or of a model without covariates, for their log-likelihood: ``az.loo`` then leaves
-            out one ranking at a time. One that was seen c times comes c times.
+            Rankings of these rows, or for a model without covariates, for their log-likelihood: ``az.loo`` then leaves
+            out one ranking at a time. A ranking with count c appears c times.
         raw : bool
-            Export also draws that are not identified one by one, as `PlackettLuceClassifier` does.
+            Also export unidentified draws, as `PlackettLuceClassifier` does.
 
         Returns
         -------
         InferenceData or DataTree
             - ``posterior``: without covariates ``log_worth``, with mean 0 over the items, else ``weight`` of fixed
-              features, and with X ``log_worth`` of some of its rows; ``shape`` where it is learned; ``log_mass``, the
+              features, and with X ``log_worth`` of some of its rows; ``shape`` if it is learned; ``log_mass``, the
               logarithm of the sum of all weights, with ``ties="race"``;
             - ``sample_stats``: ``lp``, which is `trace_`;
             - ``log_likelihood``, with R: of ``ranking``.
@@ -351,7 +350,7 @@ class RankingModel(RaceModel):
         return rankings_to_arviz(self, X, R, raw)
 
     def summary(self, prob: float = 0.9) -> pd.DataFrame:
-        """What there is to read: without covariates `worth` with ESS and R-hat, with fixed features each weight."""
+        """Return a summary: without covariates `worth` with ESS and R-hat, with fixed features each weight."""
         check_is_fitted(self)
         return optional("pandas", "summary").DataFrame(self._table(check_prob(prob)))
 
@@ -393,14 +392,14 @@ class RankingModel(RaceModel):
 
     @property
     def _plain(self) -> bool:
-        """Whether there are no covariates."""
+        """True if there are no covariates."""
         return self.n_features_in_ == 0
 
     def _feature_names(self) -> npt.NDArray[np.object_]:
         return np.array(["worth"], dtype=object) if self._plain else super()._feature_names()
 
     def _rows(self, X: Any) -> Any:
-        """Rows of W, or of what the posterior takes in its place; one row of ones without covariates."""
+        """Return rows of W, or their equivalent for the posterior; one row of ones without covariates."""
         check_is_fitted(self)
         refuse_partitions(X)
         if not self._plain:
@@ -418,7 +417,7 @@ class RankingModel(RaceModel):
         return self.posterior_.rows(self.features_, X)
 
     def _situations(self, X: Any, R: Any) -> tuple[Entries, Any, Response]:
-        """New rankings as the posterior takes them: entries, outcomes and what these mean."""
+        """Return new rankings as input of the posterior: entries, outcomes and the response."""
         Z, R = self._rows(X), rankings_of(R).with_items(self.items_)
         if X is not None and len(Z) != len(R):
             raise ValueError(f"X has {len(Z)} rows and R has {len(R)} rankings; each needs its own.")
@@ -428,7 +427,7 @@ class RankingModel(RaceModel):
         return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        """Parameters of the response, the order effect last."""
+        """Return the parameters of the response, the order effect last."""
         own = parameters_of(make_response(self.ties)) if self.ties in RESPONSES else ()
         return *own, *((ETA,) if self.order_effect else ())
 
@@ -436,7 +435,7 @@ class RankingModel(RaceModel):
         return tuple(each.name for each in self._parameters())
 
     def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Parameters of the response, without rows where it has none.
+        """Return the parameters of the response; empty if it has none.
 
         They are the width ``theta`` or the weight ``nu`` of ties, and the order effect ``eta``.
 
@@ -462,21 +461,21 @@ class RankingModel(RaceModel):
 
     @property
     def _slots(self) -> bool:
-        """Whether arrivals are seen in slots of time, which makes ties."""
+        """True if arrivals are observed in slots of time, which makes ties."""
         return self.ties == "race"
 
     def _pools(self, X: Any) -> Iterator[Pool]:
-        """Log-rates of all items, of runs of rows."""
+        """Yield log-rates of all items, for runs of rows."""
         return item_pools(self._members(), self._rows(X))
 
     def _whole_pool(self, X: Any) -> Pool:
-        """Log-rates of all items in all rows."""
+        """Return log-rates of all items in all rows."""
         found = list(self._pools(X))
         log_rates = np.concatenate([pool.log_rates for pool in found], axis=1)
         return found[0]._replace(log_rates=log_rates, available=np.concatenate([pool.available for pool in found]))
 
     def _chain_log_worths(self, X: Any) -> Array:
-        """ln r with mean 0 over the items, (chain, draw, row, K), of draws of a chain."""
+        """Return ln r with mean 0 over the items, (chain, draw, row, K), for draws of a chain."""
         logs = self.posterior_.members(every=True).log_rates(all_entries(self._rows(X), len(self.items_)))
         logs = finite_logs(logs.reshape(*self.trace_.shape, -1, len(self.items_)))
         centred: Array = logs - logs.mean(axis=3, keepdims=True)
@@ -485,7 +484,7 @@ class RankingModel(RaceModel):
     def _square(
         self, what: str, X: Any, answer: Callable[[Pool], Array], some: Codes, columns: npt.NDArray[Any], name: str
     ) -> pd.DataFrame:
-        """Tables (n, K, K) of runs of rows, one below the other."""
+        """Return tables (n, K, K) of runs of rows, concatenated."""
         pandas = optional("pandas", what)
         found, items = np.concatenate([answer(pool) for pool in self._pools(X)]), self.items_[some]
         index = pandas.Index(items, name="item")
@@ -494,7 +493,7 @@ class RankingModel(RaceModel):
         return pandas.DataFrame(found.reshape(-1, len(columns)), index, pandas.Index(columns, name=name))
 
     def _checked_rows(self, X: Any, reset: bool) -> Any:
-        """Covariates as the feature map takes them."""
+        """Check covariates and convert them for the feature map."""
         if not self._takes_numbers():
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
@@ -505,7 +504,7 @@ class RankingModel(RaceModel):
         return X if hasattr(X, "columns") and not self._learned() else checked
 
     def _response(self, R: Rankings) -> Response:
-        """What a place means; where nothing is tied there is nothing to be said of ties, but in a race."""
+        """Return the response; without ties it is the plain ranking, except for race ties."""
         if R.tied and self.ties == "error":
             t = int(np.searchsorted(R.outcomes.bucket_start, np.argmax(R.outcomes.sizes > 1), side="right")) - 1
             raise ValueError(
@@ -518,14 +517,14 @@ class RankingModel(RaceModel):
 
 
 def _scale(scale: Any) -> float:
-    """Points of a scale in a natural logarithm."""
+    """Return the points of a scale per natural logarithm."""
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {list(SCALES)}, got {plain(scale)} instead.")
     return SCALES[scale]
 
 
 def _checked_top(top: int | None, K: int) -> int:
-    """How many items are listed."""
+    """Return the number of items to list."""
     if top is None:
         return K
     check_count("top", top)
@@ -533,7 +532,7 @@ def _checked_top(top: int | None, K: int) -> int:
 
 
 def shown_rows(R: Rankings) -> Codes:
-    """1 for each entry whose item was shown first, else 0."""
+    """Return 1 for each entry whose item was shown first, else 0."""
     if R.first is None:
         return np.zeros(len(R.item), dtype=np.int64)
     found: Codes = (R.item == R.first[R.situation]).astype(np.int64)
@@ -541,7 +540,7 @@ def shown_rows(R: Rankings) -> Codes:
 
 
 def rankings_of(R: Any) -> Rankings:
-    """R itself, if it is what it should be."""
+    """Return R if it is a `Rankings`; raises otherwise."""
     if isinstance(R, PartitionedRankings):
         raise ValueError("these rankings are in partitions, which fit takes alone; here give some that are in memory.")
     if R is None:

@@ -36,13 +36,13 @@ def regularization_path(
     X, y : arrays
         The data.
     shapes : sequence of float
-        Values of a; taken in decreasing order.
+        Values of a, used in decreasing order.
     inference : {"em", "variational", "gibbs"} or EM, Variational or Gibbs
-        How each point of the path is found; EM is warm-started along it.
+        Inference at each point of the path; EM is warm-started along it.
     statistic : {"mode", "mean", "median"}, optional
-        What is reported of each weight. EM has the mode only; default "mean" for the others.
+        Summary of each weight. EM has the mode only; the default of the others is "mean".
     **settings
-        Further parameters of `PlackettLuceClassifier`; the features are `"exp"` unless others are given.
+        Further parameters of `PlackettLuceClassifier`; features default to `"exp"`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Drawing from the model: the race of section 2, rankings, choices and the prior (7), for tests and teaching."""
+"""Simulation of the model: the race of section 2, rankings, choices and the prior (7), for tests and teaching."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["choices", "prior_predictive", "prior_weights", "race", "rankings"]
 
 
 def prior_weights(n_classes: int, n_features: int, shape: float, rate: float = 1.0, *, rng: Any = None) -> Array:
-    """ln λ with λ_kj ~ Gam(a, b), equation (7), shape (K, p); logarithms because small shapes underflow.
+    """Draw ln λ (K, p) with λ_kj ~ Gam(a, b), equation (7); logarithms because small shapes underflow.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def prior_weights(n_classes: int, n_features: int, shape: float, rate: float = 1
 
 
 def race(features: npt.NDArray[np.floating], log_weights: Array, *, rng: Any = None) -> Bunch:
-    """Run the race of every row: V_ikj ~ Exp(W_ij λ_kj), and the team of the first arrival wins.
+    """Run the race of every row: V_ikj ~ Exp(W_ij λ_kj), and the group of the first arrival wins.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def race(features: npt.NDArray[np.floating], log_weights: Array, *, rng: Any = N
     Returns
     -------
     Bunch
-        ``winner`` Y (n,), the winning team; ``competitor`` C (n,), who of that team came first; ``log_time``
-        ln Z (n,), the logarithm of the time of arrival.
+        ``winner`` Y (n,), the winning group; ``competitor`` C (n,), its first competitor; ``log_time`` ln Z (n,), the
+        logarithm of the arrival time.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def race(features: npt.NDArray[np.floating], log_weights: Array, *, rng: Any = N
 def prior_predictive(
     features: npt.NDArray[np.floating], n_classes: int, shape: float, rate: float = 1.0, *, rng: Any = None
 ) -> Bunch:
-    """Weights from the prior and one race for each row: ``log_weights`` (normalised) and ``winner``."""
+    """Draw weights from the prior and one race per row: ``log_weights`` (normalised) and ``winner``."""
     rng = np.random.default_rng(rng)
     log_weights = prior_weights(n_classes, np.shape(features)[1], shape, rate, rng=rng)
     return Bunch(log_weights=normalised(log_weights), winner=race(features, log_weights, rng=rng).winner)
@@ -80,16 +80,16 @@ def prior_predictive(
 def rankings(
     log_rates: npt.ArrayLike, *, items: Iterable[Any] | None = None, top: int | None = None, rng: Any = None
 ) -> Rankings:
-    """One ranking a row: items in the order of their arrivals T_k ~ Exp(r_k).
+    """Draw one ranking per row: items in the order of their arrivals T_k ~ Exp(r_k).
 
     Parameters
     ----------
     log_rates : (n, K) array
         ln r of every item in every ranking.
     items : sequence, optional
-        Labels of the items; else 0, 1, ….
+        Labels of the items; by default 0, 1, ….
     top : int, optional
-        Only so many arrivals are seen; the other items come after them, ``unranked="last"``.
+        Number of observed arrivals; the other items come after them, ``unranked="last"``.
     rng : seed or Generator, optional
         Random numbers.
 
@@ -120,14 +120,14 @@ def rankings(
 
 
 def choices(X: ChoiceSets, log_rates: npt.ArrayLike, *, rng: Any = None) -> npt.NDArray[Any]:
-    """The alternative that arrives first in each situation, T_e ~ Exp(r_e) for every alternative that is available.
+    """Draw the first arrival of each situation, T_e ~ Exp(r_e) for every available alternative.
 
     Parameters
     ----------
     X : ChoiceSets
-        The situations.
+        Choice situations.
     log_rates : (entries,) array
-        ln r of each entry, in the order of ``X.values``: one for every alternative of every situation.
+        ln r of each entry, in the order of ``X.values``.
     rng : seed or Generator, optional
         Random numbers.
 

@@ -1,4 +1,4 @@
-"""What is asked of a fitted model of random tastes: the law over the population, persons' tastes, and fit to data."""
+"""Methods of fitted models with random tastes: population law, persons' tastes, and fit statistics."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from plackett.data.choice_sets import ChoiceSets
 
-DOUBTFUL = 0.05  # of the population with another sign of the cost, from which a ratio is warned of
+DOUBTFUL = 0.05  # share of the population with the opposite sign of the cost from which a warning is given
 
 
 class TastingModel(SegmentingChoices):
     """A fitted model of choices, which may have random tastes."""
 
     def population(self, prob: float = 0.9) -> pd.DataFrame:
-        """The law of tastes over the population.
+        """Return the population law of tastes.
 
         Parameters
         ----------
@@ -45,14 +45,14 @@ class TastingModel(SegmentingChoices):
         Returns
         -------
         DataFrame
-            Indexed by ``attribute``, first those that are random:
+            Indexed by ``attribute``, random ones first:
 
             - ``law``: "normal", "lognormal", "-lognormal" or "fixed";
             - ``mean`` and ``sd`` with ``mean_lower``, ``mean_upper``, ``sd_lower`` and ``sd_upper``: averages and
-              intervals of the draws. Of a log-normal law they are those of the logarithm, as papers print them; of a
-              fixed coefficient the mean is the coefficient, and the deviation 0;
-            - ``median_taste`` and ``mean_taste``: of the coefficient itself over the population, in the units of the
-              data (medians of the draws). Under a normal law both are ``mean``; under a log-normal one they are
+              intervals of the draws. For a log-normal law they refer to the logarithm, as in papers; for a fixed
+              coefficient the mean is the coefficient, and the standard deviation 0;
+            - ``median_taste`` and ``mean_taste`` of the coefficient over the population, in the units of the data
+              (medians of the draws). Under a normal law both are ``mean``; under a log-normal one they are
               ±e^μ and ±e^(μ + σ²/2);
             - ``positive``: the share of the population with a positive coefficient.
 
@@ -66,12 +66,12 @@ class TastingModel(SegmentingChoices):
         return frame
 
     def tastes(self, persons: Any = None, prob: float = 0.9) -> pd.DataFrame:
-        """The tastes of the persons of the fit: their coefficients, or part-worths.
+        """Return the tastes of the fitted persons: their coefficients, or part-worths.
 
         Parameters
         ----------
         persons : list of labels, optional
-            Whose; None: all. Where the fit had no ``groups``, persons are situations, under the labels of these.
+            Labels of persons; None: all. If the fit had no ``groups``, each situation is a person, with its label.
         prob : float
             Probability that an interval holds, equal tails.
 
@@ -79,7 +79,7 @@ class TastingModel(SegmentingChoices):
         -------
         DataFrame
             Indexed by (``person``, ``attribute``): ``mean``, ``lower`` and ``upper`` of each random coefficient in the
-            units of the data. Averages shrink towards the population, the more the less a person has chosen.
+            units of the data. Averages shrink towards the population, more so for persons with few choices.
         """
         found, labels = self._law(), self.group_labels_
         some = np.arange(len(labels)) if persons is None else self._places(persons)
@@ -91,43 +91,43 @@ class TastingModel(SegmentingChoices):
     def willingness_to_pay(
         self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
     ) -> pd.DataFrame:
-        """What a unit less of an attribute is worth, in units of the cost; of random tastes, over the population.
+        """Return the value of a unit less of an attribute, in units of the cost; for random tastes, by population.
 
         Parameters
         ----------
         attribute, cost : str
             Two attributes.
         X : ChoiceSets, optional
-            Situations to average over, with the probabilities of the alternatives as weights. None: at most 400
-            situations of the fit, spread evenly, which stay in memory with the model. They are not in a model file: of
-            a model that was read from one, alternatives with their average attributes, for an average person. Random
-            tastes have the same ratio in all situations, and so has a segment.
+            Situations to average over, weighted by the probabilities of the alternatives. None: at most 400
+            situations of the fit, evenly spaced, which stay in memory with the model. Model files do not contain
+            them: for a loaded model, alternatives with their average attributes, for an average person. Random tastes
+            have the same ratio in all situations, and so has a segment.
         prob : float
             Probability that the interval holds, equal tails.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`; not of random tastes, where `tastes` has those of persons.
+            Person of each situation, as in `predict_proba`; not with random tastes, for which see `tastes`.
 
         Returns
         -------
         DataFrame
-            For ``alternative`` "all" and each by itself: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
-            averaged marginal utilities, ``lower`` and ``upper``. Of conditional logit it is the ratio of coefficients.
-            It is positive where more of either is bad: a unit less of the attribute is worth so many units of the
-            cost. Where more of the attribute is good it is negative: −value is what one more is worth.
+            For ``alternative`` "all" and each alternative: ``value``, the ratio ∂ln r/∂attribute over ∂ln r/∂cost of
+            averaged marginal utilities, ``lower`` and ``upper``. For conditional logit it is the ratio of coefficients.
+            It is positive if more of either is bad: the value of a unit less of the attribute, in units of the cost.
+            It is negative if more of the attribute is good: −value is the value of one more.
 
-            Of random tastes one row: ``value`` is the ratio of the median person, with an interval of what is known of
-            it; ``population_lower`` and ``population_upper`` hold the ratios of that share of the population. Of
-            segments one row each, with ``segment`` for ``alternative``.
+            For random tastes one row: ``value`` is the ratio of the median person, with its interval;
+            ``population_lower`` and ``population_upper`` contain the ratios of that share of the population. For
+            segments one row each, with ``segment`` instead of ``alternative``.
 
         Notes
         -----
-        The marginal utilities are averaged first, and then their ratio is taken: an average of ratios need not exist,
-        where the marginal utility of the cost may be 0. The ratio is taken under every draw; ``value`` is the median,
-        or the ratio at the estimate after maximum likelihood. Warnings say if the cost has the other sign in more than
-        a twentieth of the draws, if the slope of one of the two is positive for some of what is chosen and negative for
-        more than a tenth of it, and if conditional logit of the same data has a ratio of the other sign. Of random
-        tastes ratios of single persons are taken, and a warning says if more than a twentieth of the population has
-        the other sign of the cost: a log-normal law has one.
+        The ratio is that of averaged marginal utilities: an average of ratios need not exist, as the marginal utility
+        of the cost may be 0. It is computed under every draw; ``value`` is the median, or the ratio at the estimate
+        after maximum likelihood. Warnings are given if the cost has the opposite sign in more than a twentieth of the
+        draws, if the slope of one of the two changes sign for more than a tenth of the choices, and if conditional
+        logit of the same data has a ratio of the opposite sign. For random tastes the ratios are those of single
+        persons, and a warning is given if more than a twentieth of the population has the opposite sign of the cost:
+        a log-normal law has one sign.
         """
         check_is_fitted(self)
         if not self._tasting():
@@ -140,8 +140,9 @@ class TastingModel(SegmentingChoices):
         against = (np.sign(tastes[..., 1]) != np.sign(np.median(tastes[..., 1]))).mean()
         if against > DOUBTFUL:
             warnings.warn(
-                f"{100 * against:.0f} % of the population have the other sign of {names[places[1]]!r}: their ratios "
-                "mean something else. The median and the quantiles hold, an average would not exist; a log-normal law, "
+                f"{100 * against:.0f} % of the population have the opposite sign of {names[places[1]]!r}: their "
+                "ratios have another meaning. The median and the quantiles are valid, a mean would not exist; a "
+                "log-normal law, "
                 f"Tastes(law={{{cost!r}: '-lognormal'}}), has one sign.",
                 UserWarning,
                 stacklevel=2,
@@ -155,33 +156,33 @@ class TastingModel(SegmentingChoices):
         return optional("pandas", "willingness_to_pay").DataFrame({"alternative": ["all"], **columns})
 
     def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
-        """How well the model fits: log-likelihoods, ρ², AIC and BIC; of draws LOO and WAIC.
+        """Return fit statistics: log-likelihoods, ρ², AIC and BIC; for draws LOO and WAIC.
 
         Parameters
         ----------
         X : ChoiceSets
-            Situations, those of the fit say.
+            Situations, for instance those of the fit.
         y : (n,) array or Rankings
-            What was chosen.
+            Choices or rankings.
         sample_weight : (n,) array, optional
-            How often each situation counts; not with random tastes.
+            Weight of each situation; not with random tastes.
         groups : (n,) array, optional
-            Who chooses, as in `predict_proba`.
+            Person of each situation, as in `predict_proba`.
 
         Returns
         -------
         FitStatistics
             ``log_likelihood``, ``null`` (equal chances), ``constants`` (constants alone), ``rho2``, ``rho2_adjusted``,
-            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; of draws
+            ``rho2_constants``, ``parameters``, ``n``; after maximum likelihood ``aic`` and ``bic``; for draws
             ``elpd_loo``, ``se_loo``, ``p_loo`` (with ArviZ), ``elpd_waic`` and ``p_waic``. It prints as a table, and
-            has `frame` and `to_latex`. Of random tastes the log-likelihood is `integrated_log_likelihood`; with
+            has `frame` and `to_latex`. For random tastes the log-likelihood is `integrated_log_likelihood`; with
             segments it is that of whole persons, for which give the ``groups`` of the fit, and LOO is for situations
             without groups.
 
         Notes
         -----
-        AIC and BIC are for the situations of the fit. A learned model has no number of parameters, since its prior
-        decides how many are in use.
+        AIC and BIC require the situations of the fit. A learned model has no number of parameters, since its prior
+        determines how many are active.
         """
         found = super().fit_statistics(X, y, sample_weight, groups)
         if not self._tasting():
@@ -191,14 +192,14 @@ class TastingModel(SegmentingChoices):
         return replace(found, log_likelihood=self.integrated_log_likelihood(X, y, groups))
 
     def integrated_log_likelihood(self, X: ChoiceSets, y: Any, groups: Any = None, points: int = 4096) -> float:
-        """Log-likelihood of random tastes integrated over the population, at the average of the draws of the law.
+        """Return the log-likelihood of random tastes integrated over the population, at the average law of the draws.
 
         Parameters
         ----------
         X, y
-            Situations, and what was chosen in each, as in `fit`.
+            Situations and choices, as in `fit`.
         groups : (n,) array, optional
-            The person of each situation, whose choices share tastes; None: each situation has a person of its own.
+            Person of each situation, whose choices share tastes; None: a separate person for each situation.
         points : int
             Quasi-random points of the population; a power of two.
 
@@ -219,7 +220,7 @@ class TastingModel(SegmentingChoices):
         return float(integrated_values(panel, found.law, Population(*found.central()), points).sum())
 
     def design_names(self) -> npt.NDArray[np.object_]:
-        """Names of the columns that have coefficients."""
+        """Return the names of the columns with coefficients."""
         names: npt.NDArray[np.object_] = self.design_.names_
         return names
 
@@ -232,7 +233,7 @@ class TastingModel(SegmentingChoices):
         return self.posterior_
 
     def _places(self, persons: Any) -> npt.NDArray[np.intp]:
-        """Places of labels among the persons of the fit."""
+        """Return the positions of labels among the fitted persons."""
         place = {label: k for k, label in enumerate(self.group_labels_.tolist())}
         wanted = np.atleast_1d(np.asarray(persons)).tolist()
         unknown = [label for label in wanted if label not in place]

@@ -1,8 +1,8 @@
 """The command line.
 
-`commands.py`, `rank_command.py` and `reproduce_command.py` declare commands and options. The modules that carry them
-out load the whole library. They are attributes of this package that are imported on first use, so that ``--help``
-answers at once and Ctrl-C is handled during the import.
+`commands.py`, `rank_command.py` and `reproduce_command.py` declare commands and options. The modules that execute them
+load the whole library. They are attributes of this package, imported on first use, so that ``--help`` is fast and
+Ctrl-C is handled during the import.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def report(clf: PlackettLuceClassifier, frame: pd.DataFrame, out: str, title: st
     test = (rows[held], answers[held]) if held.any() else None
     seen = (rows[~held], answers[~held]) if test is None or not held.all() else test
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TableWarning)  # said above, of all rows
+        warnings.simplefilter("ignore", TableWarning)  # all rows were checked above
         write_report(clf, *seen, out, title=title, test=test)
 
 

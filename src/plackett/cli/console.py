@@ -1,4 +1,4 @@
-"""How the command line speaks: notes and one-line errors on standard error, exit codes, and no file lost."""
+"""Output of the command line: notes and one-line errors on standard error, exit codes, and protection of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plackett.output.files import check_folder
 from plackett.output.terminal import printable
 
 MISTAKE, INTERRUPTED = 1, 130
-OPTIONS = (  # settings of the library that the command line has under the same name
+OPTIONS = (  # settings of the library with an option of the same name
     *("draws", "tune", "chains", "target_ess", "max_draws", "max_seconds", "max_iter", "tol"),
     *("inference", "shape", "features", "drop", "categorical", "missing", "sep", "decimal"),
     *("weights", "choice", "unranked", "ties", "table"),
@@ -29,7 +29,7 @@ GIVEN = rf"{NAME}(?:={VALUE})?"
 
 
 class Commands(TyperGroup):
-    """Commands whose warnings become notes, and mistakes one line and an exit code, never a traceback."""
+    """Commands whose warnings become notes, and whose errors become one line and an exit code, never a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -54,23 +54,23 @@ class Commands(TyperGroup):
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     line = " ".join(part.strip() for part in text.split("\n"))
     echo(f"plackett: {line}", err=True)
 
 
 def echo(*lines: str, err: bool = False) -> None:
-    """Lines on standard output or error, without anything that would steer a terminal."""
+    """Print lines on standard output or error, without control characters."""
     typer.echo("\n".join(map(printable, lines)), err=err)
 
 
 def note(text: str) -> None:
-    """One line about something that deserves a look."""
+    """Print one line about something that deserves attention."""
     say(f"note: {in_options(text)}")
 
 
 def in_options(text: str) -> str:
-    """Advice that the library gives in Python, in terms of the command line.
+    """Translate advice on Python settings to options of the command line.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def in_options(text: str) -> str:
 
 
 def _options(found: re.Match[str]) -> str:
-    """The settings in some Python code as options."""
+    """Translate the settings in some Python code to options."""
     return " ".join(_option(name, value) for name, value in re.findall(rf"({NAME})(?:=({VALUE}))?", found[0]))
 
 
@@ -100,7 +100,7 @@ def _option(name: str, value: str) -> str:
 
 
 def check_output(path: str, force: bool) -> None:
-    """Refuse, before the work begins, a file that is there or a folder that is not."""
+    """Refuse, before the work begins, an existing file or a missing folder."""
     if path == "-":
         return
     check_folder(path)

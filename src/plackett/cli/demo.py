@@ -1,4 +1,4 @@
-"""`python -m plackett.cli.demo [report.html]`: classes, comparisons and choices of real data, and a report to open."""
+"""`python -m plackett.cli.demo [report.html]`: classes, comparisons and choices with real data, and a report."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from plackett.ranker import PlackettLuceRanker
 from plackett.report import write_report
 
 REPORT = "plackett-demo.html"
-SHOWN = 6  # rows of a table
+SHOWN = 6  # rows per table
 
 
 def main(out: str = REPORT) -> None:
-    """Fit three models, print what they say of data that they have not seen, and write a report on the first."""
+    """Fit three models, print results on held-out data, and write a report on the first."""
     for library in ("pandas", "matplotlib"):
         optional(library, "the demonstration")
     console = Console()
@@ -39,7 +39,7 @@ def main(out: str = REPORT) -> None:
 
 
 def classes(console: Console, out: str) -> None:
-    """Kinds of wine from chemical analyses, half of them held out; and the report."""
+    """Classify wines by chemical analyses, with half of them held out, and write the report."""
     wine = datasets.load("wine")
     X, X_test, y, y_test = train_test_split(wine.X, wine.y, test_size=0.5, stratify=wine.y, random_state=0)
     console.rule("Classes: three kinds of wine by thirteen measurements")
@@ -52,7 +52,7 @@ def classes(console: Console, out: str) -> None:
 
 
 def comparisons(console: Console) -> None:
-    """Worths of language models from votes on pairs of them."""
+    """Estimate worths of language models from pairwise votes."""
     votes = datasets.load("arena").y
     R = votes[[i for i, order in enumerate(votes.to_orders()) if len(order) == 2]]
     console.rule(f"Comparisons: {int(R.counts.sum()):,} decided votes on pairs of {len(R.items)} language models")
@@ -66,7 +66,7 @@ def comparisons(console: Console) -> None:
 
 
 def choices(console: Console) -> None:
-    """How people travel, half of them held out, and what they would do without flights."""
+    """Model travel choices, with half of them held out, and the effect of removing flights."""
     modes = datasets.load("travelmode")
     numbers = np.arange(len(modes.y))
     train, test = train_test_split(numbers, test_size=0.5, stratify=modes.y, random_state=0)
@@ -79,7 +79,7 @@ def choices(console: Console) -> None:
 
 
 def _fit(console: Console, model: object, fit: Callable[[], Any]) -> None:
-    """Fit, and say how long it took and what it warns of."""
+    """Fit, and print the time and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
@@ -93,7 +93,7 @@ def _fit(console: Console, model: object, fit: Callable[[], Any]) -> None:
 def _score(
     console: Console, probability: npt.NDArray[Any], y: npt.NDArray[Any], y_test: npt.NDArray[Any], labels: Any
 ) -> None:
-    """Scores of predictions that were held out, beside those of the shares in the data of the fit."""
+    """Print scores of held-out predictions, and of the class shares of the training data."""
     shares = np.tile([np.mean(y == label) for label in labels], (len(y_test), 1))
     table = Table("", "error", "log-loss", title=f"{len(y_test)} rows that were held out")
     for name, predicted in (("model", probability), ("shares alone", shares)):
@@ -103,7 +103,7 @@ def _score(
 
 
 def _show(console: Console, title: str, frame: Any) -> None:
-    """A data frame as a table, numbers with three digits."""
+    """Print a data frame as a table, numbers with three digits."""
     table = Table(*map(str, frame.columns), title=title)
     for row in frame.itertuples(index=False):
         table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))

@@ -131,5 +131,5 @@ def print_table(title: str, table: Table) -> None:
         grid.add_row(*(Text(printable(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
-        console.width = 1000  # nothing to fit into
+        console.width = 1000  # no terminal to fit into
     console.print(grid)

@@ -1,4 +1,4 @@
-"""Options that several commands share. Imports nothing of the library, so that ``--help`` answers at once."""
+"""Options that several commands share. Imports nothing of the library, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Inference(StrEnum):
-    """How the weights are found."""
+    """Methods of inference."""
 
     gibbs = "gibbs"
     bootstrap = "bootstrap"
@@ -80,7 +80,7 @@ class ChoiceColumns(NamedTuple):
 
 
 def nests_of(texts: Columns) -> dict[str, list[str]] | None:
-    """Alternatives by the name of their nest, of texts such as ``name=a,b``."""
+    """Return alternatives by nest, from texts such as ``name=a,b``."""
     found = dict[str, list[str]]()
     for text in texts or ():
         name, mark, labels = text.partition("=")
@@ -93,7 +93,7 @@ def nests_of(texts: Columns) -> dict[str, list[str]] | None:
 
 
 def shape_of(text: str) -> float | str:
-    """A number, or "learn"."""
+    """Return a number, or "learn"."""
     try:
         return text if text == "learn" else float(text)
     except ValueError:

@@ -40,7 +40,7 @@ def fit(
 
 
 def _parameters(model: PlackettLuceRanker) -> list[str]:
-    """A line for each parameter of the response."""
+    """Return one line per parameter of the response."""
     lines = []
     for name, row in model.parameters().iterrows():
         between = "" if np.isnan(row["lower"]) else f", from {row['lower']:.4g} to {row['upper']:.4g} with 90 %"

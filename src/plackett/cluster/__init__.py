@@ -1,1 +1,1 @@
-"""Rows on the workers of a Dask cluster. Nothing here knows a prior; `plackett.engines.dask` is the engine."""
+"""Data on the workers of a Dask cluster. Nothing here knows a prior; `plackett.engines.dask` is the engine."""

@@ -1,6 +1,7 @@
-"""Blocks of rows and of situations on workers, their places in the canonical order of all, and passes over all of them.
+"""Blocks of rows and of situations on workers, their positions in the canonical order of all, and passes over them.
 
-What decides the order (projections or digests, a few bytes a row) comes to the client, and the places go back.
+The data that determine the order (projections or digests, a few bytes per row) come to the client, and the positions go
+back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def make_blocks(client: Client, make: Callable[..., Any], parts: Sequence[Any], recipe: object) -> Held:
-    """Blocks make(part, recipe, versions of the client) on the workers, one for each part."""
+    """Make blocks make(part, recipe, versions of the client) on the workers, one for each part."""
     here = versions()
     return made(client, "block", make, ((part, recipe, here) for part in parts), len(parts))
 
@@ -46,14 +47,14 @@ def block_of(part: Part, recipe: object, here: Versions) -> PlacedRows | PlacedS
 
 @dataclass(frozen=True)
 class RemoteFeatures:
-    """W of rows that lie on workers, in the order in which they came or in another; some can be fetched."""
+    """Features W of rows on workers, in input order or another; some of them can be fetched."""
 
     held: Held
     sizes: Sequence[int]
     n_features: int
     dtype: np.dtype[Any]
     order: Codes | None
-    question: Callable[[Any, Codes], npt.NDArray[np.floating]]  # W of some rows of a block
+    question: Callable[[Any, Codes], npt.NDArray[np.floating]]  # returns W of some rows of a block
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -72,22 +73,22 @@ class RemoteFeatures:
 
 
 class ClassFeatures(RemoteFeatures):
-    """W of rows with one class each, which can be projected where they lie."""
+    """Features W of rows with one class each, which can be projected on the workers."""
 
     def project(self, rows: Codes, direction: Array) -> Array:
-        """W·direction."""
+        """Return W·direction."""
         found: Array = np.concatenate(self.held.each(projected, direction))[rows]
         return found
 
 
 @dataclass(frozen=True)
 class ClassBlocks:
-    """Blocks of rows on workers, in the order in which the rows came or in the canonical order of all."""
+    """Blocks of rows on workers, in input order or in the canonical order of all."""
 
     held: Held
     sizes: list[int]
     n_classes: int
-    low: Array  # (p,) of W
+    low: Array  # (p,) minima of the columns of W
     high: Array
     dtype: np.dtype[Any]
     weighted: bool
@@ -95,7 +96,7 @@ class ClassBlocks:
 
     @property
     def features(self) -> ClassFeatures:
-        """W, in this order."""
+        """Features W in this order."""
         return ClassFeatures(self.held, self.sizes, len(self.low), self.dtype, self.order, some_rows)
 
     @property
@@ -106,7 +107,7 @@ class ClassBlocks:
         return ClusterRows(self.held, n, self.n_classes, p, there, self.order)
 
     def placed(self) -> ClusterRows:
-        """Rows for sampled passes, which know their places in the canonical order of all."""
+        """Return rows for sampled passes, with their positions in the canonical order of all."""
         codes, weights = (np.concatenate(each) for each in zip(*self.held.each(coded), strict=True))
         weight = weights if self.weighted else None
         order, _ = canonical_order(self.features, codes, weight)
@@ -122,7 +123,7 @@ class ClassBlocks:
 
 
 def hold_classes(client: Client, parts: Sequence[Any], recipe: Any) -> ClassBlocks:
-    """Rows of all parts as blocks on workers."""
+    """Hold rows of all parts as blocks on workers."""
     held = make_blocks(client, block_of, parts, recipe)
     spans = held.each(span)
     low, high = np.min([each.low for each in spans], axis=0), np.max([each.high for each in spans], axis=0)
@@ -131,14 +132,14 @@ def hold_classes(client: Client, parts: Sequence[Any], recipe: Any) -> ClassBloc
 
 
 def with_places(rows: PlacedRows, places: Places) -> PlacedRows:
-    """The same block, whose rows know their places among all."""
+    """Return the block with the positions of its rows among all."""
     placed = rows.alike()
     placed.put(places)
     return placed
 
 
 class Span(NamedTuple):
-    """Number of rows, type and extremes of the features of a block."""
+    """Number of rows, type, minima and maxima of the features of a block."""
 
     n_rows: int
     dtype: str
@@ -147,30 +148,30 @@ class Span(NamedTuple):
 
 
 def span(rows: PlacedRows) -> Span:
-    """Smallest and largest value of each feature of a block."""
+    """Return the minimum and maximum of each feature of a block."""
     W = rows.unpacked_features(np.arange(rows.n_rows))
     ends = (W.min(axis=0), W.max(axis=0)) if len(W) else (W[:0], W[:0])
     return Span(rows.n_rows, W.dtype.name, *ends)
 
 
 def projected(rows: PlacedRows, direction: Array) -> Array:
-    """W·direction of all rows of a block, in the order in which they came."""
+    """Return W·direction of all rows of a block, in input order."""
     return projection(rows.unpacked_features(np.arange(rows.n_rows)), np.arange(rows.n_rows), direction)
 
 
 def coded(rows: PlacedRows) -> tuple[Codes, Array]:
-    """Class and weight of all rows of a block, in the order in which they came."""
+    """Return class and weight of all rows of a block, in input order."""
     codes, weight, _ = rows.unpacked()
     return codes, weight
 
 
 def some_rows(rows: PlacedRows, places: Codes) -> npt.NDArray[np.floating]:
-    """W of some rows of a block."""
+    """Return W of some rows of a block."""
     return rows.unpacked_features(places)
 
 
 def digest(rows: PlacedRows) -> str:
-    """Digest of all that a block holds."""
+    """Return a digest of all data of a block."""
     found = hashlib.sha256()
     for part in (rows.panels.values, rows.panels.fill, rows.panels.block_class, rows.panels.weight, rows.place):
         found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]
@@ -178,35 +179,35 @@ def digest(rows: PlacedRows) -> str:
 
 
 def marks(rows: PlacedSituations) -> tuple[npt.NDArray[np.uint64], Array, Whole]:
-    """Digest, count and number of entries of each situation of a block, in the order in which they came."""
+    """Return digest, count and number of entries of each situation of a block, in input order."""
     found = digests(rows.features, rows.situations)[0], rows.outcomes.counts, np.diff(rows.outcomes.start)
     back = np.argsort(rows.order)
     return found[0][back], found[1][back], found[2][back]
 
 
 def with_numbers(rows: PlacedSituations, number: Whole, first_entry: Whole) -> PlacedSituations:
-    """The same block, whose situations and entries know their places among all."""
+    """Return the block with the positions of its situations and entries among all."""
     placed = rows.alike()
     placed.put((number, first_entry))
     return placed
 
 
 def row_of_each(rows: PlacedSituations, which: Codes) -> npt.NDArray[np.floating]:
-    """W of some situations of a block, in the order in which they came, where each has one row."""
+    """Return W of some situations of a block, in input order, if each has one row."""
     return rows.features[np.argsort(rows.order)[which]]
 
 
 def size_of(rows: PlacedSituations) -> tuple[int, int, float, int]:
-    """Number of situations and entries, total count, and number of features of a block."""
+    """Return numbers of situations and entries, total count, and number of features of a block."""
     return rows.n_rows, len(rows.group), rows.n_seen, rows.n_features
 
 
 def hold_situations(
     held: Held, n_groups: int, absolute: bool, sampled: bool, features: Features | None = None
 ) -> ClusterSituations:
-    """Blocks of situations as rows for an inference; for a sampler situations learn their places among all.
+    """Return blocks of situations as rows for an inference; for a sampler, with their positions among all.
 
-    `features` are the rows of W whose predictions are diagnosed; None: one row of each situation.
+    `features` are the rows of W whose predictions are diagnosed; None: one row per situation.
     """
     sizes = held.each(size_of)
     each, p = [size[0] for size in sizes], sizes[0][3]

@@ -1,8 +1,8 @@
-"""Partitions of choice situations: each becomes ordinary `ChoiceSets` on the worker that holds it.
+"""Partitions of choice situations: each becomes ordinary `ChoiceSets` on its worker.
 
-A first look finds alternatives and columns of all partitions, a second one what was chosen, by whom and how often. All
-rows of a situation must be in one partition. Scales of columns are those of the table in one piece, to the last bit, up
-to `maps.EXACT` numbers, and computed from sums beyond.
+A first look finds alternatives and columns of all partitions, a second one choices, persons and weights. All rows of a
+situation must be in one partition. Up to `maps.EXACT` numbers, scales of columns equal those of the concatenated table
+to the last bit; beyond, they are computed from sums.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from plackett.cluster import maps
 from plackett.cluster.blocks import block_of, hold_situations, make_blocks
-from plackett.cluster.cutting import cut, near, split
+from plackett.cluster.cutting import cut, local_only, split
 from plackett.cluster.dask_private import empty_frame
 from plackett.cluster.held import later, made
 from plackett.cluster.moments import Moments, moments_of
@@ -34,9 +34,9 @@ from plackett.data.validation import plain
 from plackett.engines.dask import ClusterSituations
 from plackett.engines.plain_rankings import ONE
 from plackett.features import ExpFeatures
-from plackett.features.choice_design import ChoiceDesign, EntryTable, Totals
+from plackett.features.choice_design import ChoiceDesign, EntryTable, EntryTotals
 from plackett.features.entry_features import features_of_entries, groups_of_entries
-from plackett.features.exp import Columns as KnownColumns
+from plackett.features.exp import KnownColumns
 from plackett.model.diagnostics import probed
 from plackett.model.race import Array
 from plackett.responses import make_response
@@ -60,13 +60,13 @@ class SchemaLook(NamedTuple):
 
 
 class ChoiceLook(NamedTuple):
-    """What was chosen in one partition, with the alternatives and columns of all."""
+    """Choices in one partition, with the alternatives and columns of all."""
 
     problem: str | None = None
     persons: npt.NDArray[Any] = NOBODY
-    totals: Totals | None = None
-    context: Moments | None = None  # of the columns of persons
-    fraction: bool = False  # whether a weight is no whole number
+    totals: EntryTotals | None = None
+    context: Moments | None = None  # moments of the columns of persons
+    fraction: bool = False  # True if a weight is not a whole number
 
 
 class ChoiceRecipe(NamedTuple):
@@ -74,17 +74,17 @@ class ChoiceRecipe(NamedTuple):
 
     design: ChoiceDesign
     features: Any  # the fitted map of the columns of the design
-    weights: str  # whose weights an entry uses: "shared", "alternative" or "person"
+    weights: str  # groups of the weights: "shared", "alternative" or "person"
     persons: npt.NDArray[Any]
 
     def n_groups(self, X: ChoiceSets) -> int:
-        """Number of groups that have weights of their own."""
+        """Return the number of groups with separate weights."""
         return {"shared": 1, "alternative": len(X.alternatives), "person": len(self.persons)}[self.weights]
 
 
 @dataclass(frozen=True)
 class ChoicePart:
-    """Rows of the table, and chosen labels, persons and weights of its situations, None where absent."""
+    """Rows of the table, with labels of choices, persons and weights of its situations (None where absent)."""
 
     table: Any
     y: Any
@@ -92,10 +92,10 @@ class ChoicePart:
     weight: Any
     spec: Spec
     schema: ChoiceSets | None = None  # with the alternatives and columns of all partitions
-    some: Codes | None = None  # the situations that count, to which labels, persons and weights belong; None: all
+    some: Codes | None = None  # selected situations, to which labels, persons and weights belong; None: all
 
     def sets(self) -> ChoiceSets:
-        """The situations, with the schema if it is known."""
+        """Return the situations, with the schema if it is known."""
         found = self._all_sets()
         return found if self.some is None else found[self.some]
 
@@ -104,11 +104,11 @@ class ChoicePart:
         return found if self.schema is None else found.with_schema(self.schema)
 
     def labels(self) -> Labels:
-        """Labels of the situations."""
+        """Return the labels of the situations."""
         return situations_of(self.table, self.spec.situation, self.spec.alternative)[2]
 
     def look_for_schema(self) -> SchemaLook:
-        """Alternatives and columns, or what is wrong with the table."""
+        """Return alternatives and columns, or a problem of the table."""
         import pandas as pd
 
         marks = np.empty(0, dtype=np.uint64)
@@ -126,7 +126,7 @@ class ChoicePart:
         return SchemaLook(len(X), None, len(X.alternative), X.alternatives, *columns, marks)
 
     def look(self) -> ChoiceLook:
-        """Persons and sums of the situations, or what is wrong with choices, persons and weights."""
+        """Return persons and sums of the situations, or a problem of choices, persons or weights."""
         try:
             X = self.sets()
             counts = self._weights(len(X))
@@ -140,10 +140,10 @@ class ChoicePart:
             return ChoiceLook(str(error))
         whole = counts is None or bool((counts == np.round(counts)).all())
         ones = np.ones(len(X)) if counts is None else counts
-        return ChoiceLook(None, np.unique(who), Totals.of(X, counts), moments_of(X.context, ones), not whole)
+        return ChoiceLook(None, np.unique(who), EntryTotals.of(X, counts), moments_of(X.context, ones), not whole)
 
     def _weights(self, n: int) -> Array | None:
-        """Finite, non-negative weights of n situations."""
+        """Return finite, non-negative weights of n situations."""
         if self.weight is None:
             return None
         counts = np.asarray(self.weight, dtype=np.float64)
@@ -154,13 +154,13 @@ class ChoicePart:
         return counts
 
     def in_memory(self) -> tuple[ChoiceSets, Any, Any, Array | None]:
-        """Situations, choices, persons and weights."""
+        """Return situations, choices, persons and weights."""
         X = self.sets()
         groups = None if self.groups is None else np.asarray(self.groups)
         return X, np.asarray(self.y), groups, self._weights(len(X))
 
     def columns(self, design: ChoiceDesign) -> tuple[Moments, Moments, Array, Array]:
-        """Moments of the columns of a design, weighted and not, and their smallest and largest values."""
+        """Return moments of the columns of a design, weighted and not, with their minima and maxima."""
         X = self.sets()
         columns, counts = design.columns(EntryTable.of(X)), self._weights(len(X))
         ones = np.ones(len(columns))
@@ -168,7 +168,7 @@ class ChoicePart:
         return moments_of(columns, of_entries), moments_of(columns, ones), columns.min(axis=0), columns.max(axis=0)
 
     def observe(self, recipe: ChoiceRecipe) -> tuple[Array, Observations]:
-        """Features of the entries, and what was chosen."""
+        """Return features of the entries, and the choices."""
         X = self.sets()
         table, seen = EntryTable.of(X), chosen(X, self.y, self._weights(len(X)))
         W = features_of_entries(recipe.design, recipe.features, table)
@@ -177,39 +177,39 @@ class ChoicePart:
         return W, Observations.of_situations(situations, make_response(seen.response), recipe.n_groups(X))
 
     def take(self, numbers: Codes) -> ChoicePart:
-        """The situations that have these numbers."""
+        """Select situations by number."""
         y, groups, weight = (optional_rows(each, numbers) for each in (self.y, self.groups, self.weight))
         return replace(self, y=y, groups=groups, weight=weight, some=numbers)
 
     def probed(self, persons: npt.NDArray[Any], which: Codes) -> tuple[ChoiceSets, Codes | None]:
-        """Some situations, and the numbers of their persons among all."""
+        """Return some situations, and the numbers of their persons among all."""
         return self.sets()[which], optional_rows(coded(self.groups, persons), which)
 
 
 def coded(groups: object, persons: npt.NDArray[Any]) -> Codes | None:
-    """Numbers of persons among all."""
+    """Return the numbers of persons among all."""
     return None if groups is None else np.searchsorted(persons, np.asarray(groups)).astype(np.intp)
 
 
 @dataclass(frozen=True)
 class ChoiceTable:
-    """Partitions of situations, without empty ones, and what the looks at all of them found."""
+    """Non-empty partitions of situations, with the results of the looks."""
 
     client: Client
     parts: list[ChoicePart]
-    numbers: list[int]  # of these partitions
+    numbers: list[int]  # numbers of these partitions
     sizes: list[int]
     looks: list[ChoiceLook]
     schema: ChoiceSets  # without situations
     persons: npt.NDArray[Any]
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> EntryTotals:
         """Sums over the entries of all partitions."""
-        return reduce(Totals.__add__, [each.totals for each in self.looks if each.totals is not None])
+        return reduce(EntryTotals.__add__, [each.totals for each in self.looks if each.totals is not None])
 
     def _check_whole(self) -> None:
-        """Refuse fractional weights, which a sampler does not take."""
+        """Raise for fractional weights, which a sampler does not take."""
         for number, look in zip(self.numbers, self.looks, strict=True):
             if look.fraction:
                 raise ValueError(
@@ -218,14 +218,14 @@ class ChoiceTable:
                 )
 
     def straight_design(self, constants: bool) -> ChoiceDesign:
-        """The design without bends, from sums."""
+        """Return the design without bends, from sums."""
         some = [look.context for look in self.looks if look.context is not None and look.context.weight > 0]
         design = ChoiceDesign(constants=constants)
         design.fit_straight(self.schema, self.totals, *reduce(Moments.__add__, some).scale_to_rounding())
         return design
 
     def recipe(self, features: Any, weights: str, sampled: bool) -> ChoiceRecipe:
-        """The design of the alternatives and the map of its columns, fitted to all situations."""
+        """Return the design of the alternatives and the map of its columns, fitted to all situations."""
         if sampled:
             self._check_whole()
         client, parts, totals = self.client, self.parts, self.totals
@@ -254,23 +254,23 @@ class ChoiceTable:
         return ChoiceRecipe(design, features.fit(design.columns(EntryTable.of(first))), weights, self.persons)
 
     def hold(self, recipe: ChoiceRecipe, sampled: bool) -> ClusterSituations:
-        """All situations as blocks on workers."""
+        """Hold all situations as blocks on workers."""
         held = make_blocks(self.client, block_of, self.parts, recipe)
         return hold_situations(held, recipe.n_groups(self.schema), False, sampled, ONE)
 
     def part(self, numbers: Codes) -> ChoiceTable:
-        """The situations that have these numbers among all, in parts that have not been looked at."""
+        """Return the situations with these numbers, in parts that have no look yet."""
         within = numbers_within(numbers, self.sizes)
         some = [(number, len(each)) for number, each in zip(self.numbers, within, strict=True) if len(each)]
         which, sizes = map(list, zip(*some, strict=True))
         return replace(self, parts=take_from(self.parts, within), numbers=which, sizes=sizes, looks=[])
 
     def looked_at(self) -> ChoiceTable:
-        """The same with sums over its own situations."""
+        """Return this table with looks at its own situations."""
         return replace(self, looks=ask(self.client, "choices", ChoicePart.look, self.parts))
 
     def diagnosed(self) -> tuple[EntryTable, Codes | None]:
-        """Situations whose predictions are diagnosed, and the numbers of their persons."""
+        """Return the situations whose predictions are diagnosed, and the numbers of their persons."""
         starts = np.append(0, np.cumsum(self.sizes))
         which = probed(int(starts[-1]))
         owner = np.searchsorted(starts, which, side="right") - 1
@@ -283,18 +283,18 @@ class ChoiceTable:
 def read_choices(
     client: Client, X: PartitionedChoices, y: object, groups: object, sample_weight: object
 ) -> ChoiceTable:
-    """Partition choices, persons and weights as the situations are, and look at all partitions."""
+    """Partition choices, persons and weights like the situations, and look at all partitions."""
     _check_table(X.table, X.spec)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if isinstance(y, (Rankings, PartitionedRankings)):
         raise ValueError(
-            "of situations in partitions y must be the label of the chosen alternative, and not a ranking."
+            "for situations in partitions, y must be the label of the chosen alternative, and not a ranking."
         )
     given = {"y": y, "groups": groups, "sample_weight": sample_weight}
     pieces, beside, _ = cut(X.table, "the situations have", given)
     schema, spec, sizes = _schema(client, pieces, X.spec, X.table.columns)
-    for key, what in near(given).items():
+    for key, what in local_only(given).items():
         beside[key] = split(what, sizes, key, "situations")
     numbers, labels, who, weights = np.flatnonzero(sizes).tolist(), *(beside[key] for key in given)
     parts = [ChoicePart(pieces[b], labels[b], who[b], weights[b], spec, schema) for b in numbers]
@@ -308,20 +308,20 @@ def read_choices(
 
 
 def delayed_sets(X: PartitionedChoices) -> list[Any]:
-    """Choice sets of each partition as delayed values, without the choices; an empty partition gives an empty list."""
+    """Return delayed choice sets of each partition, without choices; an empty partition gives an empty list."""
     spec = X.spec._replace(choice=None)
     return [later(sets_or_none, ChoicePart(piece, None, None, None, spec)) for piece in X.table.to_delayed()]
 
 
 def sets_or_none(part: ChoicePart) -> Any:
-    """The situations of a part, or an empty list."""
+    """Return the situations of a part, or an empty list."""
     return part.sets() if len(part.table) else []
 
 
 def _schema(
     client: Client, pieces: Sequence[Any], spec: Spec, names: Sequence[str]
 ) -> tuple[ChoiceSets, Spec, list[int]]:
-    """Alternatives and columns of all partitions, without any situation; the columns by name; and their sizes."""
+    """Return alternatives and columns of all partitions without situations, the columns by name, and sizes."""
     looks = _schema_looks(client, pieces, spec)
     if spec.attributes is None:
         found = {column.name for each in looks for column in each.attributes}
@@ -349,7 +349,7 @@ def _schema_looks(client: Client, pieces: Sequence[Any], spec: Spec) -> list[Sch
 
 
 def _refuse_twice(client: Client, parts: Sequence[ChoicePart], spec: Spec, looks: list[SchemaLook]) -> None:
-    """Refuse a situation with rows in two partitions; labels with equal hashes are compared."""
+    """Raise for a situation with rows in two partitions; labels with equal hashes are compared."""
     marks = np.concatenate([each.marks for each in looks])
     owner = np.repeat(np.arange(len(looks)), [each.n for each in looks])
     place = np.concatenate([np.arange(each.n) for each in looks])
@@ -366,9 +366,9 @@ def _refuse_twice(client: Client, parts: Sequence[ChoicePart], spec: Spec, looks
 
 
 def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
-    """Columns of all partitions, with the levels of any of them.
+    """Merge the columns of all partitions, with the union of their levels.
 
-    Medians, which only missing numbers would need, are not known.
+    Medians, which only missing numbers need, are not computed.
     """
     first, _, names = found[0]
     joined: list[Number | Category] = []
@@ -376,7 +376,10 @@ def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
         held = [(number, n, columns[j]) for number, n, columns in found]
         other = next((number for number, _, each in held if type(each) is not type(column)), None)
         if other is not None:
-            raise TableError(f"column {column.name!r} holds numbers or texts in partition {first}, not so in {other}.")
+            raise TableError(
+                f"column {column.name!r} holds numbers in one of the partitions {first} and {other}, and texts in the "
+                "other."
+            )
         if isinstance(column, Number):
             joined.append(Number(column.name, float("nan"), False))
             continue
@@ -394,7 +397,7 @@ def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
 
 
 def _check_table(table: object, spec: Spec) -> None:
-    """Refuse columns that are not there."""
+    """Raise for columns that do not exist."""
     meta = empty_frame(table)
     meta = meta.set_axis(meta.columns.map(str), axis=1)
     named = (spec.situation, spec.alternative, *(spec.attributes or ()), *spec.person, spec.available, spec.choice)
@@ -404,7 +407,7 @@ def _check_table(table: object, spec: Spec) -> None:
 
 
 def joined_sets(parts: Sequence[ChoiceSets]) -> ChoiceSets:
-    """Situations of one schema, one after the other."""
+    """Concatenate situations of one schema."""
     first = parts[0]
     start = np.append(0, np.cumsum(np.concatenate([np.diff(X.start) for X in parts])))
     return ChoiceSets(

@@ -1,4 +1,4 @@
-"""Partitions of rows with one class each: read, looked at, and turned into features and codes on a worker.
+"""Partitions of rows with one class each: reading, looks, and conversion to features and codes on a worker.
 
 Sums are taken in the order of the partitions.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plackett.cluster.cutting import cut, near, split
+from plackett.cluster.cutting import cut, local_only, split
 from plackett.cluster.moments import Moments, moments_of
 from plackett.cluster.parts import Codes, ask, optional_rows, raise_first, rows_of
 from plackett.data.model_input import NUMBERS
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class ClassLook(NamedTuple):
-    """What one partition holds; rows of weight zero count for `n_rows` alone."""
+    """Summary of one partition; rows of weight zero count for `n_rows` alone."""
 
     n_rows: int
-    problem: str | None = None  # what is wrong with it, with its row
+    problem: str | None = None  # problem, with its row
     labels: npt.NDArray[Any] = np.empty(0)
-    moments: tuple[Moments, ...] = ()  # of each label
+    moments: tuple[Moments, ...] = ()  # moments of each label
     low: Array = np.empty(0)  # (d,)
     high: Array = np.empty(0)  # (d,)
-    plain: bool = True  # whether all weights are 1
-    fraction: tuple[int, float] | None = None  # first row with a fractional weight, and that weight
-    used: Codes = np.empty(0, dtype=np.intp)  # rows of each label that have weight
+    plain: bool = True  # True if all weights are 1
+    fraction: tuple[int, float] | None = None  # first row with a fractional weight, and the weight
+    used: Codes = np.empty(0, dtype=np.intp)  # number of rows of each label with positive weight
 
 
 class ClassRecipe(NamedTuple):
@@ -45,13 +45,13 @@ class ClassRecipe(NamedTuple):
 
     features: Any  # the fitted map
     classes: npt.NDArray[Any]
-    factors: Array  # (K,) by which the weights of the rows of each class are multiplied
-    plain: bool  # whether all weights are 1 in the end
-    repeat: bool = False  # whether a row of weight 2 becomes two rows
+    factors: Array  # (K,) factors of the weights of each class
+    plain: bool  # True if all final weights are 1
+    repeat: bool = False  # True if a row of weight 2 becomes two rows
 
 
 class Counted(NamedTuple):
-    """Rows of a partition that have weight."""
+    """Rows of a partition with positive weight."""
 
     X: Any
     codes: Codes
@@ -65,14 +65,14 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassPart:
-    """Rows, their labels and their weights, None where all are 1."""
+    """Rows, their labels and their weights (None where all are 1)."""
 
     X: Any
     y: Any
     weight: Any
 
     def look(self) -> ClassLook:
-        """Labels, weights and moments of the rows, or what is wrong with them."""
+        """Return labels, weights and moments of the rows, or a problem."""
         labels = np.asarray(self.y)
         n = len(labels)
         try:
@@ -107,7 +107,7 @@ class ClassPart:
         return ClassLook(n, None, found, moments, low, high, ones, first_fraction(counts), used)
 
     def counted(self, recipe: ClassRecipe) -> Counted:
-        """Rows that have weight, repeated by it if the recipe says so."""
+        """Return rows with positive weight, repeated by their weights if the recipe says so."""
         codes = np.searchsorted(recipe.classes, np.asarray(self.y)).astype(np.intp)
         counts: Array = np.ones(len(codes)) if self.weight is None else np.asarray(self.weight, dtype=np.float64)
         counts = counts * recipe.factors[codes]
@@ -120,52 +120,52 @@ class ClassPart:
         return Counted(rows_of(self.X, places), codes[places], counts[places])
 
     def observe(self, recipe: ClassRecipe) -> tuple[Features, Observations]:
-        """Features and classes of the rows that have weight."""
+        """Return features and classes of the rows with positive weight."""
         X, codes, weight = self.counted(recipe)
         return transform(recipe.features, X), Observations.of_classes(codes, len(recipe.classes), weight)
 
     def take(self, numbers: Codes) -> ClassPart:
-        """Those rows with weight that have these numbers."""
+        """Select rows by their number among those with positive weight."""
         places = np.arange(len(self.X)) if self.weight is None else np.flatnonzero(np.asarray(self.weight))
         some = places[numbers]
         return ClassPart(rows_of(self.X, some), np.asarray(self.y)[some], optional_rows(self.weight, some))
 
     def covariates(self) -> ClassPart:
-        """The rows whose columns a map is fitted to."""
+        """Return the rows whose columns a map is fitted to."""
         return self
 
 
 def as_numbers(X: object) -> Array:
-    """A part of X as an array of doubles."""
+    """Return a part of X as an array of doubles."""
     return np.asarray(X, dtype=np.float64)
 
 
 def wrong_weight(counts: Array) -> str | None:
-    """Which weight is negative or not finite, in words."""
+    """Describe the first weight that is negative or not finite, or return None."""
     bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
     return f"row {bad[0]} has a weight that is negative or not finite: {counts[bad[0]]}." if len(bad) else None
 
 
 def first_fraction(counts: Array) -> tuple[int, float] | None:
-    """The first count that is no whole number, with its row."""
+    """Return the first count that is not a whole number, with its row."""
     broken = np.flatnonzero(counts != np.round(counts))
     return (int(broken[0]), float(counts[broken[0]])) if len(broken) else None
 
 
 @dataclass(frozen=True)
 class ClassTable:
-    """Partitions of rows that have weight, and what a look at all of them found."""
+    """Partitions of rows with positive weight, with the results of a look."""
 
     client: Client
-    parts: list[Any]  # of `ClassPart`, or of others that have covariates
-    names: list[Any] | None  # of the columns of X
+    parts: list[Any]  # `ClassPart` or other parts with covariates
+    names: list[Any] | None  # names of the columns of X
     classes: npt.NDArray[Any]
-    moments: list[Moments]  # of each class
-    n_rows: int  # that have weight
+    moments: list[Moments]  # moments of each class
+    n_rows: int  # number of rows with positive weight
     low: Array
     high: Array
-    plain: bool  # whether all weights are 1
-    fraction: tuple[int, int, float] | None  # partition, row and weight of the first that is no whole number
+    plain: bool  # True if all weights are 1
+    fraction: tuple[int, int, float] | None  # partition, row and weight of the first fractional one
 
     @property
     def n_columns(self) -> int:
@@ -174,11 +174,11 @@ class ClassTable:
 
     @property
     def weight(self) -> Array:
-        """(K,): total weight of the rows of each class."""
+        """Total weight of the rows of each class, (K,)."""
         return np.array([moments.weight for moments in self.moments])
 
     def repeats(self, factors: Array, most: int) -> bool:
-        """Whether rows are few enough to be repeated by their weights; raises for fractional ones."""
+        """True if rows are few enough to be repeated by their weights; raises for fractional weights."""
         if self.fraction is not None:
             number, row, weight = self.fraction
             raise ValueError(
@@ -194,13 +194,13 @@ class ClassTable:
         return float((self.weight * factors).sum()) <= most
 
     def recipe(self, factors: Array | None = None, repeat: bool = False) -> ClassRecipe:
-        """How rows are counted when the weights of classes are multiplied by factors; without a map."""
+        """Return the recipe for class weights multiplied by factors; without a map."""
         factors = np.ones(len(self.classes)) if factors is None else factors
         return ClassRecipe(None, self.classes, factors, self.plain and bool((factors == 1).all()), repeat)
 
 
 def read_classes(client: Client, X: Any, y: Any, sample_weight: Any) -> ClassTable:
-    """Partition labels and weights as X is, and look at all partitions."""
+    """Partition labels and weights like X, and look at all partitions."""
     names = None
     if hasattr(X, "columns"):
         names = list(X.columns)
@@ -211,7 +211,7 @@ def read_classes(client: Client, X: Any, y: Any, sample_weight: Any) -> ClassTab
         raise ValueError("requires y to be passed, but the target y is None")
     given = {"y": y, "sample_weight": sample_weight}
     pieces, beside, sizes = cut(X, "X has", given)
-    for key, what in near(given).items():
+    for key, what in local_only(given).items():
         sizes = ask(client, "sizes", len, pieces) if sizes is None else sizes
         beside[key] = split(what, sizes, key, "rows of X")
     parts = [ClassPart(*each) for each in zip(pieces, beside["y"], beside["sample_weight"], strict=True)]
@@ -219,7 +219,7 @@ def read_classes(client: Client, X: Any, y: Any, sample_weight: Any) -> ClassTab
 
 
 def _check_columns(X: Any) -> None:
-    """Refuse, by name, columns that hold no numbers."""
+    """Raise for columns that hold no numbers, by name."""
     wrong = [(name, str(kind)) for name, kind in X.dtypes.items() if getattr(kind, "kind", "O") not in NUMBERS]
     if wrong:
         told = "; ".join(f"column {plain(name)} has the type {kind}" for name, kind in wrong[:SHOWN])
@@ -233,12 +233,12 @@ def look_of_covariates(part: Any) -> ClassLook:
 
 
 def look_at_rows(client: Client, parts: list[Any], names: list[Any] | None) -> ClassTable:
-    """Look at all partitions of rows, or of what has covariates; raises the problem of the first that has one."""
+    """Look at all partitions of rows, or of other data with covariates; raises the first problem."""
     looks = ask(client, "look", look_of_covariates, parts)
     raise_first(looks)
     filled = [each for each in looks if len(each.low)]
     if not filled:
-        raise ValueError("no partition of the data has a row that has weight.")
+        raise ValueError("no partition of the data has a row with positive weight.")
     low, high = np.min([each.low for each in filled], axis=0), np.max([each.high for each in filled], axis=0)
     check_range(low, high, names or range(len(low)))
     classes = np.unique(np.concatenate([each.labels for each in looks if len(each.labels)]))

@@ -1,4 +1,4 @@
-"""The Dask client in use, or a local cluster for the duration of a fit; checks that all workers compute alike."""
+"""Dask client of a fit, or a temporary local cluster; checks that all workers compute alike."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Versions = dict[str, str]
 
 
 class ClusterError(ValueError):
-    """A cluster cannot be used, or was lost."""
+    """Raised if a cluster cannot be used, or was lost."""
 
 
 def dask() -> Any:
-    """The module dask, or an error that says how to get it."""
+    """Return the module dask, or raise an error that says how to install it."""
     return optional("dask", "a Dask collection")
 
 
 def distributed() -> Any:
-    """The module distributed, or an error that says how to get it."""
+    """Return the module distributed, or raise an error that says how to install it."""
     return optional("distributed", "engine='dask'")
 
 
@@ -64,8 +64,8 @@ def cluster() -> Iterator[Client]:
         return
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(
-            "engine='dask' starts processes, which read this script again: put what it does under "
-            "if __name__ == '__main__':, or start a cluster by yourself and make a distributed.Client of its address."
+            "engine='dask' starts processes, which run this script again: put its code under "
+            "if __name__ == '__main__':, or start a cluster yourself and create a distributed.Client with its address."
         )
     module = distributed()
     # An idle worker would steal blocks from one that is still starting, and keep them.
@@ -101,7 +101,7 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 def cluster_for(engine: str) -> contextlib.AbstractContextManager[Any]:
-    """A cluster for the duration of a fit if the engine needs one."""
+    """Return a context with a cluster if the engine needs one."""
     return cluster() if engine == "dask" else contextlib.nullcontext()
 
 
@@ -123,7 +123,7 @@ def check_versions(there: Versions, where: str) -> None:
         if there.get(name) != here:
             raise ClusterError(
                 f"the worker {where} has {name} {there.get(name)}, and here it is {here}: sums and draws could differ "
-                "without a word. Install the same versions on all machines."
+                "silently. Install the same versions on all machines."
             )
 
 
@@ -132,7 +132,7 @@ def threads_of(client: Client) -> dict[str, int]:
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
-        raise ClusterError(f"{told(client)} has had no worker for {PATIENCE:.0f} seconds.") from None
+        raise ClusterError(f"{scheduler_of(client)} has had no worker for {PATIENCE:.0f} seconds.") from None
     found: dict[str, int] = client.ncores()
     return found
 
@@ -143,7 +143,7 @@ def check_workers(client: Client) -> None:
     for where, there in sorted(found.items()):
         match there:
             case ImportError():
-                words = f"the workers of {told(client)} lack plackett ({there}). Install it on all."
+                words = f"the workers of {scheduler_of(client)} lack plackett ({there}). Install it on all."
                 raise ClusterError(words) from there
             case OSError():
                 continue
@@ -153,6 +153,6 @@ def check_workers(client: Client) -> None:
                 check_versions(there, where)
 
 
-def told(client: Client) -> str:
-    """The scheduler of a client and its address, for messages."""
+def scheduler_of(client: Client) -> str:
+    """Name the scheduler of a client and its address, for messages."""
     return f"the Dask scheduler {client.scheduler.address if client.scheduler else '(closed)'}"

@@ -1,7 +1,7 @@
 """Dask collections with the same partitions: a leading table, and labels, weights or groups that belong to its rows.
 
 Data frames that derive from one frame are read as one, since Dask may partition them differently when it reads few
-columns. Knows neither what the tables hold nor what is fitted.
+columns. The module knows neither the content of the tables nor the model.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from plackett.cluster.dask_private import same_rows
 from plackett.cluster.held import later
 from plackett.data.partitioned import is_dask
 
-BESIDE = "{}: {} {}, of plackett"  # names of the columns that other collections get beside those of the leading table
-Pieces = list[Any]  # delayed partitions, arrays in memory or None, one for each partition of the leading table
+BESIDE = "{}: {} {}, of plackett"  # names of columns of other collections, added to those of the leading table
+Pieces = list[Any]  # delayed partitions, arrays in memory or None, one per partition of the leading table
 
 
-def near(beside: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of some arguments that are in memory."""
+def local_only(beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are in memory."""
     return {key: what for key, what in beside.items() if what is not None and not is_dask(what)}
 
 
 def cut(lead: Any, has: str, beside: Mapping[str, Any]) -> tuple[Pieces, dict[str, Pieces], list[int] | None]:
-    """Partitions of a Dask collection, those of the collections beside it, and row counts where they are known.
+    """Return partitions of a Dask collection and of those beside it, and row counts where they are known.
 
-    `has` begins an error message: "X has", "the rankings have". The pieces of what is not a collection are None.
+    `has` begins an error message: "X has", "the rankings have". Arguments that are not collections have pieces None.
     """
     given = {key: what for key, what in beside.items() if is_dask(what)}
     wide, columns, added = lead, dict[str, dict[str, Any]](), dict[str, Any]()
@@ -52,17 +52,17 @@ def cut(lead: Any, has: str, beside: Mapping[str, Any]) -> tuple[Pieces, dict[st
 
 
 def some_columns(piece: Any, names: dict[str, Any]) -> Any:
-    """Some columns of a frame, under other names."""
+    """Return some columns of a frame, renamed."""
     return piece[list(names)].rename(columns=names)
 
 
 def one_column(piece: Any, names: dict[str, Any]) -> Any:
-    """The only one of these columns of a frame."""
+    """Return the only one of these columns of a frame."""
     return piece[next(iter(names))]
 
 
 def pieces_of(what: Any) -> tuple[Pieces, list[int] | None]:
-    """Partitions, those of an array with all columns, and their row counts where they are known."""
+    """Return partitions, those of an array with all columns, and their row counts where they are known."""
     if hasattr(what, "divisions"):
         return list(what.to_delayed()), None
     if what.ndim > 1:
@@ -72,20 +72,20 @@ def pieces_of(what: Any) -> tuple[Pieces, list[int] | None]:
 
 
 def _like(what: Any, key: str, has: str, count: int, sizes: list[int] | None) -> Pieces:
-    """The partitions of another collection that belong to those of the leading one."""
+    """Return the partitions of another collection that match those of the leading one."""
     if not hasattr(what, "divisions") and sizes is not None and what.shape[0] == sum(sizes):
         what = what.rechunk({0: tuple(sizes)})
     pieces, _ = pieces_of(what)
     if len(pieces) != count:
         raise ValueError(
-            f"{key} has {len(pieces)} partitions and {has} {count}: they must be cut alike. Take both from one Dask "
-            "data frame, or repartition one by the divisions of the other."
+            f"{key} has {len(pieces)} partitions and {has} {count}: they must have the same partitions. Take both from "
+            "one Dask data frame, or repartition one by the divisions of the other."
         )
     return pieces
 
 
 def split(what: object, sizes: Sequence[int], key: str, of: str) -> Pieces:
-    """An array in memory with one entry for each row of all partitions, split by their sizes."""
+    """Split an array in memory, with one entry per row, by the sizes of the partitions."""
     values, ends = np.asarray(what), np.cumsum(sizes)
     if values.shape != (ends[-1],):
         raise ValueError(f"{key} must have one entry for each of the {ends[-1]} {of}, got shape {values.shape}.")

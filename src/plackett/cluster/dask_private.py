@@ -1,4 +1,4 @@
-"""What plackett uses of Dask beyond its documented interface: one place, each name with its reason.
+"""Undocumented parts of Dask that plackett uses, each with its reason.
 
 `RELIED_ON` lists the names; tests/test_private_names.py looks for every one of them in the Dask that is installed.
 pyproject.toml bounds the releases of Dask from above for their sake.
@@ -40,27 +40,27 @@ RELIED_ON = (
     ("DataFrame", "_meta", "know names and types of the columns without reading a row"),
     ("dask.dataframe.dask_expr._expr", "are_co_aligned", "know whether labels come from the same data frame as X"),
     ("distributed.protocol", "to_serialize", "send an error, or a large answer, as Dask sends data"),
-)  # of which object, the name, and what plackett does with it
+)  # object, name, and use in plackett
 
 
 def worker_here() -> Any:
-    """The worker in whose process this runs, or None; `distributed.get_worker` knows it inside tasks only."""
+    """Return the worker of this process, or None; `distributed.get_worker` works inside tasks only."""
     return next(iter(optional("distributed", "a block on a worker").Worker._instances), None)
 
 
 def threads_of_worker(worker: Worker) -> int:
-    """Number of threads that run the tasks of a worker."""
+    """Return the number of threads that run the tasks of a worker."""
     return int(worker.state.nthreads)
 
 
 def memory_used(worker: Worker) -> float:
-    """Share of a worker's memory limit that its process uses; 0 without a limit."""
+    """Return the fraction of a worker's memory limit that its process uses; 0 without a limit."""
     limit = worker.memory_manager.memory_limit
     return worker.monitor.get_process_memory() / limit if limit else 0.0
 
 
 def folder_of(worker: Worker) -> str:
-    """Local folder of a worker."""
+    """Return the local folder of a worker."""
     return str(worker.local_directory)
 
 
@@ -88,27 +88,27 @@ def named_in_profile(worker: Worker, name: str) -> Iterator[None]:
 
 
 async def ask_worker(client: Client, address: str, operation: str, **message: object) -> Any:
-    """A worker's answer to a message; through the scheduler where the client may not reach workers."""
+    """Send a message to a worker and return its answer; through the scheduler if workers are not reachable."""
     if client.direct_to_workers:
         return await getattr(client.rpc(address), operation)(**message)
     return await client.scheduler.proxy(worker=address, msg={"op": operation, **message})
 
 
 def loop_of(client: Client) -> asyncio.AbstractEventLoop:
-    """The event loop of a client."""
+    """Return the event loop of a client."""
     loop: asyncio.AbstractEventLoop = client.loop.asyncio_loop
     return loop
 
 
 def as_data(value: object) -> Any:
-    """A part of a message that Dask serialises as data."""
+    """Mark a part of a message for serialisation as data."""
     return optional("distributed.protocol", "a message to a worker").to_serialize(value)
 
 
 def run_anywhere(dask_scheduler: Any) -> None:
-    """Let tasks begin for which other workers would do; runs on the scheduler.
+    """Run tasks that wait for lost workers on other workers; runs on the scheduler.
 
-    Where all workers are lost at once, Dask gives those that come later only what was meant for them.
+    If all workers are lost at once, Dask assigns later workers only the tasks meant for them.
     """
     stuck = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
     dask_scheduler.set_restrictions(dict.fromkeys(stuck))
@@ -116,12 +116,12 @@ def run_anywhere(dask_scheduler: Any) -> None:
 
 
 def same_rows(frame: Any, series: Any) -> bool:
-    """Whether two Dask data frames or series come from one data frame, row by row."""
+    """True if two Dask data frames or series derive from one data frame, row by row."""
     from dask.dataframe.dask_expr._expr import are_co_aligned
 
     return bool(are_co_aligned(frame.expr, series.expr))
 
 
 def empty_frame(frame: Any) -> Any:
-    """A pandas data frame without rows that has the columns of a Dask data frame."""
+    """Return an empty pandas data frame with the columns of a Dask data frame."""
     return frame._meta

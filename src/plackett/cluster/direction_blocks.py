@@ -1,7 +1,7 @@
-"""Covariates of a block packed for passes of learned directions, on a worker, in memory or on its GPU.
+"""Covariates of a block, packed for passes of learned directions in a worker's memory or on its GPU.
 
-Blocks of classes are packed fold by fold, so that chains that must not see a fold leave it out of the sum: rows are
-packed once for all of them. Blocks of situations are packed with those that a fold trains on.
+Blocks of classes are packed fold by fold, so that chains trained without a fold omit it from the sum, and rows are
+packed once for all of them. Blocks of situations are packed for the training part of each fold.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from plackett.engines.situations import NumpySituations
 from plackett.features.standardise import Scaling
 from plackett.model.race import Array, Slopes
 
-Part = tuple[Array, Observations]  # standardised covariates, and what was observed
+Part = tuple[Array, Observations]  # standardised covariates and observations
 
 
 class SentSituations(Block):
-    """Situations of a block as they were sent, and the covariates of their rows by design."""
+    """Situations of a block as they were sent, with the covariates of their rows by design."""
 
     def __init__(self, designs: tuple[Array, ...], seen: Observations):
         self.designs, self.seen = designs, seen
 
 
 def received(designs: tuple[Array, ...], seen: Observations) -> SentSituations:
-    """A block on its worker."""
+    """Receive a block on its worker."""
     return SentSituations(designs, seen).settled()
 
 
 class PackedSituations:
-    """Situations packed for passes; the reference holds those with a response from outside this package."""
+    """Situations packed for passes; responses from outside this package use the reference."""
 
     def __init__(self, Z: Array, seen: Observations, dtype: npt.DTypeLike, n_threads: int):
         rows, self.n_threads = CompiledSituations(Z, seen), n_threads
@@ -53,43 +53,43 @@ class PackedSituations:
         self.packed = NumpySituations(Z, seen) if found is None else found
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """ln p(Y|β, λ) and its gradient."""
+        """Return ln p(Y|β, λ) and its gradient."""
         if isinstance(self.packed, exponential_rankings.RankedRows):
             return exponential_rankings.gradient(self.packed, beta, log_weights, self.n_threads)
-        if isinstance(self.packed, exponential_situations.Covariates):
+        if isinstance(self.packed, exponential_situations.SituationCovariates):
             return exponential_situations.gradient(self.packed, beta, log_weights, self.n_threads)
         found: Slopes = self.packed.gradient(beta, log_weights)
         return found
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> None:
-        """Chains run on the client."""
+        """Return None: chains run on the client."""
 
 
 class PackedFolds(Block):
-    """A pack for each fold that has observations in the block; situations have one."""
+    """One pack for each fold with observations in the block; situations have one."""
 
     def __init__(self, parts: dict[int, Part], dtype: str, n_threads: int):
         self.packs: dict[int, Gradient] = {f: packed_here(*part, dtype, n_threads) for f, part in parts.items()}
 
     def packs_of(self, n_groups: int) -> dict[int, Gradient]:
-        """Ready for passes over so many groups."""
+        """Return packs for passes over this number of groups."""
         return self.packs
 
     def gradient(self, beta: Array, log_weights: Array, without: int | None = None) -> Slopes:
-        """ln p(Y|β, λ) of all folds but one, and its gradient."""
+        """Return ln p(Y|β, λ) of all folds but one, and its gradient."""
         (K, M), d = log_weights.shape, beta.shape[1]
         some = [rows.gradient(beta, log_weights) for fold, rows in self.packs_of(K).items() if fold != without]
         return reduce(add, some) if some else Slopes.none(M, d, K)
 
 
 class PackedOnGpu(PackedFolds):
-    """The same on the GPU of the worker."""
+    """Packs on the worker's GPU."""
 
     def __init__(self, parts: dict[int, Part], dtype: str):
         self.parts, self.dtype = parts, dtype
 
     def packs_of(self, n_groups: int) -> dict[int, Gradient]:
-        """Ready for passes over so many groups."""
+        """Return packs for passes over this number of groups."""
 
         def bring() -> dict[int, Gradient]:
             return {f: packed_on_gpu(*part, n_groups, self.dtype) for f, part in self.parts.items()}
@@ -99,14 +99,14 @@ class PackedOnGpu(PackedFolds):
 
 
 def packed_here(Z: Array, seen: Observations, dtype: str, n_threads: int) -> Gradient:
-    """In the memory of the worker."""
+    """Pack in the worker's memory."""
     if seen.codes is None:
         return PackedSituations(Z, seen, dtype, n_threads)
     return ExponentialRows(Z, seen.codes, seen.weights, dtype, n_threads)
 
 
 def packed_on_gpu(Z: Array, seen: Observations, n_groups: int, dtype: str) -> Gradient:
-    """On its GPU; a block of classes does not know how many there are in all."""
+    """Pack on the worker's GPU; a block of classes does not know the total number of classes."""
     if seen.codes is None:
         return CupySituations(Z, seen)
     return bring_covariates(Z, Observations.of_classes(seen.codes, n_groups, seen.weights), np.dtype(dtype))
@@ -115,7 +115,7 @@ def packed_on_gpu(Z: Array, seen: Observations, n_groups: int, dtype: str) -> Gr
 def packed_classes(
     block: Observed, scaling: Scaling, dtype: str, n_folds: int, on_gpu: bool, draw: tuple[int, int] | None = None
 ) -> PackedFolds:
-    """Standardise and pack the rows of a block, fold by fold; with a seed, under random weights Gam(weight, 1)."""
+    """Standardise and pack the rows of a block by fold; with a seed, under random weights Gam(weight, 1)."""
     Z, fold = scaling.of(block.rows), folds_of(block.key, n_folds)
     weight = block.weight if draw is None else np.random.default_rng(draw).standard_gamma(block.weight)
     block.give_back()
@@ -127,7 +127,7 @@ def packed_classes(
 def packed_situations(
     block: SentSituations, which: int, some: npt.NDArray[np.intp], counts: Array, dtype: str, on_gpu: bool
 ) -> PackedFolds:
-    """Pack some situations of a block with these counts, by one design."""
+    """Pack some situations of a block with these counts, for one design."""
     seen = block.seen.part(some).weighted(counts)
     situations = seen.all_situations
     used, row = np.unique(situations.row, return_inverse=True)
@@ -143,5 +143,5 @@ def packed_situations(
 
 
 def slopes(rows: PackedFolds, beta: Array, log_weights: Array, without: int | None = None) -> Slopes:
-    """Of one block."""
+    """Return the gradient of one block."""
     return rows.gradient(beta, log_weights, without)

@@ -1,8 +1,8 @@
-"""Learned directions whose passes run on workers, over classes or situations.
+"""Learned directions with passes on workers, over classes or situations.
 
-Classes may lie on the workers from the start. A bounded number of rows, which their keys choose, comes to the client:
-starts, w and κ, the design, diagnoses and summaries are computed from those. Situations are all on the client and are
-sent to the workers as well, in blocks of canonical order, once with the covariates of all designs. Slopes are added in
+Classes may be stored on the workers from the start. A bounded number of rows, selected by their keys, comes to the
+client for starting points, w and κ, the design, diagnostics and summaries. Situations are all on the client and are
+also sent to the workers, in blocks of canonical order, once with the covariates of all designs. Gradients are added in
 the order of the blocks.
 """
 
@@ -38,19 +38,19 @@ from plackett.inference.folds import Folds
 from plackett.model.race import Array, Slopes
 from plackett.responses.base import checked
 
-MOST_NUMBERS = 1 << 24  # of X that come to the client
-RARE = 1000  # rows of a class, or all, that come to the client
-NUMBERS = 1 << 20  # covariates and entries of a block of situations at the most: a pass takes some milliseconds
+MOST_NUMBERS = 1 << 24  # maximum of numbers of X on the client
+RARE = 1000  # number of rows of a class (or all its rows) that come to the client
+NUMBERS = 1 << 20  # maximum of covariates and entries per block of situations: a pass takes some milliseconds
 
 
 class RemoteGradient:
-    """Passes on the workers, over all blocks."""
+    """Passes on the workers over all blocks."""
 
     def __init__(self, blocks: Together, n_groups: int, without: int | None = None, present: Codes | None = None):
         self.blocks, self.n_groups, self.without, self.present = blocks, n_groups, without, present
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """ln p(Y|β, λ) and its gradient; classes without rows in this part have no weights."""
+        """Return ln p(Y|β, λ) and its gradient; classes without rows in this part have no weights."""
         asked = log_weights
         if self.present is not None:
             asked = np.full((self.n_groups, log_weights.shape[1]), -np.inf)
@@ -59,19 +59,19 @@ class RemoteGradient:
         return found if self.present is None else replace(found, log_weights=found.log_weights[self.present])
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> None:
-        """A chain asks for every gradient."""
+        """Return None: chains request every gradient."""
 
 
 class Without(NamedTuple):
-    """What a fold of classes trains on: all rows but those of the fold."""
+    """Training part of a fold of classes: all rows but those of the fold."""
 
     fold: int
     n_folds: int
-    weight: Array  # (K,): total weight of the rows of each class that are left
+    weight: Array  # (K,): total weight of the remaining rows of each class
 
 
-class ClassBlocks:
-    """Rows as they came, and packed for the passes under way: in one precision and one number of folds."""
+class DirectionBlocks:
+    """Rows in input order, and packed rows for current passes in one precision and number of folds."""
 
     def __init__(self, held: Held):
         self.held = held
@@ -80,7 +80,7 @@ class ClassBlocks:
         self._packed: dict[bool, Together] = {}
 
     def packed(self, scaling: Scaling, dtype: str, n_folds: int, many: bool) -> Together:
-        """Packed in this design, on GPUs if rows are many; another precision is dropped once nobody uses it."""
+        """Return rows packed in this design, on GPUs if rows are many; unused other precisions are dropped."""
         kind, scored = (dtype, n_folds), scaling.knots is not None
         with self._packing:
             if kind != self._kind:
@@ -90,7 +90,7 @@ class ClassBlocks:
             return self._packed[scored]
 
     def pack(self, scaling: Scaling, dtype: str, n_folds: int, many: bool, draw: int | None = None) -> Together:
-        """Packed anew; with the seed of a draw under random weights, which depend on it and the number of the block."""
+        """Pack the rows anew; with the seed of a draw under random weights, which depend on it and the block number."""
         on_gpu = go_to_gpus(self.held.client, many)
         parts = [
             (block, scaling, dtype, n_folds, on_gpu, None if draw is None else (draw, number))
@@ -101,7 +101,7 @@ class ClassBlocks:
 
 @dataclass(frozen=True)
 class RemoteClasses:
-    """Rows on workers, all of them or all but a fold.
+    """Rows on workers, all of them or all but one fold.
 
     Attributes
     ----------
@@ -110,14 +110,14 @@ class RemoteClasses:
     weight : (K,) array
         Total weight of the rows of each class on all workers.
     n_rows : int
-        Distinct rows: of each block, or of all if all are on the client.
+        Number of distinct rows: within blocks, or of all if all are on the client.
     present : array, optional
-        Classes that this part has, if it lacks others.
+        Classes in this part, if some are missing.
     draw : int, optional
-        Seed of the random weights of the rows, if they have such.
+        Seed of random weights of the rows, if any.
     """
 
-    blocks: ClassBlocks
+    blocks: DirectionBlocks
     key: Keys
     weight: Array
     n_rows: int
@@ -131,50 +131,50 @@ class RemoteClasses:
         return float((self.weight if self.without is None else self.without.weight).sum())
 
     def identity(self, design: Scaling) -> tuple[Any, ...]:
-        """Digests of the blocks, and the scaling."""
+        """Return digests of the blocks, and the scaling."""
         return *self.blocks.held.each(identity), design.mean, design.scale, design.knots
 
     def gradient(self, design: Scaling, dtype: npt.DTypeLike) -> RemoteGradient:
-        """The rows packed on their workers."""
+        """Return the passes over rows packed on their workers."""
         fold, n_folds = (None, 1) if self.without is None else self.without[:2]
         kind = design, np.dtype(dtype).name, n_folds, self.n_rows >= MANY_ROWS
         packed = self.blocks.packed(*kind) if self.draw is None else self.blocks.pack(*kind, self.draw)
         return RemoteGradient(packed, len(self.weight), fold, self.present)
 
     def part(self, train: Without) -> tuple[Numbers, Self]:
-        """All rows but those of a fold."""
+        """Return all rows but those of a fold."""
         here = np.flatnonzero(folds_of(self.key, train.n_folds) != train.fold)
         return here, replace(self, without=train)
 
     def reweighted(self, seen: Observations, rng: np.random.Generator) -> Self:
-        """The same with random weights, which every block draws for its rows; they sum to about what they did."""
+        """Return the rows with random weights, drawn by every block, with about the same sum."""
         return replace(self, draw=int(rng.integers(1 << 62)))
 
 
 @dataclass(frozen=True)
 class RemoteClassReader(ClassReader):
-    """Rows on workers, some of which are on the client."""
+    """Reader of rows on workers, some of which are on the client."""
 
     remote: RemoteClasses
 
     def with_scores(self, task: Task) -> Task:
-        """The same rows with covariates as normal scores."""
+        """Return the same rows with covariates as normal scores."""
         if all_on_client(task):
             return super().with_scores(task)
         scaling = scores_from_sums(self.remote.blocks.held, self.rows)
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
     def deciding(self, task: Task, most: int) -> Task:
-        """The rows on the client, by passes there."""
+        """Return the rows on the client, with local passes."""
         here = ClassReader(self.rows)
         return here.deciding(replace(task, reader=here, remote=None), most)
 
     def identity(self, task: Task) -> tuple[Any, ...]:
-        """That of the rows on the workers."""
+        """Return the identity of the rows on the workers."""
         return self.remote.identity(task.design)
 
     def folds(self, task: Task, n_folds: int) -> Folds:
-        """Folds by keys; one without rows on the client is left out."""
+        """Return folds by keys, without folds that have no row on the client."""
         key, n_classes = self.remote.key, len(self.remote.weight)
         by_fold = reduce(add, self.remote.blocks.held.each(weights_by_fold, n_folds, n_classes))
         fold, left = folds_of(key, n_folds), [np.delete(by_fold, f, axis=0).sum(axis=0) for f in range(n_folds)]
@@ -182,7 +182,7 @@ class RemoteClassReader(ClassReader):
         return [(train, test) for train, test in folds if len(test)]
 
     def splits(self, task: Task, cv: Any) -> Folds:
-        """So many folds; other values of `cv` were refused."""
+        """Return this number of folds; other values of `cv` were refused."""
         folds = self.folds(task, int(cv)) if cv > 1 else []
         if len(folds) < 2:
             raise ValueError(
@@ -192,22 +192,22 @@ class RemoteClassReader(ClassReader):
         return folds
 
     def present(self, task: Task, train: Without) -> Numbers:
-        """Classes that have rows in the part, on any worker."""
+        """Return classes that have rows in the part, on any worker."""
         return np.flatnonzero(train.weight)
 
     def training(self, task: Task, train: Without) -> tuple[Task, Numbers | None]:
-        """The part with its classes numbered anew."""
+        """Return the training part with classes renumbered."""
         part, present = super().training(task, train)
         return replace(part, remote=replace(self.remote, without=train, present=present)), present
 
 
 def all_on_client(task: Task) -> bool:
-    """Whether all rows came to the client."""
+    """True if all rows are on the client."""
     return task.n_rows == len(task.seen)
 
 
 def class_task_of(held: Held, source: Source) -> Task:
-    """The task of classes whose rows lie on workers, as `plackett.cluster.observed` has them."""
+    """Return the task of classes whose rows are on workers, as in `plackett.cluster.observed`."""
     tallies = held.each(tally)
     n_classes, d = max(len(each.rows) for each in tallies), tallies[0].n_columns
     count, weight = np.zeros(n_classes, dtype=np.intp), np.zeros(n_classes)
@@ -224,15 +224,15 @@ def class_task_of(held: Held, source: Source) -> Task:
     rows, codes, counts, _ = merge(*(np.concatenate(each) for each in zip(*found, strict=True)))
     if n <= room:
         n, scaling = len(rows), Scaling(*mean_and_scale(rows, counts))
-    else:  # weights such that the rows on the client stand for a part of all
+    else:  # weighted so that the rows on the client represent a part of all
         counts, scaling = counts * (share.min() / share)[codes], scaling_from_sums(held)
     seen = Observations.of_classes(codes, n_classes, counts)
-    remote = RemoteClasses(ClassBlocks(held), keys_of(rows, codes), weight, n)
+    remote = RemoteClasses(DirectionBlocks(held), keys_of(rows, codes), weight, n)
     return Task(seen, scaling.of(rows), RemoteClassReader(rows, remote), source, remote=remote, design=scaling)
 
 
 def send_classes(X: Array, codes: Codes, weight: Array | None, source: Source) -> Task:
-    """Cut the rows, in lexicographic order, into blocks of the same size, and send them to the workers in turn."""
+    """Cut the rows, in lexicographic order, into blocks of equal size, and send them to the workers in turn."""
     client = client_in_use()
     rows, codes, counts, _ = merge(X, codes, weight)
     n, d = rows.shape
@@ -243,7 +243,7 @@ def send_classes(X: Array, codes: Codes, weight: Array | None, source: Source) -
 
 
 def client_in_use() -> Any:
-    """The client; raises if there is none."""
+    """Return the client; raises if there is none."""
     client = in_use()
     if client is None:
         raise ClusterError("engine='dask' needs a distributed.Client here.")
@@ -251,7 +251,7 @@ def client_in_use() -> Any:
 
 
 class SituationBlocks:
-    """All situations of a task on the workers, and those packed for the passes under way."""
+    """All situations of a task on the workers, and those packed for current passes."""
 
     def __init__(self, designs: tuple[Array, ...], seen: Observations):
         self.client, situations = client_in_use(), seen.all_situations
@@ -271,7 +271,7 @@ class SituationBlocks:
         self._packed: weakref.WeakValueDictionary[Any, RemoteGradient] = weakref.WeakValueDictionary()
 
     def packed(self, which: int, places: Numbers, counts: Array, dtype: npt.DTypeLike) -> RemoteGradient:
-        """Situations with these numbers, in ascending order, by one design; dropped once nobody uses them."""
+        """Return situations with these numbers (ascending), packed for one design; dropped when unused."""
         name = np.dtype(dtype).name
         key = which, name, hashlib.sha256(places.astype(np.int64).tobytes() + counts.tobytes()).digest()
         with self._packing:
@@ -291,7 +291,7 @@ class SituationBlocks:
 
 @dataclass(frozen=True)
 class RemoteSituations:
-    """Situations with these numbers, on the workers, and how often each counts."""
+    """Situations with these numbers on the workers, and their counts."""
 
     blocks: SituationBlocks
     places: Numbers
@@ -299,7 +299,7 @@ class RemoteSituations:
 
     @property
     def n_rows(self) -> int:
-        """Situations."""
+        """Number of situations."""
         return len(self.places)
 
     @property
@@ -308,24 +308,24 @@ class RemoteSituations:
         return float(self.counts.sum())
 
     def identity(self, design: int) -> tuple[Any, ...]:
-        """How situations are cut into blocks: sums are rounded accordingly."""
+        """Return the block size: sums are rounded accordingly."""
         return "blocks", self.blocks.size
 
     def gradient(self, design: int, dtype: npt.DTypeLike) -> RemoteGradient:
-        """The situations packed on their workers."""
+        """Return passes over situations packed on their workers."""
         return self.blocks.packed(design, self.places, self.counts, dtype)
 
     def part(self, train: Numbers) -> tuple[Numbers, Self]:
-        """The situations that a fold trains on."""
+        """Return the training situations of a fold."""
         return train, replace(self, places=self.places[train], counts=self.counts[train])
 
     def reweighted(self, seen: Observations, rng: np.random.Generator) -> Self:
-        """The same with the weights of the situations on the client."""
+        """Return the situations with the weights of those on the client."""
         return replace(self, counts=seen.weights)
 
 
 def send_situations(task: Task) -> Task:
-    """The task with passes on workers."""
+    """Return the task with passes on workers."""
     assert isinstance(task.reader, SituationReader)
     task.seen.response.check(checked(task.seen.all_situations.outcomes))
     blocks = SituationBlocks(task.reader.designs, task.seen)

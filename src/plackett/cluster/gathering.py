@@ -1,6 +1,6 @@
-"""Rankings and choices in partitions that come to the client, where they are few: learned directions need them there.
+"""Transfer of few rankings and choices in partitions to the client, where learned directions need them.
 
-Held-out situations, designs, starts and diagnoses are those of one machine; passes go back to the workers.
+Held-out situations, designs, starting points and diagnostics are computed on the client; passes run on the workers.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from plackett.cluster.choice_parts import ChoicePart, ChoiceTable, joined_sets
 from plackett.cluster.parts import ask
 from plackett.cluster.ranking_parts import RankingPart, RankingTable, joined
 
-MOST = 1 << 26  # numbers: half a gigabyte for each copy of them
+MOST = 1 << 26  # maximum of numbers: half a gigabyte per copy
 
 
-def check_few(numbers: int, what: str, told: str) -> None:
-    """Refuse more than can come here."""
+def check_few(numbers: int, what: str, size: str) -> None:
+    """Raise if there are too many numbers for the client."""
     if numbers > MOST:
         raise ValueError(
             f"learned directions bring {what} in partitions to the client, up to {MOST:,} numbers, and these are "
-            f"{told}: {numbers:,}. Take a sample of the {what}, or features='exp', for which they stay where they are."
+            f"{size}: {numbers:,}. Take a sample of the {what}, or features='exp', which leaves them in partitions."
         )
 
 
 def gather_rankings(table: RankingTable) -> dict[str, Any]:
-    """The arguments of `PlackettLuceRanker.fit`, in memory."""
+    """Return the arguments of `PlackettLuceRanker.fit`, in memory."""
     n, K, d = table.n_rows, len(table.items), 0 if table.covariates is None else table.covariates.n_columns
     check_few(n * (K + d), "rankings", f"{n:,} of {K} items with {d} covariates")
     found = list(zip(*ask(table.client, "rankings", RankingPart.in_memory, table.parts), strict=True))
@@ -34,7 +34,7 @@ def gather_rankings(table: RankingTable) -> dict[str, Any]:
 
 
 def gather_choices(table: ChoiceTable, constants: bool) -> dict[str, Any]:
-    """The arguments of `PlackettLuceChooser.fit`, in memory; `constants`: whether alternatives have them."""
+    """Return the arguments of `PlackettLuceChooser.fit`, in memory; `constants`: True if alternatives have them."""
     entries, columns, n = table.totals.n_entries, len(table.straight_design(constants).names_), sum(table.sizes)
     check_few(entries * columns, "choices", f"{n:,} situations with {entries:,} alternatives of {columns} columns")
     found = list(zip(*ask(table.client, "situations", ChoicePart.in_memory, table.parts), strict=True))
@@ -42,7 +42,7 @@ def gather_choices(table: ChoiceTable, constants: bool) -> dict[str, Any]:
 
 
 def _rows(parts: Any) -> Any:
-    """Rows of arrays or of data frames, one below the other."""
+    """Concatenate rows of arrays or of data frames."""
     if not hasattr(parts[0], "columns"):
         return np.concatenate(parts)
     import pandas as pd
@@ -51,7 +51,7 @@ def _rows(parts: Any) -> Any:
 
 
 def _beside(weights: Any, groups: Any) -> dict[str, Any]:
-    """Weights and groups, where they were given."""
+    """Return weights and groups, if given."""
     both = {"sample_weight": weights, "groups": groups}
     return {
         name: None if each[0] is None else np.concatenate([np.asarray(e) for e in each]) for name, each in both.items()

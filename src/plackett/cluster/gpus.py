@@ -1,7 +1,7 @@
 """Copies of blocks on the GPUs of workers, made on first use and never sent with the block.
 
-Either all workers have a GPU, or none is used: rounding differs, and results must not depend on which worker is lost.
-The client decides before it asks.
+Either all workers have a GPU, or none is used: rounding differs, and results must not depend on lost workers. The
+client decides before it asks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def go_to_gpus(client: Client, gains: bool) -> bool:
-    """Whether passes run on GPUs: if that `gains`, and every worker has one that can run the kernels."""
+    """True if passes run on GPUs: if that `gains`, and every worker has a suitable one."""
     if not gains:
         return False
     found = client.run(present, on_error="return").values()
@@ -27,7 +27,7 @@ def go_to_gpus(client: Client, gains: bool) -> bool:
 
 
 def copy_of(block: Block, which: object, bring: Callable[[], Any]) -> Any:
-    """The copy of a block on this worker's GPU, made by `bring`; a copy of another kind than `which` is released."""
+    """Return the copy of a block on this worker's GPU, made by `bring`; a copy of another kind is released."""
     if block.gpu_copy is None or block.gpu_copy[0] != which:
         block.gpu_copy = None
         try:

@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
-from plackett.cluster.client import PATIENCE, ClusterError, dask, distributed, threads_of, told, versions
+from plackett.cluster.client import PATIENCE, ClusterError, dask, distributed, scheduler_of, threads_of, versions
 from plackett.cluster.dask_private import run_anywhere, threads_of_worker
-from plackett.cluster.keeper import LOOK, Keeper, Kept, Question, ask_all, in_one_frame
+from plackett.cluster.keeper import LOOK, Keeper, KeeperHandle, Question, ask_all, in_one_frame
 
 if TYPE_CHECKING:
     from distributed import Client
 
-ATTEMPTS = 20  # in a row without an answer from any further keeper
+ATTEMPTS = 20  # attempts in a row without an answer from another keeper
 
 
 def threads_here() -> int:
@@ -41,11 +41,11 @@ class Held:
 
     def __init__(self, client: Client, blocks: Sequence[Any]):
         self.client, self.blocks = client, list(blocks)
-        self.keepers: list[Kept] = []
+        self.keepers: list[KeeperHandle] = []
         self._placing = threading.Lock()  # chains ask concurrently
 
     def each(self, question: Question, *arguments: Any, own: Sequence[Any] | None = None) -> list[Any]:
-        """Results of question(block, *arguments), in the order of the blocks; `own` has one more argument for each."""
+        """Return results of question(block, *arguments), in block order; `own` adds one argument per block."""
         found: dict[int, Any] = {}
         failed, for_all = 0, in_one_frame((question, arguments, None))
         while len(found) < len(self.blocks):
@@ -67,11 +67,11 @@ class Held:
                     self.keepers = [] if self.keepers is keepers else self.keepers
                 failed = failed + 1 if len(found) == before else 0
                 if failed == ATTEMPTS:
-                    raise ClusterError(f"the workers of {told(self.client)} were lost again and again.")
+                    raise ClusterError(f"the workers of {scheduler_of(self.client)} were lost repeatedly.")
         return [found[number] for number in range(len(self.blocks))]
 
     def fetch(self) -> list[Any]:
-        """The blocks themselves, which must be small."""
+        """Return the blocks themselves, which must be small."""
         self._wait()
         found: list[Any] = self._sure(self.client.gather, self.blocks)
         return found
@@ -84,7 +84,7 @@ class Held:
         for number, block in enumerate(self.blocks):
             holders = where.get(block.key, ())
             if not holders:
-                return  # lost meanwhile; the caller tries again
+                return  # lost in the meantime; the caller tries again
             groups.setdefault(sorted(holders)[0], []).append(number)
         here, futures = versions(), []
         for worker, numbers in groups.items():
@@ -99,7 +99,7 @@ class Held:
         where = self._sure(self.client.who_has, futures)
         if all(where.get(keeper.key) for keeper in futures):
             places = [where[keeper.key][0] for keeper in futures]
-            self.keepers = [Kept(*each) for each in zip(groups.values(), places, futures, strict=True)]
+            self.keepers = [KeeperHandle(*each) for each in zip(groups.values(), places, futures, strict=True)]
 
     def _begun(self, keepers: list[Any], workers: set[str]) -> bool:
         """Wait for the keepers; False if a worker was lost, since its keeper may never start."""
@@ -129,7 +129,9 @@ class Held:
                     last = time.monotonic()
                     self._sure(self.client.run_on_scheduler, run_anywhere)
                 elif time.monotonic() - last > PATIENCE:
-                    raise ClusterError(f"{told(self.client)} has had no worker for {PATIENCE:.0f} seconds.") from None
+                    raise ClusterError(
+                        f"{scheduler_of(self.client)} has had no worker for {PATIENCE:.0f} seconds."
+                    ) from None
                 continue
             break
         for block in self.blocks:
@@ -147,7 +149,7 @@ class Held:
 
 
 def later(function: Question, *arguments: Any) -> Any:
-    """A delayed call: Dask runs it where its arguments lie, when its result is needed."""
+    """Return a delayed call, which Dask runs where its arguments are stored."""
     return dask().delayed(function, pure=False)(*arguments)
 
 
@@ -163,7 +165,7 @@ def made(client: Client, name: str, make: Question, arguments: Iterable[tuple[An
 
 
 def shared_out(threads: dict[str, int], count: int) -> list[str]:
-    """The worker of each block: workers take turns, in proportion to their threads.
+    """Assign workers to blocks in turn, in proportion to their threads.
 
     Without this, an idle worker would steal blocks from others and keep them, and every pass would wait for it.
     """
@@ -173,8 +175,8 @@ def shared_out(threads: dict[str, int], count: int) -> list[str]:
 
 
 def lost(client: Client) -> ClusterError:
-    """The error for a lost scheduler."""
+    """Return the error for a lost scheduler."""
     return ClusterError(
-        f"{told(client)} was lost, and with it the rows. Start it again and fit again; chains with "
+        f"{scheduler_of(client)} was lost, and with it the rows. Start it again and fit again; chains with "
         "Gibbs(checkpoint=...) go on where they were, with the same draws."
     )

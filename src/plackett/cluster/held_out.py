@@ -1,7 +1,7 @@
-"""Folds of what is in partitions, for the shape a of EM: training rows and held-out rows made where the data lie.
+"""Folds of data in partitions, for the shape a of EM: training and held-out rows are made where the data are stored.
 
-Digests, codes and counts come to the client, and the numbers of the rows of a fold go back. Maps are fitted anew to the
-rows that a fold trains on.
+Digests, codes and counts come to the client, and the row numbers of a fold go back. Maps are refitted to the training
+rows of each fold.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 def class_folds(
     table: ClassTable, blocks: ClassBlocks, features: object, recipe: ClassRecipe
 ) -> tuple[Codes, MakeFold]:
-    """The class of each row, and what makes a fold of some of them; `blocks` were made by the recipe."""
+    """Return the class of each row, and a function that makes folds; `blocks` were made by the recipe."""
     codes = np.concatenate([each for each, _ in blocks.held.each(coded)])
 
     def some(numbers: Codes) -> list[Any]:
@@ -57,7 +57,7 @@ def class_folds(
 def losses_of_part(
     part: ClassPart, whole: ClassRecipe, fold: ClassRecipe, log_weights: Sequence[Array]
 ) -> tuple[Array, float]:
-    """Log-losses (S,) of the rows of a part under S arrays ln λ (K, p), summed, and the weight of these rows."""
+    """Return log-losses (S,) of the rows of a part under S arrays ln λ (K, p), summed, and their total weight."""
     codes = np.searchsorted(whole.classes, np.asarray(part.y))
     counts = (np.ones(len(codes)) if part.weight is None else np.asarray(part.weight)) * whole.factors[codes]
     W, present = transform(fold.features, part.X, empty=True), np.searchsorted(whole.classes, fold.classes)
@@ -67,7 +67,7 @@ def losses_of_part(
 def choice_folds(
     table: ChoiceTable, rows: ClusterSituations, features: object, recipe: ChoiceRecipe
 ) -> tuple[Codes, MakeFold]:
-    """The canonical order of all situations, and what makes blocks of some of them; `rows` were made by the recipe."""
+    """Return the canonical order of all situations, and a function that makes folds; `rows` were made by the recipe."""
     found = rows.blocks.each(marks)
     digest, counts = (np.concatenate([each[i] for each in found]) for i in range(2))
 
@@ -80,16 +80,16 @@ def choice_folds(
 
 
 class RankingMarks(NamedTuple):
-    """What decides the folds of the rankings of one part that have weight."""
+    """Data that determine the folds of one part's rankings with positive weight."""
 
     digest: npt.NDArray[np.uint64]
     counts: Array
-    blocked: Mask  # whether each goes to a block, and not to the sets of items left
+    blocked: Mask  # True for rankings in a block, False for those in sets of remaining items
     group: Codes | None
 
 
 def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) -> tuple[Codes, Codes | None, MakeFold]:
-    """The canonical order of all rankings, their groups, and what makes rows of some of them."""
+    """Return the canonical order of all rankings, their groups, and a function that makes folds."""
     client, n_items, labels = table.client, len(table.items), None
     if table.grouped:
         labels = np.unique(np.concatenate(ask(client, "groups", labels_of, table.parts)))
@@ -99,7 +99,7 @@ def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) 
     sizes = [len(part.digest) for part in found]
 
     def some(numbers: Codes) -> tuple[list[Any], list[int]]:
-        """Parts with these rankings, and how many of each go to a block."""
+        """Return parts with these rankings, and how many of each go to a block."""
         within = numbers_within(numbers, sizes)
         has = [int(part.blocked[which].sum()) for part, which in zip(found, within, strict=True) if len(which)]
         return take_from(table.parts, within), has
@@ -113,17 +113,17 @@ def ranking_folds(table: RankingTable, features: object, recipe: RankingRecipe) 
         rows, others = (hold_rankings(client, *each, own, n_items, False) for each in (inside, outside))
         return situation_fold(rows, others)
 
-    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `Together`
+    kinds = np.flatnonzero(~blocked), np.flatnonzero(blocked)  # in the order of `CombinedRows`
     return np.concatenate([kind[order_of(digest[kind], counts[kind])] for kind in kinds]), groups, make
 
 
 def labels_of(part: RankingPart) -> npt.NDArray[Any]:
-    """Distinct groups of one part."""
+    """Return the distinct groups of one part."""
     return np.unique(np.asarray(part.groups))
 
 
 def marks_of_rankings(part: RankingPart, recipe: RankingRecipe, labels: npt.NDArray[Any] | None) -> RankingMarks:
-    """Digests of one part; a group is the position of its label among all."""
+    """Return digests of one part; a group is the position of its label among all."""
     R, some = part.counted()
     group = None if labels is None else np.searchsorted(labels, np.asarray(part.groups)[some])
     if not len(some):

@@ -33,7 +33,7 @@ Asked = tuple[Question, tuple[Any, ...], list[Any] | None]  # arguments for all 
 
 
 class Keeper:
-    """Answers questions about the blocks of one worker."""
+    """Answer questions about the blocks of one worker."""
 
     def __init__(self, name: str, blocks: list[Block], here: Versions):
         worker = distributed().get_worker()
@@ -45,7 +45,7 @@ class Keeper:
         add_operation(worker, OPERATION, answer)
 
     def ask(self, asked: Asked) -> Any:
-        """Results of a question for every block, pickled; errors are returned as answers."""
+        """Return results of a question for every block, pickled; errors are returned as answers."""
         started = time.perf_counter()
         try:
             with named_in_profile(self.worker, self.name):
@@ -56,7 +56,7 @@ class Keeper:
             self.took[asked[0]] = time.perf_counter() - started
 
     def find(self, question: Question, arguments: tuple[Any, ...], own: list[Any] | None) -> list[Any]:
-        """Results of a question for every block."""
+        """Return results of a question for every block."""
         each = [()] * len(self.blocks) if own is None else [(one,) for one in own]
         found = []
         for block, one in zip(self.blocks, each, strict=True):
@@ -69,9 +69,9 @@ _keepers: weakref.WeakValueDictionary[str, Keeper] = weakref.WeakValueDictionary
 
 
 async def answer(keeper: str, asked: bytes) -> Any:
-    """The answer of a keeper of this worker; None if it is gone.
+    """Return the answer of a keeper of this worker, or None if it is gone.
 
-    Slow questions are answered in the thread of actors, which leaves the event loop free.
+    Slow questions run in the thread of actors, which leaves the event loop free.
     """
     kept = _keepers.get(keeper)
     if kept is None:
@@ -92,17 +92,17 @@ async def answer(keeper: str, asked: bytes) -> Any:
 
 
 def as_answer(error: Exception) -> dict[str, Any]:
-    """An error as an answer, which the client raises."""
+    """Return an error as an answer, which the client raises."""
     return {"error": as_data(error)}
 
 
 def in_one_frame(message: object) -> Any:
-    """A pickled message; Dask would send every array in a frame of its own."""
+    """Pickle a message into one frame; Dask would send every array in a separate frame."""
     pickled = pickle.dumps(message)
     return pickled if len(pickled) < LARGE else as_data(pickled)
 
 
-class Kept(NamedTuple):
+class KeeperHandle(NamedTuple):
     """Address of a keeper, numbers of its blocks, and its future, which has the status."""
 
     numbers: list[int]
@@ -110,12 +110,12 @@ class Kept(NamedTuple):
     keeper: Any
 
     async def ask(self, client: Client, asked: object) -> Any:
-        """The answer of this keeper."""
+        """Return the answer of this keeper."""
         return await ask_worker(client, self.address, OPERATION, keeper=self.keeper.key, asked=asked)
 
 
-def ask_all(client: Client, asked: list[tuple[Kept, Any]]) -> list[list[Any] | None]:
-    """Answers of the keepers, each for its blocks; None from one that is lost."""
+def ask_all(client: Client, asked: list[tuple[KeeperHandle, Any]]) -> list[list[Any] | None]:
+    """Return answers of the keepers, each for its blocks; None for a lost keeper."""
 
     async def ask_each() -> list[Any]:
         there = (kept.ask(client, message) for kept, message in asked)
@@ -136,7 +136,7 @@ def ask_all(client: Client, asked: list[tuple[Kept, Any]]) -> list[list[Any] | N
 
 
 def read(answer: Any) -> list[Any] | None:
-    """The results in an answer, or None if the worker is lost; raises errors of the question."""
+    """Return the results in an answer, or None if the worker is lost; raises errors of the question."""
     if answer is None or isinstance(answer, OSError | asyncio.CancelledError):
         return None
     if isinstance(answer, BaseException):

@@ -14,7 +14,7 @@ LongArray = npt.NDArray[np.floating]  # long doubles
 
 
 class Moments(NamedTuple):
-    """Total weight of some rows, and the mean and the sum of squares about it of each column."""
+    """Total weight of rows, with the mean of each column and its sum of squares about the mean."""
 
     weight: float
     mean: LongArray
@@ -29,25 +29,25 @@ class Moments(NamedTuple):
         )
 
     def times(self, factor: float) -> Moments:
-        """The moments of the same rows with their weights multiplied."""
+        """Return the moments of the same rows with their weights multiplied."""
         return Moments(self.weight * factor, self.mean, self.squares * factor)
 
     def scale(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation of each column, infinite for one that is constant between these extremes."""
+        """Return mean and standard deviation of each column, infinite for a column with equal extremes."""
         mean: Array = self.mean.astype(np.float64)
         size = np.maximum(np.abs(low - mean), np.abs(high - mean))
         varies = size > RESOLUTION * np.maximum(np.abs(low), np.abs(high))
         return mean, np.where(varies, np.sqrt(self.squares / self.weight).astype(np.float64), np.inf)
 
     def scale_to_rounding(self) -> tuple[Array, Array]:
-        """Mean and standard deviation of each column, infinite for one that is constant to rounding."""
+        """Return mean and standard deviation of each column, infinite for one that is constant up to rounding."""
         mean: Array = self.mean.astype(np.float64)
         deviation = np.sqrt(self.squares / self.weight).astype(np.float64)
         return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, np.inf)
 
 
 def moments_of(values: Array, weight: Array) -> Moments:
-    """Moments of rows with these weights."""
+    """Return moments of rows with these weights."""
     total = weight.sum()
     if total == 0:
         nothing = np.zeros(values.shape[1], dtype=np.longdouble)

@@ -1,7 +1,7 @@
-"""Rows of a partition as learned directions see them, on a worker: covariates as they came, classes, weights and keys.
+"""Rows of a partition for learned directions, on a worker: raw covariates, classes, weights and keys.
 
-A row's key is a function of what it holds. It decides the fold, and whether the row is among those that come to the
-client, so that neither depends on how rows were cut and where they lie.
+The key of a row is a function of its content. It determines the fold, and whether the row comes to the client, so that
+neither depends on the division of rows among workers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Observed(Block):
 
 
 def keys_of(rows: Array, codes: Codes) -> Keys:
-    """64 bits of each row and its class, evenly spread."""
+    """Return 64 uniform bits for each row and its class."""
     step = np.uint64(STEP)
     key: Keys = mixed(codes.astype(np.uint64) + step)
     for column in rows.T:
@@ -44,20 +44,20 @@ def keys_of(rows: Array, codes: Codes) -> Keys:
 
 
 def observe(part: ClassPart, recipe: ClassRecipe, here: Versions) -> Observed:
-    """The rows of a partition that have weight."""
+    """Return the rows of a partition with positive weight."""
     check_versions(here, address_here())
     counted = part.counted(recipe)
     return observed(counted.numbers, counted.codes, counted.weight)
 
 
 def observed(X: Array, codes: Codes, weight: Array | None) -> Observed:
-    """Equal rows are one, with the sum of their weights."""
+    """Merge equal rows, with the sum of their weights."""
     rows, codes, counts, _ = merge(X, codes, weight)
     return Observed(rows, codes, counts).settled()
 
 
 class Tally(NamedTuple):
-    """Of the rows of each class, up to the last that a block has: how many, their weight, and the smallest key."""
+    """Number of rows, total weight and smallest key per class, up to the last class in the block."""
 
     n_columns: int
     rows: Codes
@@ -66,7 +66,7 @@ class Tally(NamedTuple):
 
 
 def tally(block: Observed) -> Tally:
-    """What there is."""
+    """Return number of columns, and number of rows, total weight and smallest key per class in this block."""
     least = np.full(block.codes.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(least, block.codes, block.key)
     return Tally(
@@ -75,31 +75,31 @@ def tally(block: Observed) -> Tally:
 
 
 def some_rows(block: Observed, limits: Keys) -> tuple[Array, Codes, Array]:
-    """Rows, classes and weights of those whose key is within the limit of their class."""
+    """Return rows, classes and weights of the rows whose key is within the limit of their class."""
     some = block.key <= limits[block.codes]
     return block.rows[some], block.codes[some], block.weight[some]
 
 
 def weights_by_fold(block: Observed, n_folds: int, n_classes: int) -> Array:
-    """(fold, class)."""
+    """Return weights (fold, class)."""
     place = folds_of(block.key, n_folds) * n_classes + block.codes
     found: Array = np.bincount(place, block.weight, n_folds * n_classes).astype(np.float64)
     return found.reshape(n_folds, n_classes)
 
 
 def folds_of(key: Keys, n_folds: int) -> Codes:
-    """The fold of each row."""
+    """Return the fold of each row."""
     return (key % np.uint64(n_folds)).astype(np.intp)
 
 
 def moments(block: Observed, knots: Array | None) -> tuple[Moments, Array, Array]:
-    """Of the covariates or their normal scores, with the smallest and largest of each."""
+    """Return moments of the covariates or their normal scores, with minima and maxima."""
     values = block.rows if knots is None else normal_scores(block.rows, knots)
     return moments_of(values, block.weight), values.min(axis=0), values.max(axis=0)
 
 
 def masses(block: Observed, values: Array) -> Array:
-    """(2, d, m): the weight of the rows whose covariate is below each of these values (d, m), and of those at it."""
+    """Return (2, d, m): the weight of rows with covariates below, and equal to, each of these values (d, m)."""
     found = np.empty((2, *values.shape))
     for f, (column, asked) in enumerate(zip(block.rows.T, values, strict=True)):
         order = np.argsort(column, kind="stable")
@@ -110,7 +110,7 @@ def masses(block: Observed, values: Array) -> Array:
 
 
 def identity(block: Observed) -> str:
-    """A digest of all that a block holds."""
+    """Return a digest of all data of a block."""
     found = hashlib.sha256()
     for part in (block.rows, block.codes, block.weight):
         found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]

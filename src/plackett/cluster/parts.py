@@ -1,8 +1,8 @@
-"""A partition of any kind of data, and questions to all partitions where they lie.
+"""Partition of any kind of data, and questions to all partitions where they are stored.
 
 A part is a frozen dataclass of the pieces of one partition. On the client its fields are delayed values; Dask passes a
-part to a function on a worker with all of them computed. Neither a look nor any other question raises for wrong data:
-the client reports the first problem by its partition.
+part to a function on a worker with all of them computed. Questions do not raise for invalid data: the client reports
+the first problem by its partition.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Found = TypeVar("Found")
 
 
 class Look(Protocol):
-    """What one partition holds."""
+    """Summary of one partition."""
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with it."""
+        """Problem of the partition, or None."""
         ...
 
 
@@ -37,32 +37,32 @@ class Part(Protocol):
     """One partition of classes, rankings or choice situations."""
 
     def look(self) -> Look:
-        """What the partition holds, or what is wrong with it."""
+        """Return a summary of the partition, or its problem."""
         ...
 
     def observe(self, recipe: Any) -> tuple[Features, Observations]:
-        """Features and observations of what has weight."""
+        """Return features and observations of the rows with positive weight."""
         ...
 
 
 def ask(
     client: Client, name: str, question: Callable[..., Found], parts: Sequence[Any], *arguments: object
 ) -> list[Found]:
-    """Results of question(part, *arguments), which are small, in the order of the parts."""
+    """Return results of question(part, *arguments), which are small, in the order of the parts."""
     return made(client, name, question, [(part, *arguments) for part in parts], len(parts)).fetch()
 
 
 def raise_first(looks: Iterable[Look], error: type[ValueError] = ValueError, first: int = 0) -> None:
-    """Raise the problem of the first partition that has one; they are numbered from `first` on."""
+    """Raise the problem of the first partition that has one; partitions are numbered from `first` on."""
     for number, look in enumerate(looks, first):
         if look.problem is not None:
             raise error(f"partition {number} of the data: {look.problem}")
 
 
 def numbers_within(numbers: Codes, sizes: Sequence[int]) -> list[Codes]:
-    """Numbers among all rows as numbers within each of the parts, of these sizes, that hold them."""
+    """Convert numbers among all rows to numbers within the parts of these sizes."""
     ends = np.cumsum(sizes)
-    numbers = np.arange(ends[-1])[numbers]  # a splitter may also give a mask
+    numbers = np.arange(ends[-1])[numbers]  # a splitter may also return a mask
     owner = np.searchsorted(ends, numbers, side="right")
     by_part = np.argsort(owner, kind="stable")
     places = (numbers - (ends - sizes)[owner])[by_part]
@@ -70,20 +70,20 @@ def numbers_within(numbers: Codes, sizes: Sequence[int]) -> list[Codes]:
 
 
 def take_from(parts: Sequence[Any], within: Sequence[Codes]) -> list[Any]:
-    """Delayed parts with these rows of each; parts without any are left out."""
-    return [later(taken, part, some) for part, some in zip(parts, within, strict=True) if len(some)]
+    """Return delayed parts with these rows of each, without empty parts."""
+    return [later(selected, part, some) for part, some in zip(parts, within, strict=True) if len(some)]
 
 
-def taken(part: Any, numbers: Codes) -> Any:
-    """Those of the rows of a part with weight that have these numbers, in this order."""
+def selected(part: Any, numbers: Codes) -> Any:
+    """Return rows of a part by their number among those with positive weight, in this order."""
     return part.take(numbers)
 
 
 def rows_of(X: Any, places: Codes | slice) -> Any:
-    """Rows of an array or data frame, by position."""
+    """Return rows of an array or data frame, by position."""
     return X.iloc[places] if hasattr(X, "iloc") else X[places]
 
 
 def optional_rows(what: object, places: Codes) -> Any:
-    """Entries of labels or weights at these positions; None stays None."""
+    """Return entries of labels or weights at these positions; None stays None."""
     return None if what is None else np.asarray(what)[places]

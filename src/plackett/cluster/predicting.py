@@ -1,4 +1,4 @@
-"""Lazy predictions of rows or situations in partitions, computed where these lie."""
+"""Lazy predictions of rows or situations in partitions, computed where these are stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Predict = Callable[[Any], npt.NDArray[Any]]
 
 
 def lazily(predict: Predict, X: Any, empty: npt.NDArray[Any]) -> Any:
-    """predict(X) of a Dask collection: a Dask array with the partitions of X; `empty` is the result for no rows."""
+    """Return predict(X) of a Dask collection as a Dask array, partitioned like X; `empty` is the result for no rows."""
     array = optional("dask.array", "a Dask collection")
     pieces, sizes = (delayed_sets(X), None) if hasattr(X, "spec") else pieces_of(X)
     held, chunks = dask().delayed(predict), [np.nan] * len(pieces) if sizes is None else sizes
@@ -39,6 +39,6 @@ def refuse_partitions(X: object) -> None:
     """Raise for a Dask collection where rows in memory are needed."""
     if is_dask(X):
         raise ValueError(
-            "X is a Dask collection, which fit, predict and predict_proba take; here give some of its rows, as "
-            "X.partitions[0].compute() or X[:1000].compute() are."
+            "X is a Dask collection, which only fit, predict and predict_proba take; here give rows in memory, such as "
+            "X.partitions[0].compute() or X[:1000].compute()."
         )

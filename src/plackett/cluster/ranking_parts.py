@@ -1,7 +1,7 @@
-"""Partitions of rankings: each becomes ordinary `Rankings` on the worker that holds it.
+"""Partitions of rankings: each becomes ordinary `Rankings` on its worker.
 
-Without covariates, rankings without ties come to the client, each distinct one once: the sets of items left at each
-stage are counted there.
+Without covariates, distinct rankings without ties come to the client with their counts, and the sets of remaining items
+of all stages are counted there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from plackett.cluster.blocks import block_of, hold_situations, make_blocks
 from plackett.cluster.class_parts import ClassPart, ClassTable, first_fraction, look_at_rows, wrong_weight
-from plackett.cluster.cutting import cut, near, split
+from plackett.cluster.cutting import cut, local_only, split
 from plackett.cluster.maps import fitted_map
 from plackett.cluster.parts import Codes, ask, optional_rows, raise_first, rows_of
 from plackett.data.components import above
@@ -23,7 +23,7 @@ from plackett.data.observations import Observations, Situations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Rows
-from plackett.engines.plain_rankings import ONE, CompiledLeftSets, LeftSets, Together, left_sets
+from plackett.engines.plain_rankings import ONE, CombinedRows, CompiledLeftSets, LeftSets, left_sets
 from plackett.features.mapped import dense, transform
 from plackett.model.features import Features
 from plackett.model.race import Array
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MAKE = {"ranks": Rankings.from_ranks, "orders": Rankings.from_orders}
 Mask = npt.NDArray[np.bool_]
-Pairs = npt.NDArray[np.intp]  # (2, pairs): items placed right above others
+Pairs = npt.NDArray[np.intp]  # (2, pairs): items placed directly above others
 
 
 class Reading(NamedTuple):
@@ -48,30 +48,30 @@ class Reading(NamedTuple):
 class RankingRecipe(NamedTuple):
     """How rankings become features and situations."""
 
-    features: Any  # the fitted map; None without covariates
+    features: Any  # fitted map; None without covariates
     response: str
 
     @property
     def by_sets(self) -> bool:
-        """Whether rankings without ties are counted by sets of items left, and only the others go to blocks."""
+        """True if rankings without ties are counted by sets of remaining items, and only the others go to blocks."""
         return self.features is None and self.response != "race"
 
 
 class RankingLook(NamedTuple):
-    """What one partition holds."""
+    """Summary of one partition."""
 
     n_rows: int
     problem: str | None = None
     tied: int | None = None  # first row in which items share a place
-    counted: int = 0  # rankings that have weight
-    counted_ties: int = 0  # those among them that have ties
-    fraction: tuple[int, float] | None = None  # first row with a fractional count, and that count
-    pairs: Pairs | None = None  # who was placed right above whom
+    counted: int = 0  # number of rankings with positive weight
+    counted_ties: int = 0  # number of those with ties
+    fraction: tuple[int, float] | None = None  # first row with a fractional count, and the count
+    pairs: Pairs | None = None  # pairs of items, one placed directly above the other
 
 
 @dataclass(frozen=True)
 class RankingPart:
-    """Ranks or orders, or `Rankings` if `reading` is None, and what belongs to them, None where absent."""
+    """Ranks or orders (`Rankings` if `reading` is None), with what belongs to them (None where absent)."""
 
     table: Any
     counts: Any
@@ -81,7 +81,7 @@ class RankingPart:
     reading: Reading | None
 
     def rankings(self) -> Rankings:
-        """All rankings, with the counts of the table."""
+        """Return all rankings, with the counts of the table."""
         if self.reading is None:
             read: Rankings = self.table
             return read
@@ -90,7 +90,7 @@ class RankingPart:
         return made
 
     def look(self, pairs: bool = False) -> RankingLook:
-        """Ties and counts of the rankings, or what is wrong with them; who was placed above whom if asked for."""
+        """Return ties and counts of the rankings, or a problem; on request, who was placed above whom."""
         n = len(self.table)
         if not n:
             return RankingLook(0)
@@ -112,7 +112,7 @@ class RankingPart:
         return RankingLook(n, None, first[0] if first else None, n_some, int((ties & some).sum()), fraction, found)
 
     def _where(self, error: Exception) -> str:
-        """What is wrong, with its row."""
+        """Describe the problem, with its row."""
         words = str(error)
         if "row " in words:
             return words
@@ -124,11 +124,11 @@ class RankingPart:
         return words
 
     def _weighted(self, R: Rankings) -> Array:
-        """Counts multiplied by weights."""
+        """Return counts multiplied by weights."""
         return R.counts if self.weight is None else R.counts * np.asarray(self.weight, dtype=np.float64)
 
     def counted(self) -> tuple[Rankings, Codes]:
-        """Rankings that have weight, which multiplies their counts, and their row numbers."""
+        """Return rankings with positive weight, which multiplies their counts, and their row numbers."""
         R = self.rankings()
         counts = self._weighted(R)
         some = np.flatnonzero(counts)
@@ -136,20 +136,20 @@ class RankingPart:
         return Rankings(R.items, R.item, R.outcomes._replace(counts=counts[some]), R.unranked), some
 
     def untied(self) -> Rankings | None:
-        """Distinct rankings without ties that have weight."""
+        """Return distinct rankings without ties and with positive weight."""
         R, _ = self.counted()
         some = np.flatnonzero(~tied(R))
         return distinct_rankings(R[some]) if len(some) else None
 
     def situations(self, R: Rankings, rows: Codes, recipe: RankingRecipe) -> tuple[Features, Situations]:
-        """Rankings that these rows hold, with the features of their covariates."""
+        """Return the rankings of these rows, with the features of their covariates."""
         if recipe.features is None:
             return ONE, Situations(R.outcomes, R.item, np.zeros_like(R.item))
         W = dense(transform(recipe.features, rows_of(self.X, rows)))
         return W, Situations(R.outcomes, R.item, R.situation)
 
     def observe(self, recipe: RankingRecipe) -> tuple[Features, Observations]:
-        """Features and outcomes of the rankings with weight that go to a block."""
+        """Return features and outcomes of the rankings with positive weight that go to a block."""
         R, some = self.counted()
         kept = np.flatnonzero(in_block(R, recipe))
         R, some = R[kept], some[kept]
@@ -157,7 +157,7 @@ class RankingPart:
         return W, Observations.of_situations(situations, make_response(recipe.response), len(R.items))
 
     def take(self, numbers: Codes) -> RankingPart:
-        """Those rankings with weight that have these numbers."""
+        """Select rankings by their number among those with positive weight."""
         R = self.rankings()
         some = np.flatnonzero(self._weighted(R))[numbers]
         X = None if self.X is None else rows_of(self.X, some)
@@ -165,29 +165,29 @@ class RankingPart:
         return RankingPart(R[some], None, X, weight, groups, None)
 
     def covariates(self) -> ClassPart:
-        """The rows whose columns a map is fitted to, all of one class."""
+        """Return the rows whose columns a map is fitted to, as one class."""
         R = self.rankings()
         return ClassPart(self.X, np.zeros(len(R), dtype=np.intp), self._weighted(R))
 
     def in_memory(self) -> tuple[Rankings, Any, Any, Any]:
-        """Rankings, covariates, weights and groups."""
+        """Return rankings, covariates, weights and groups."""
         return self.rankings(), self.X, self.weight, self.groups
 
 
 def tied(R: Rankings) -> Mask:
-    """Whether items share a place in each ranking."""
+    """True for rankings in which items share a place."""
     of_bucket = np.repeat(np.arange(len(R)), np.diff(R.outcomes.bucket_start))
     found: Mask = np.bincount(of_bucket, R.outcomes.sizes > 1, len(R)) > 0
     return found
 
 
 def in_block(R: Rankings, recipe: RankingRecipe) -> Mask:
-    """Whether each ranking goes to a block."""
+    """True for rankings that go to a block."""
     return tied(R) if recipe.by_sets else np.ones(len(R), dtype=bool)
 
 
 def distinct_rankings(R: Rankings) -> Rankings:
-    """Each ranking without ties once, with the counts of all that are equal."""
+    """Return distinct rankings without ties, with the sum of their counts."""
     start, bucket_start, _, counts = R.outcomes
     places = np.arange(len(R.item)) - start[R.situation]
     table = np.full((len(R), len(R.items) + 1), -1, dtype=np.int32)
@@ -200,7 +200,7 @@ def distinct_rankings(R: Rankings) -> Rankings:
 
 
 def joined(parts: list[Rankings]) -> Rankings:
-    """Rankings of the same items, one after the other."""
+    """Concatenate rankings of the same items."""
     outcomes = [R.outcomes for R in parts]
     start, bucket_start = (
         np.append(0, np.cumsum(np.concatenate([np.diff(getattr(each, name)) for each in outcomes])))
@@ -213,11 +213,11 @@ def joined(parts: list[Rankings]) -> Rankings:
 
 @dataclass(frozen=True)
 class RankingTable:
-    """Partitions of rankings that have rows, and what a look at all of them found."""
+    """Non-empty partitions of rankings, with the results of a look."""
 
     client: Client
     parts: list[RankingPart]
-    numbers: list[int]  # of these partitions
+    numbers: list[int]  # numbers of these partitions
     looks: list[RankingLook]
     items: Labels
     response: str
@@ -226,30 +226,30 @@ class RankingTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rankings, with those of weight 0."""
+        """Number of rankings, including those of weight 0."""
         return sum(look.n_rows for look in self.looks)
 
     def network(self) -> Rankings:
-        """Rankings of two items with the components of all rankings."""
+        """Return rankings of two items with the same components as all rankings."""
         found = [look.pairs for look in self.looks if look.pairs is not None]
         upper, lower = np.unique(np.concatenate(found, axis=1), axis=1)
         return Rankings.from_pairs(self.items[upper], self.items[lower], items=self.items)
 
     def recipe(self, features: Any) -> RankingRecipe:
-        """The recipe of all parts, with a map fitted to their covariates if there are any."""
+        """Return the recipe of all parts, with a map fitted to their covariates if there are any."""
         if self.covariates is None:
             return RankingRecipe(None, self.response)
         return RankingRecipe(fitted_map(self.covariates, features, self.covariates.recipe()), self.response)
 
     def hold(self, recipe: RankingRecipe, sampled: bool) -> Rows:
-        """All rankings as blocks on workers, those without ties by sets where nothing else is known of them."""
+        """Hold all rankings as blocks on workers; without covariates, those without ties as sets."""
         if sampled:
             self._check_whole()
         has = [look.counted_ties if recipe.by_sets else look.counted for look in self.looks]
         return hold_rankings(self.client, self.parts, has, recipe, len(self.items), sampled)
 
     def _check_whole(self) -> None:
-        """Refuse fractional counts, which a sampler does not take."""
+        """Raise for fractional counts, which a sampler does not take."""
         for number, look in zip(self.numbers, self.looks, strict=True):
             if look.fraction is not None:
                 row, count = look.fraction
@@ -268,16 +268,16 @@ def read_rankings(
     ties: str,
     pairs: bool = False,
 ) -> RankingTable:
-    """Partition covariates, weights and groups as the rankings are, and look at all partitions.
+    """Partition covariates, weights and groups like the rankings, and look at all partitions.
 
-    `ties` is the setting of the ranker; `pairs` asks who was placed above whom.
+    `ties` is the setting of the ranker; `pairs` requests pairs of items, one placed above the other.
     """
     if X is not None and not is_dask(X):
-        raise ValueError("the rankings are in partitions: X must be a Dask array or data frame that is cut alike.")
+        raise ValueError("the rankings are in partitions: X must be a Dask collection with the same partitions.")
     given = {"counts": R.counts, "X": X, "sample_weight": sample_weight, "groups": groups}
     pieces, beside, _ = cut(R.table, "the rankings have", given)
     reading = Reading(R.kind, R.unranked, _items(client, pieces) if R.items is None else R.items)
-    here = near(given)
+    here = local_only(given)
     sizes = ask(client, "sizes", len, pieces) if here else []
     for key, what in here.items():
         beside[key] = split(what, sizes, key, "rankings")
@@ -296,7 +296,7 @@ def read_rankings(
 
 
 def _response(looks: list[RankingLook], ties: str) -> str:
-    """The response; raises the first problem, or the first tie where ties are errors."""
+    """Return the response; raises the first problem, or the first tie if ties are errors."""
     for number, look in enumerate(looks):
         raise_first([look], first=number)
         if look.tied is not None and ties == "error":
@@ -317,7 +317,7 @@ class ItemLook(NamedTuple):
 
 
 def look_for_items(piece: object) -> ItemLook:
-    """The items of one partition of orders, each once, or what is wrong with them."""
+    """Return the distinct items of one partition of orders, or a problem."""
     flat: list[Any] = []
     try:
         for row in listed_rows(piece):
@@ -329,7 +329,7 @@ def look_for_items(piece: object) -> ItemLook:
 
 
 def _items(client: Client, pieces: list[Any]) -> Labels:
-    """The items of all partitions of orders, sorted."""
+    """Return the items of all partitions of orders, sorted."""
     looks = ask(client, "items", look_for_items, pieces)
     raise_first(looks)
     return distinct([label for look in looks for label in look.labels.tolist()], "an item")
@@ -338,7 +338,7 @@ def _items(client: Client, pieces: list[Any]) -> Labels:
 def hold_rankings(
     client: Client, parts: list[Any], has: list[int], recipe: RankingRecipe, n_items: int, sampled: bool
 ) -> Rows:
-    """Blocks on workers, of which each part has so many rankings, and sets of items left on the client."""
+    """Return blocks on workers, with the number of rankings of each part, and sets of remaining items on the client."""
     response = make_response(recipe.response)
     sets: LeftSets | None = None
     if recipe.by_sets:
@@ -354,4 +354,4 @@ def hold_rankings(
         return sets
     held = make_blocks(client, block_of, some, recipe)
     others = hold_situations(held, n_items, response.absolute, sampled, ONE if recipe.features is None else None)
-    return others if sets is None else Together(sets, others)
+    return others if sets is None else CombinedRows(sets, others)

@@ -1,8 +1,8 @@
-"""Standardised covariates and normal scores where rows lie in blocks, from sums over these.
+"""Standardised covariates and normal scores of rows in blocks, from sums over the blocks.
 
-A normal score is Φ⁻¹ of the share of rows below. The values at which it is told are evenly spaced among those of the
-rows that are here, and the smallest and largest of all; the share of all rows below each is exact: what the rows here
-decide is between which values the scores go straight.
+A normal score is Φ⁻¹ of the fraction of rows below. Its knots are evenly spaced among the values of the rows on the
+client, plus the overall minimum and maximum. The fraction of all rows below each knot is exact: the rows on the client
+only determine where the knots are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plackett.model.race import Array
 
 
 def scaling_from_sums(held: Held, knots: Array | None = None) -> Scaling:
-    """Means and deviations of the covariates, or of their scores."""
+    """Return means and deviations of the covariates, or of their scores."""
     found, low, high = zip(*held.each(moments, knots), strict=True)
     both = reduce(Moments.__add__, found)
     mean, scale = both.scale(np.min(low, axis=0), np.max(high, axis=0))
@@ -30,7 +30,7 @@ def scaling_from_sums(held: Held, knots: Array | None = None) -> Scaling:
 
 
 def scores_from_sums(held: Held, some: Array) -> Scaling:
-    """Normal scores of all rows, by some of them."""
+    """Return normal scores of all rows, with knots from some of them."""
     _, low, high = zip(*held.each(moments, None), strict=True)
     seen = np.vstack([some, np.min(low, axis=0), np.max(high, axis=0)])
     knots = knots_of(seen, np.ones(len(seen)))

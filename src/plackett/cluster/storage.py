@@ -1,7 +1,7 @@
-"""Blocks larger than a worker's memory: their arrays lie in a file of its local folder, mapped into memory.
+"""Blocks larger than a worker's memory: their arrays are in a memory-mapped file of its local folder.
 
-The file has no name, where the system allows that, and disappears with the block or the process. Its pages are
-released after each question: Dask counts them as memory of the worker, and would terminate it.
+The file has no name, if the system allows that, and disappears with the block or the process. Its pages are released
+after each question: Dask counts them as memory of the worker, and would terminate it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from plackett.cluster.dask_private import folder_of, memory_used, worker_here
 
-KEPT = 0.4  # share of a worker's memory limit in use from which blocks go to files
+KEPT = 0.4  # fraction of a worker's memory limit in use from which blocks go to files
 HERE = ("mapping", "gpu_copy")  # attributes that are not sent to other workers
 LINE = 64  # bytes; alignment of arrays in a file
 
@@ -22,7 +22,7 @@ LINE = 64  # bytes; alignment of arrays in a file
 class Block:
     """Arrays in memory or in a file.
 
-    After Dask has moved a block to another worker, or spilled and restored it, the block settles anew.
+    After Dask has moved a block to another worker, or spilled and restored it, the block is placed anew.
     """
 
     mapping: mmap.mmap | None = None
@@ -34,13 +34,13 @@ class Block:
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
     def alike(self) -> Self:
-        """Another block with the same arrays."""
+        """Return another block with the same arrays."""
         block = made_of(type(self), self.__getstate__())
         block.mapping = self.mapping
         return block
 
     def in_file(self, folder: str) -> Self:
-        """The same block with its arrays in a file of this folder."""
+        """Return the block with its arrays in a file of this folder."""
         arrays: list[pickle.PickleBuffer] = []
         rest = pickle.dumps(self.__getstate__(), protocol=5, buffer_callback=arrays.append)
         pieces = [array.raw() for array in arrays]
@@ -58,7 +58,7 @@ class Block:
         return block
 
     def settled(self) -> Self:
-        """The same block, in a file if the worker that runs this has little memory left."""
+        """Return the block, in a file if the worker has little memory left."""
         worker = worker_here()
         if worker is None or memory_used(worker) <= KEPT:
             return self
@@ -78,12 +78,12 @@ Kind = TypeVar("Kind", bound=Block)
 
 
 def made_of(kind: type[Kind], state: dict[str, Any]) -> Kind:
-    """A block of this kind with this state."""
+    """Make a block of this kind with this state."""
     block = kind.__new__(kind)
     block.__setstate__(state)
     return block
 
 
 def restored(kind: type[Block], state: bytes) -> Block:
-    """A block that was sent here."""
+    """Restore a block that was sent here."""
     return made_of(kind, pickle.loads(state)).settled()

@@ -1,7 +1,7 @@
-"""Questions of many threads to the same blocks, put together: a message takes longer than many a pass.
+"""Batching of questions of many threads to the same blocks, since a message takes longer than many a pass.
 
-While one message is under way, what is asked meanwhile waits for the next. Each question is answered by itself, so
-that answers do not depend on the company in which it went.
+While one message is being answered, new questions wait for the next. Each question is answered separately, so that
+answers do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 
 from plackett.cluster.held import Held, Question
 
-PAUSE = 0.0005  # seconds that a message waits for those who asked last time
+PAUSE = 0.0005  # seconds that a message waits for the threads of the last one
 
 
 class Together:
-    """Puts one question, with other arguments each time, to all blocks."""
+    """Send one question, with different arguments each time, to all blocks."""
 
     def __init__(self, held: Held, question: Question):
         self.held, self.question = held, question
         self._turn = threading.Condition()
-        self._under_way, self._company = False, 1  # whether a message is, and how many threads asked of late
+        self._under_way, self._company = False, 1  # True during a message; number of threads in the last one
         self._waiting: list[tuple[tuple[Any, ...], Future[list[Any]]]] = []
 
     def ask(self, *arguments: object) -> list[Any]:
-        """What question(block, *arguments) gives, in the order of the blocks."""
+        """Return the results of question(block, *arguments), in the order of the blocks."""
         mine: Future[list[Any]] = Future()
         with self._turn:
             self._waiting.append((arguments, mine))
@@ -50,5 +50,5 @@ class Together:
 
 
 def answers(block: object, question: Question, asked: list[tuple[Any, ...]]) -> list[Any]:
-    """Of one block."""
+    """Return the answers of one block."""
     return [question(block, *arguments) for arguments in asked]

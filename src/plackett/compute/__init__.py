@@ -1,1 +1,1 @@
-"""What the mathematics runs on: compiled kernels, vectors of eight, one BLAS thread, rows shared out to cores."""
+"""Computation: compiled kernels, vector types, BLAS limits, and division of rows among cores."""

@@ -1,4 +1,4 @@
-"""One BLAS thread inside fits: their products are small, and threads of BLAS beside threads of chains wait in turn."""
+"""One BLAS thread inside fits: their matrix products are small, and BLAS threads would compete with those of chains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _libraries() -> ThreadpoolController:
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread. Of several fits at a time the first sees to it: what it sets, it alone takes back.
+    """Limit BLAS to one thread. Among concurrent fits the first sets the limit and removes it.
 
     Examples
     --------

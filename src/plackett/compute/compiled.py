@@ -1,4 +1,4 @@
-"""The one place that compiles: Numba options, the cache beside the package, and a message about a slow first start."""
+"""The only module that compiles: Numba options, the cache, and a message about a slow first start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLES, WHOLE_TABLE = (types.Array(WHOLE, dimensions, "C") for dimensions in (1,
 
 
 def _sources() -> str:
-    """A digest of every module with kernels: a cached kernel holds copies of what it calls in other modules."""
+    """Return a digest of every module with kernels: a cached kernel holds copies of what it calls in other modules."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
         text = path.read_bytes()
@@ -48,11 +48,11 @@ SOURCES = _sources()
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Any:
-    """`numba.njit` that releases the interpreter lock and caches where a cache can be written.
+    """Apply `numba.njit`, releasing the interpreter lock and caching where a cache can be written.
 
-    Arithmetic is strict: sums are taken as they are written and nothing is fused, so that a kernel rounds the same
-    whatever it is compiled into, and a seed gives the same draws. Loops over rows that must be fast are written with
-    `plackett.compute.vectors`. A cached kernel is compiled anew when any kernel of the package has been edited.
+    Arithmetic is strict: sums are computed as written and nothing is fused, so that a kernel rounds the same wherever
+    it is inlined, and a seed gives the same draws. Fast loops over rows are written with `plackett.compute.vectors`. A
+    cached kernel is recompiled after an edit of any kernel of the package.
     """
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
@@ -64,7 +64,7 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """The same for what only other kernels call: no way in from Python is compiled, and no references are counted.
+    """Compile a function that only other kernels call: without an entry point for Python or reference counts.
 
     Such a kernel can neither allocate nor return an array.
     """
@@ -77,15 +77,15 @@ def is_compiled(function: Any) -> bool:
 
 
 def record(kind: Any, *fields: Any) -> Any:
-    """The compiled type of a NamedTuple whose fields have these types."""
+    """Return the compiled type of a NamedTuple whose fields have these types."""
     return types.BaseTuple.from_types(fields, kind)
 
 
-PREFIX = "plackett:"  # of the symbols of kernels that are called by address
+PREFIX = "plackett:"  # prefix of the symbols of kernels that are called by address
 
 
 class Apart:
-    """A kernel of one signature that other kernels call by its address; compiled or loaded when first needed."""
+    """Kernel of one signature that other kernels call by its address; compiled or loaded when first needed."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, allocates: bool):
         self.function, self.signature = function, signature
@@ -98,7 +98,7 @@ class Apart:
 
     @property
     def cached(self) -> bool:
-        """True if the cache on disk holds it."""
+        """True if the cache on disk contains it."""
         return private.is_cached(self.kernel, self.signature)
 
     def compile(self) -> None:
@@ -119,7 +119,7 @@ APART: dict[str, Apart] = {}  # by symbol
 
 
 def pretend_made() -> None:
-    """Give all kernels some address, in a process that compiles callers and never calls them."""
+    """Give all kernels a fake address, in a process that compiles callers and never calls them."""
     somewhere = ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value
     for kernel in APART.values():
         llvmlite.binding.add_symbol(kernel.symbol, somewhere)
@@ -132,9 +132,9 @@ def _make_callees_of(object_code: bytes) -> None:
 
 
 def _callees(function: Callable[..., Any]) -> list[Any]:
-    """Kernels that a function calls by address, itself or through others, and that are not made; callees first.
+    """List kernels that a function calls by address, directly or indirectly, and that are not made; callees first.
 
-    They are found by the names in its code. One that is missed, such as one of several signatures, costs only time.
+    They are found by the names in its code. A missed one, such as one of several signatures, costs only time.
     """
     found: dict[str, Apart] = {}
     seen: set[int] = set()
@@ -158,11 +158,11 @@ def _callees(function: Callable[..., Any]) -> list[Any]:
 
 
 def apart(*signatures: Any, allocates: bool = False) -> Callable[..., Any]:
-    """A kernel that other kernels call without taking its body in, for one signature or for each of several.
+    """Declare a kernel that other kernels call without inlining it, for one signature or for each of several.
 
-    Numba links what a kernel calls into the kernel and optimises all of it anew, so that a body at the bottom is
-    compiled once for every function above it. A kernel made apart is compiled, or loaded, once, when something that
-    calls it is, and its callers know its address alone. Where it does not allocate, no references are counted.
+    Numba links callees into a kernel and optimises everything anew, so that a common callee would be compiled once per
+    caller. A kernel made apart is compiled, or loaded, once, when a caller is, and its callers know only its address.
+    If it does not allocate, it needs no reference counts.
     """
 
     def declare(function: Callable[..., Any]) -> Any:
@@ -201,7 +201,7 @@ def apart(*signatures: Any, allocates: bool = False) -> Callable[..., Any]:
 
 
 class Pointer:
-    """Calls, inside kernels, of any kernel of one signature by its address, which is not known when they are compiled.
+    """Call, inside kernels, any kernel of one signature by its address, which is unknown at compile time.
 
     `address(kernel)` compiles the kernel for this signature; `call(address, …)` is for use inside kernels.
     """
@@ -221,13 +221,13 @@ class Pointer:
         self.call = call
 
     def address(self, kernel: Any) -> int:
-        """Address of a kernel compiled for this signature; it holds as long as the process runs."""
+        """Return the address of a kernel compiled for this signature, which is valid for the life of the process."""
         kernel.compile(self.signature)
         return private.address(kernel, self.signature)
 
 
 def _call(context: Any, builder: Any, callee: Any, signature: Any, values: Any) -> Any:
-    """LLVM instructions that call a compiled kernel, and pass its exceptions on."""
+    """Emit LLVM instructions that call a compiled kernel and propagate its exceptions."""
     kinds = signature.return_type, signature.args
     status, result = context.call_conv.call_function(builder, callee, *kinds, values)
     with cgutils.if_unlikely(builder, status.is_error):
@@ -236,11 +236,11 @@ def _call(context: Any, builder: Any, callee: Any, signature: Any, values: Any) 
 
 
 WORD = "plackett: compiling the kernels; this happens once, later runs load them from the cache\n"
-PATIENCE = 1.0  # seconds of compiling before a word is said
+PATIENCE = 1.0  # seconds of compilation before a message
 
 
-class _Word(event.Listener):
-    """Says once, on standard error, that kernels of this package are being compiled, if that takes a while."""
+class _SlowCompilation(event.Listener):
+    """Print a message once, on standard error, if compiling kernels of this package takes a while."""
 
     def __init__(self) -> None:
         self.depth, self.said = 0, False
@@ -264,4 +264,4 @@ class _Word(event.Listener):
             self.timer.cancel()
 
 
-event.register("numba:compile", _Word())
+event.register("numba:compile", _SlowCompilation())

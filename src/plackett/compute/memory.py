@@ -1,14 +1,14 @@
-"""A word before draws are made that would not fit into memory."""
+"""Check that draws fit into memory before they are made."""
 
 from __future__ import annotations
 
 import os
 
-COPIES = 6  # of the draws, at the most, while they are made, normalised and averaged
+COPIES = 6  # maximum number of copies while draws are made, normalised and averaged
 
 
 def at_hand() -> float:
-    """Bytes that can still be had; where the system does not tell, those of the machine, or infinity."""
+    """Return available memory in bytes; total memory if the system does not report it, or infinity."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             held = dict(line.split(":") for line in lines)
@@ -22,17 +22,17 @@ def at_hand() -> float:
 
 
 def check_draws_fit(n_draws: int, size: tuple[int, int], fewer: str) -> None:
-    """Refuse so many draws of K×p weights where they would not fit; `fewer` says what to ask for instead."""
+    """Raise if so many draws of K×p weights would not fit in memory; `fewer` names the remedy."""
     K, p = size
     one, there = 8.0 * K * p, at_hand()
     if COPIES * n_draws * one > there:
         raise ValueError(
-            f"{n_draws:,} draws of {K} × {p:,} weights take {_told(n_draws * one)}, up to {COPIES} times that while "
-            f"they are worked with, and {_told(there)} of memory are free: enough for about "
+            f"{n_draws:,} draws of {K} × {p:,} weights take {_readable_size(n_draws * one)}, up to {COPIES} times that "
+            f"during computations, and {_readable_size(there)} of memory are free: enough for about "
             f"{int(there / (COPIES * one)):,}. {fewer} Or use inference='em', which keeps one estimate, or fewer "
             "features."
         )
 
 
-def _told(size: float) -> str:
+def _readable_size(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

@@ -1,4 +1,4 @@
-"""What plackett uses of Numba beyond its documented interface: one place, each name with its reason.
+"""Undocumented parts of Numba that plackett uses, each with its reason.
 
 `RELIED_ON` lists the names; tests/test_private_names.py looks for every one of them in the Numba that is installed.
 pyproject.toml bounds the releases of Numba from above for their sake.
@@ -46,17 +46,17 @@ RELIED_ON = (
     ("Kernel", "overloads", "find the machine code of a kernel"),
     ("Overload", "library.get_pointer_to_function", "find the machine code of a kernel"),
     ("Overload", "fndesc.llvm_func_name", "find the machine code of a kernel"),
-)  # of which object, the name, and what plackett does with it
+)  # object, name, and use in plackett
 
-# `njit` options without documentation: no entry from Python, none from C, and no reference counts.
+# Undocumented `njit` options: no entry points for Python and C, and no reference counts.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def follow(kernel: Any, stamp: str, found: Callable[[bytes], None], missing: Callable[[], None]) -> None:
-    """Have the cache of a kernel follow `stamp` instead of its file's date, and tell what becomes of each look-up.
+    """Make the cache of a kernel depend on `stamp` instead of its file's date, and report look-ups.
 
-    `found` is called with object code before it is loaded, `missing` before a kernel is compiled. An index that
-    another version wrote, with types from modules that no longer exist, counts as empty.
+    `found` is called with object code before it is loaded, `missing` before a kernel is compiled. An index written by
+    another version, with types from modules that no longer exist, counts as empty.
     """
     file = kernel._cache._cache_file
     load_index, load = file._load_index, file.load
@@ -80,7 +80,7 @@ def follow(kernel: Any, stamp: str, found: Callable[[bytes], None], missing: Cal
 
 
 def is_cached(kernel: Any, signature: Any) -> bool:
-    """True if the cache on disk holds this kernel for this signature and processor."""
+    """True if the cache on disk contains this kernel for this signature and processor."""
     cache = kernel._cache
     if not hasattr(cache, "_cache_file"):
         return False
@@ -88,11 +88,11 @@ def is_cached(kernel: Any, signature: Any) -> bool:
 
 
 def symbols(object_code: bytes, prefix: str) -> set[str]:
-    """Names that begin with `prefix` in the symbol table of object code: what it calls by address."""
+    """Return names that begin with `prefix` in the symbol table of object code: its calls by address."""
     return {found.decode() for found in re.findall(re.escape(prefix.encode()) + rb"[^\0]+", object_code)}
 
 
 def address(kernel: Any, signature: Any) -> int:
-    """Address of the machine code of a kernel that has been compiled for this signature."""
+    """Return the address of the machine code of a kernel compiled for this signature."""
     made = kernel.overloads[signature.args]
     return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))

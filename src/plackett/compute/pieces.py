@@ -1,4 +1,4 @@
-"""Rows shared out to the cores in pieces that stay in cache; the matrix products of a piece keep to one thread."""
+"""Division of rows among cores in pieces that fit in cache; matrix products of a piece use one thread."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from plackett.compute.blas import one_blas_thread
 from plackett.model.race import Array
 
-MANY_ROWS = 10_000  # from which columns are worth sharing out
+MANY_ROWS = 10_000  # number of rows from which columns are divided among threads
 LIMITS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")  # environment variables that limit threads
 ROWS, COLUMNS = 256, 256  # of a tile of a matrix product: half a megabyte
 
 
 def over_rows(work: Callable[[Any], Array], blocks: Iterable[Any], many: bool) -> Array:
-    """The results of work for pieces of the rows of blocks, one below the other; on all cores if there are many.
+    """Apply work to pieces of the rows of blocks and concatenate the results; use all cores for many rows.
 
     Blocks are arrays or CSR rows.
     """
@@ -36,7 +36,7 @@ def over_rows(work: Callable[[Any], Array], blocks: Iterable[Any], many: bool) -
 
 
 def over_columns(work: Callable[..., Any], X: Array, *more: Iterable[Any]) -> list[Any]:
-    """The results of work for each column and what belongs to it, on all cores if there are many rows."""
+    """Apply work to each column and its arguments, on all cores for many rows."""
     if len(X) < MANY_ROWS:
         return list(map(work, X.T, *more))
     with ThreadPoolExecutor(cores()) as pool:
@@ -44,7 +44,7 @@ def over_columns(work: Callable[..., Any], X: Array, *more: Iterable[Any]) -> li
 
 
 def cores() -> int:
-    """Cores this process may use; joblib limits its workers by such variables, so that together they take no more.
+    """Return the number of cores for this process; joblib's limits of its workers count, to avoid oversubscription.
 
     Examples
     --------

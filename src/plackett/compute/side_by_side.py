@@ -1,7 +1,7 @@
-"""Compile kernels in two processes at once: the second leaves what it compiles in the cache, where the first loads it.
+"""Compilation of kernels in two processes: the second writes to the cache, from which the first loads.
 
-Numba holds a lock while it compiles, so threads would wait for each other. This process takes callees first, since it
-needs their addresses; the second one takes callers first, and needs no address, since it calls nothing.
+Numba holds a lock while it compiles, so that threads would wait for each other. This process compiles callees first,
+since it needs their addresses; the second compiles callers first, and needs no address, since it never calls them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Protocol
 
 from plackett.compute.pieces import cores
 
-ENOUGH = 5  # kernels to compile from which on a second process gains: it takes a second to start
+ENOUGH = 5  # missing kernels that justify a second process, which takes a second to start
 CODE = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -30,14 +30,14 @@ side_by_side.second(compiled.APART, compiled.pretend_made)
 
 
 class Compilable(Protocol):
-    """A kernel of one signature."""
+    """Kernel of one signature."""
 
     symbol: str
     module: str
 
     @property
     def cached(self) -> bool:
-        """True if the cache on disk holds it."""
+        """True if the cache on disk contains it."""
 
     def make(self) -> None:
         """Compile it, or load it from the cache."""
@@ -47,7 +47,7 @@ class Compilable(Protocol):
 
 
 def make_all(kernels: list[Compilable]) -> None:
-    """Make kernels, callees before their callers, with the help of a second process where there are many to compile."""
+    """Make kernels, callees before their callers, with a second process if many are missing."""
     missing = [kernel for kernel in kernels if not kernel.cached] if len(kernels) >= ENOUGH and _can_start() else []
     if len(missing) < ENOUGH:
         for kernel in kernels:
@@ -63,7 +63,7 @@ def make_all(kernels: list[Compilable]) -> None:
 
 
 def _can_start() -> bool:
-    """True if there are two cores, and an interpreter that is not a program with Python inside."""
+    """True if there are two cores, and an ordinary Python interpreter (not embedded or frozen)."""
     return cores() > 1 and bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
@@ -72,17 +72,17 @@ def _file(symbol: str) -> str:
 
 
 def _claim(folder: Path, symbol: str) -> bool:
-    """True for the process that asks first."""
+    """True for the process that claims the kernel first."""
     try:
         os.close(os.open(folder / _file(symbol), os.O_CREAT | os.O_EXCL))
-    except OSError:  # the other process has it, or the folder is gone since the first is done
+    except OSError:  # claimed by the other process, or the folder is gone because the first is done
         return False
     return True
 
 
 @contextlib.contextmanager
 def _second_process(missing: list[Compilable], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that compiles the last of these first; it hears no Ctrl-C of a terminal, and ends with this block."""
+    """Start a process that compiles these kernels in reverse order, ignores Ctrl-C, and ends with this block."""
     process = subprocess.Popen(
         [sys.executable, "-c", CODE, json.dumps(sys.path)],
         stdin=subprocess.PIPE,
@@ -93,7 +93,7 @@ def _second_process(missing: list[Compilable], folder: Path) -> Iterator[subproc
     try:
         assert process.stdin is not None
         work = {"folder": str(folder), "kernels": [(kernel.module, kernel.symbol) for kernel in reversed(missing)]}
-        with contextlib.suppress(OSError):  # it ended at once: nothing is claimed, and all is compiled here
+        with contextlib.suppress(OSError):  # it ended at once: this process compiles everything
             process.stdin.write(json.dumps(work).encode())
             process.stdin.close()
         yield process
@@ -103,7 +103,7 @@ def _second_process(missing: list[Compilable], folder: Path) -> Iterator[subproc
 
 
 def second(kernels: Mapping[str, Compilable], pretend_made: Callable[[], None]) -> None:
-    """Main function of the second process: compile each kernel that the first has not begun.
+    """Compile each kernel that the first process has not begun; main function of the second process.
 
     `kernels` holds all kernels by symbol once their modules are imported.
     """

@@ -1,8 +1,8 @@
-"""Eight doubles or sixteen floats at a time: what a compiled loop over rows does is written down, not left open.
+"""Vectors of eight doubles or sixteen floats: compiled loops over rows state their vector operations explicitly.
 
-A compiler that is free to reorder sums rounds differently by what was compiled before, and a chain amplifies the last
-bit. Here every operation is one IEEE operation on each lane, and `total` adds lanes in a stated order: the
-same numbers whatever is inlined, vectorised or loaded from a cache.
+A compiler that may reorder sums rounds differently depending on what was compiled before, and a chain amplifies the
+last bit. Here every operation is one IEEE operation on each lane, and `total` adds lanes in a stated order, so that
+numbers do not depend on inlining, vectorisation or the cache.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Values = tuple[ir.Value, ...]
     Typed = tuple[Signature, Callable[..., ir.Value]]  # signature of an intrinsic and its code generator
 
-BYTES = 64  # of a vector
-WIDTH = BYTES // 8  # doubles
+BYTES = 64  # bytes per vector
+WIDTH = BYTES // 8  # doubles per vector
 DOUBLE, FLOAT, LONG, INT = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(32)
 
 
 class Lanes(types.Type):
-    """The type of eight doubles, or of sixteen floats."""
+    """Type of eight doubles, or of sixteen floats."""
 
     def __init__(self, scalar: types.Type, number: ir.Type, whole: ir.Type) -> None:
         super().__init__(name=f"lanes of {scalar}")
@@ -82,7 +82,7 @@ def _spread(builder: ir.IRBuilder, kind: ir.VectorType, scalar: ir.Value) -> ir.
 def _place(
     context: BaseContext, builder: ir.IRBuilder, width: int, array: types.Array, value: ir.Value, index: ir.Value
 ) -> ir.Value:
-    """A pointer to so many entries from array.flat[index] on."""
+    """Return a pointer to `width` entries from array.flat[index] on."""
     data = builder.gep(context.make_array(array)(context, builder, value).data, [index])
     return builder.bitcast(data, ir.VectorType(data.type.pointee, width).as_pointer())
 
@@ -141,14 +141,14 @@ def store(typingctx: TypingContext, array: types.Array, index: types.Type, value
 
 @intrinsic
 def spread(typingctx: TypingContext, scalar: types.Type) -> Typed:
-    """The same number in all lanes."""
+    """Broadcast a number to all lanes."""
     kind = floats if scalar == types.float32 else doubles
     return kind(kind.scalar), lambda context, builder, sig, args: _spread(builder, kind.numbers, args[0])
 
 
 @intrinsic
 def spread_at(typingctx: TypingContext, array: types.Array, index: types.Type) -> Typed:
-    """The entry array.flat[index], index ≥ 0, in all lanes."""
+    """Broadcast the entry array.flat[index], index ≥ 0, to all lanes."""
     kind = KINDS[array.dtype]
 
     def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
@@ -160,7 +160,7 @@ def spread_at(typingctx: TypingContext, array: types.Array, index: types.Type) -
 
 @intrinsic
 def all_lanes(typingctx: TypingContext, array: types.Array, scalar: types.Type) -> Typed:
-    """The same number in all lanes of the kind that `load` gives of this array."""
+    """Broadcast a number to all lanes of the type that `load` returns for this array."""
     kind = KINDS[array.dtype]
     return kind(array, kind.scalar), lambda context, builder, sig, args: _spread(builder, kind.numbers, args[1])
 
@@ -182,19 +182,19 @@ def _chosen(predicate: str) -> Callable[..., ir.Value]:
 
 @intrinsic
 def larger(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed:
-    """The larger of two, lane by lane."""
+    """Lane-wise maximum."""
     return a(a, a), _chosen(">")
 
 
 @intrinsic
 def smaller(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed:
-    """The smaller of two, lane by lane."""
+    """Lane-wise minimum."""
     return a(a, a), _chosen("<")
 
 
 @intrinsic
 def count_below(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed:
-    """1 in the lanes where a < b, else 0."""
+    """Return 1 in the lanes where a < b, else 0."""
 
     def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         below = builder.fcmp_ordered("<", *args)
@@ -204,7 +204,7 @@ def count_below(typingctx: TypingContext, a: types.Type, b: types.Type) -> Typed
 
 
 def _folded(builder: ir.IRBuilder, value: ir.Value, join: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """The first half of the lanes joined with the second, and so on with what is left."""
+    """Reduce the lanes by joining the two halves repeatedly."""
     width = value.type.count
     while width > 1:
         width //= 2
@@ -218,7 +218,7 @@ def _folded(builder: ir.IRBuilder, value: ir.Value, join: Callable[[ir.Value, ir
 
 @intrinsic
 def total(typingctx: TypingContext, a: types.Type) -> Typed:
-    """The sum of the lanes, in a fixed order, as a double."""
+    """Sum of the lanes, in a fixed order, as a double."""
 
     def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         value = args[0] if a is doubles else builder.fpext(args[0], ir.VectorType(DOUBLE, a.width))
@@ -229,7 +229,7 @@ def total(typingctx: TypingContext, a: types.Type) -> Typed:
 
 @intrinsic
 def smallest(typingctx: TypingContext, a: types.Type) -> Typed:
-    """The smallest of the lanes."""
+    """Smallest lane."""
 
     def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         return _folded(builder, args[0], lambda x, y: builder.select(builder.fcmp_ordered("<", x, y), x, y))
@@ -238,8 +238,8 @@ def smallest(typingctx: TypingContext, a: types.Type) -> Typed:
 
 
 LN2 = 0.6931471805599453
-# For doubles and floats: what rounds to an integer when it is added and leaves it in the low bits, ln 2 in two parts,
-# the bias and place of the exponent, bits of √½, and the terms of the series that reach the last bit.
+# For doubles and floats: the number whose addition rounds to an integer, left in the low bits; ln 2 in two parts;
+# bias and position of the exponent; bits of √½; and as many series terms as the last bit needs.
 ROUNDING = {doubles: 6755399441055744.0, floats: 12582912.0}
 LN2_PARTS = {doubles: (0.6931471803691238, 1.9082149292705877e-10), floats: (0.693359375, -2.12194440e-4)}
 BIAS, PLACE = {doubles: 1023, floats: 127}, {doubles: 52, floats: 23}
@@ -249,7 +249,7 @@ EXP_TERMS, LOG_TERMS = {doubles: 14, floats: 8}, {doubles: 10, floats: 5}
 
 @intrinsic
 def exp(typingctx: TypingContext, x: types.Type) -> Typed:
-    """e^x, to the last bit but one, for −600 ≤ x ≤ 600; of floats for −80 ≤ x ≤ 80.
+    """e^x, to the second last bit, for −600 ≤ x ≤ 600; for floats −80 ≤ x ≤ 80.
 
     x = k ln 2 + r with |r| ≤ ½ ln 2: the series of e^r, and 2^k put together from its exponent bits.
     """
@@ -294,7 +294,7 @@ def log(typingctx: TypingContext, x: types.Type) -> Typed:
 
 @intrinsic
 def exponent(typingctx: TypingContext, x: types.Type) -> Typed:
-    """e of x = 2^e m with 1 ≤ m < 2, of normal positive numbers, as such numbers."""
+    """Exponent e of x = 2^e m with 1 ≤ m < 2, for normal positive x, as a floating-point number."""
 
     def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         e = builder.ashr(builder.bitcast(args[0], x.wholes), _constant(x.wholes, PLACE[x]))
@@ -305,7 +305,7 @@ def exponent(typingctx: TypingContext, x: types.Type) -> Typed:
 
 @intrinsic
 def mantissa(typingctx: TypingContext, x: types.Type) -> Typed:
-    """m of x = 2^e m with 1 ≤ m < 2, of normal positive numbers."""
+    """Mantissa m of x = 2^e m with 1 ≤ m < 2, for normal positive x."""
 
     def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Values) -> ir.Value:
         bits = builder.and_(builder.bitcast(args[0], x.wholes), _constant(x.wholes, (1 << PLACE[x]) - 1))
@@ -316,7 +316,7 @@ def mantissa(typingctx: TypingContext, x: types.Type) -> Typed:
 
 @inner
 def dot(a, b):
-    """a·b of contiguous arrays of any length: lanes first, then what is left."""
+    """a·b of contiguous arrays of any length: full vectors first, then the remainder."""
     whole = a.size - a.size % WIDTH
     sums = spread(0.0)
     for i in range(0, whole, WIDTH):

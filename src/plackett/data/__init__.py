@@ -1,1 +1,1 @@
-"""What enters a model: tables, their columns and files, and the checks at the boundary."""
+"""Input of models: tables, their columns and files, and checks at the boundary."""

@@ -1,4 +1,4 @@
-"""Files of rankings: PrefLib's kinds, known by their names, and tables of ranks or of orders."""
+"""Files of rankings: PrefLib's formats, recognised by file name, and tables of ranks, orders or pairs."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ WINNER, LOSER, TIE, FIRST, COUNT = "winner", "loser", "tie", "first", "count"  #
 
 @dataclass(frozen=True)
 class Ballots:
-    """What a model of rankings must know of the file it was fitted to.
+    """What a model of rankings stores about its training file.
 
     Attributes
     ----------
     table : {"ranks", "orders", "pairs"} or None
-        Of a table, whether it has a column for each item, with its rank; a column for each place, with the item there;
-        or the columns ``winner`` and ``loser``, and perhaps ``tie``, ``first`` and ``count``. None: a file of PrefLib.
+        Layout of a table: a column per item with its rank; a column per place with its item; or the columns ``winner``
+        and ``loser``, and perhaps ``tie``, ``first`` and ``count``. None: a file of PrefLib.
     unranked : {"absent", "last"} or None
-        What an item is that a row does not rank.
+        Status of items that a row does not rank.
     counts : str or None
-        Of a table, the column that tells how often a row was seen.
+        Column of a table that counts each row.
     drop : tuple of str
-        Of a table, columns that are not read.
+        Columns of a table to ignore.
     rankings : float
-        How many rankings there were in the fit.
+        Number of rankings in the fit.
     """
 
     table: str | None = None
@@ -50,7 +50,7 @@ class Ballots:
     rankings: float = 0.0
 
     def read(self, path: str, sep: str | None = None, decimal: str | None = None) -> Rankings:
-        """The rankings of a file."""
+        """Read the rankings of a file."""
         preflib = Path(path).suffix.removeprefix(".").lower() in KINDS
         if self.table is None:
             if not preflib:
@@ -66,7 +66,7 @@ class Ballots:
         return self.of(read_table(path, sep, decimal))
 
     def of(self, frame: pd.DataFrame) -> Rankings:
-        """The rankings of a table.
+        """Convert a table to rankings.
 
         Examples
         --------
@@ -88,7 +88,7 @@ class Ballots:
 
 
 def ballots_of(path: str, sep: str | None = None, decimal: str | None = None) -> Ballots:
-    """What a file of rankings says of itself: PrefLib's kinds by their names, tables of pairs by their columns."""
+    """Infer the layout of a file of rankings: PrefLib's formats by name, tables of pairs by their columns."""
     if Path(path).suffix.removeprefix(".").lower() in KINDS:
         return Ballots()
     if {WINNER, LOSER} <= set(read_table(path, sep, decimal).columns):
@@ -101,7 +101,7 @@ def ballots_of(path: str, sep: str | None = None, decimal: str | None = None) ->
 
 
 def pairs_of(frame: pd.DataFrame, counts: Array | None, unranked: str | None) -> Rankings:
-    """The rankings of a table of pairs.
+    """Convert a table of pairs to rankings.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def pairs_of(frame: pd.DataFrame, counts: Array | None, unranked: str | None) ->
 
 
 def _truths(column: pd.Series[Any]) -> npt.NDArray[np.bool_]:
-    """True or false from 0 and 1, from true and false or yes and no, in any case of letters; empty is false."""
+    """Return booleans from 0 and 1, true and false or yes and no, in any letter case; empty is false."""
     words = column.astype("string").str.strip().str.lower().fillna("0").replace({"1.0": "1", "0.0": "0", "": "0"})
     known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     wrong = ~words.isin(list(known))

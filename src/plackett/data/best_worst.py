@@ -1,4 +1,4 @@
-"""Best–worst tasks as orders: the best, the others in an unknown order, the worst."""
+"""Best–worst tasks as orders: the best item, the others in unknown order, the worst."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plackett.data.validation import plain
 
 
 def best_worst_orders(sets: Sequence[Any], best: Sequence[Any], worst: Sequence[Any]) -> list[list[Any]]:
-    """Orders with a set for what lies between.
+    """Return orders in which a set holds the items between best and worst.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Nests of alternatives as the user names them."""
+"""Nests of alternatives, as named by the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = "{'existing': ['train', 'car']}"
 
 
 def check_nests(nests: Any) -> None:
-    """Raise ValueError for what is no dictionary of nests, nests of one alternative and alternatives in two nests."""
+    """Raise ValueError unless this is a dictionary of disjoint nests of two or more alternatives."""
     if not isinstance(nests, Mapping) or not nests:
         raise ValueError(
             f"nests must be a dictionary of the alternatives in each nest, such as {EXAMPLE}, got {plain(nests)} "
@@ -43,7 +43,7 @@ def check_nests(nests: Any) -> None:
 
 
 def nests_of(nests: Any, alternatives: npt.NDArray[Any]) -> Nests:
-    """The nest of each alternative; raises ValueError for nests that make no sense.
+    """Return the nest of each alternative; raises ValueError for invalid nests.
 
     Examples
     --------

@@ -1,7 +1,4 @@
-"""What was seen of choice sets: a chosen alternative, or a ranking of those available, as outcomes of their entries.
-
-And what comes with them: how much each situation counts, and who chose.
-"""
+"""Outcomes of choice sets (a chosen alternative, or a ranking of the available ones), with weights and persons."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ Codes = npt.NDArray[np.intp]
 
 
 class Chosen(NamedTuple):
-    """Outcomes, the entry of the choice sets that each of theirs is, and the response that they are of."""
+    """Outcomes, the entry of the choice sets for each of their entries, and the response."""
 
     outcomes: Outcomes
     entry: Codes
@@ -29,12 +26,12 @@ class Chosen(NamedTuple):
 
     @property
     def first(self) -> Codes:
-        """The entry of each situation that was chosen, or ranked first."""
+        """Chosen, or first-ranked, entry of each situation."""
         return self.entry[self.outcomes.start[:-1]]
 
 
 def chosen(X: ChoiceSets, y: LabelsLike | Rankings | None, weight: Array | None = None) -> Chosen:
-    """Outcomes of one label a situation, or of `Rankings` of alternatives; weights multiply counts."""
+    """Convert one label per situation, or `Rankings` of alternatives, to outcomes; weights multiply counts."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if isinstance(y, Rankings):
@@ -44,7 +41,7 @@ def chosen(X: ChoiceSets, y: LabelsLike | Rankings | None, weight: Array | None 
 
 
 def _ranked(X: ChoiceSets, rankings: Rankings, weight: Array | None) -> Chosen:
-    """Rankings entry by entry; alternatives that came last and are not available are left out."""
+    """Convert rankings entry by entry, without unavailable alternatives in the last place."""
     if len(rankings) != len(X):
         raise ValueError(f"there must be one ranking for each of {len(X)} situations, got {len(rankings)}.")
     rankings = rankings.with_items(X.alternatives.tolist())
@@ -52,7 +49,7 @@ def _ranked(X: ChoiceSets, rankings: Rankings, weight: Array | None) -> Chosen:
     place = np.full((len(X), len(X.alternatives)), -1, dtype=np.intp)
     place[X.situation, X.alternative] = np.arange(len(X.alternative))
     entry = place[t, rankings.item]
-    ranked = np.diff(np.append(0, np.cumsum(sizes))[bucket_start])  # entries of each situation that have a place
+    ranked = np.diff(np.append(0, np.cumsum(sizes))[bucket_start])  # number of placed entries of each situation
     missing, left = entry < 0, np.arange(len(entry)) - start[t] >= ranked[t]
     if (missing & ~left).any():
         e = int(np.argmax(missing & ~left))
@@ -65,7 +62,7 @@ def _ranked(X: ChoiceSets, rankings: Rankings, weight: Array | None) -> Chosen:
 
 
 def situation_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array | None:
-    """Finite, non-negative weights of n situations; None where all are 1."""
+    """Return finite, non-negative weights of n situations; None if all are 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -77,7 +74,7 @@ def situation_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array | No
 
 
 def coded_persons(groups: LabelsLike | None, n: int) -> tuple[Labels, Codes | None]:
-    """Labels of persons and the person of each of n situations; None where nobody is named."""
+    """Return labels of persons and the person of each of n situations; None without persons."""
     if groups is None:
         return np.array([]), None
     return coded_groups(groups, n, "situations")

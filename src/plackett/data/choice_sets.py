@@ -1,4 +1,4 @@
-"""Choice situations as flat arrays: which alternatives each has, what they are like, who chooses. Knows no model."""
+"""Choice situations as flat arrays of alternatives, attributes and persons' columns. Knows no model."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ __all__ = ["ChoiceSets"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChoiceSets:
-    """Situations in which one of some alternatives is chosen, made by `from_long`, `from_wide` or `read_choices`.
+    """Choice situations, made by `from_long`, `from_wide` or `read_choices`.
 
-    A situation has two alternatives or more, not always the same. An *attribute* describes an alternative in a
-    situation (its price, how long it takes), a column of the *person* is the same for all alternatives of a situation
-    (income, purpose). A column of texts becomes an indicator a level, as in `TableEncoder`.
+    In each situation one of two or more alternatives is chosen; situations may differ in their alternatives. An
+    *attribute* describes an alternative in a situation (its price, its duration); a column of the *person* is the same
+    for all alternatives of a situation (income, purpose). A text column becomes one indicator per level, as in
+    `TableEncoder`.
 
-    Situations are indexed by numbers, slices, lists and masks, so that splitters and cross-validation of scikit-learn
-    take them as `X`. Nothing can be changed in place.
+    Situations are indexed by numbers, slices, lists and masks, so that scikit-learn's splitters and cross-validation
+    accept them as `X`. Instances are immutable.
 
     Attributes
     ----------
@@ -41,15 +42,15 @@ class ChoiceSets:
     situations : (T,) array
         Labels of the situations.
     start : (T + 1,) array
-        The first entry of each situation; the last number is that of all entries.
+        First entry of each situation; the last number is the number of entries.
     alternative : (entries,) array
-        The code of the alternative of each entry, rising within a situation.
+        Code of the alternative of each entry, sorted within a situation.
     values : (entries, p) array
-        The attributes.
+        Attributes.
     context : (T, q) array
-        The columns of the person.
+        Columns of the person.
     attribute_columns, person_columns : tuples of Number and Category
-        The columns these were made from.
+        Source columns.
 
     Examples
     --------
@@ -89,22 +90,22 @@ class ChoiceSets:
         person: Iterable[str] = (),
         available: str | None = None,
     ) -> ChoiceSets:
-        """Situations from a table with one row for each alternative of each situation.
+        """Read situations from a table with one row for each alternative of each situation.
 
         Parameters
         ----------
         frame : data frame
-            Of pandas or polars; rows in any order. Situations come in the order in which they first occur. Those of a
-            Dask data frame stay where its partitions are, all rows of a situation in one of them;
-            `PlackettLuceChooser.fit` and `predict_proba` take them.
+            From pandas or polars, with rows in any order. Situations are numbered by first occurrence. A Dask data
+            frame stays in its partitions, with all rows of a situation in one of them; `PlackettLuceChooser.fit`
+            and `predict_proba` accept the result.
         situation, alternative : str
-            The columns that tell which situation and which alternative a row is of.
+            Columns with the situation and the alternative of a row.
         attributes : list of str, optional
-            Columns of the alternatives; else all columns of numbers that differ within a situation.
+            Columns of the alternatives; by default all numeric columns that vary within a situation.
         person : list of str
             Columns that are the same in all rows of a situation.
         available : str, optional
-            A column of 0 and 1; rows with 0 are left out.
+            A column of 0 and 1; rows with 0 are dropped.
 
         Examples
         --------
@@ -129,24 +130,24 @@ class ChoiceSets:
         sep: str = "_",
         available: str | Mapping[Label, str] | None = None,
     ) -> ChoiceSets:
-        """Situations from a table with one row per situation and a column for each attribute of each alternative.
+        """Read situations from a table with one row per situation and a column per attribute and alternative.
 
         Parameters
         ----------
         frame : data frame
-            Of pandas or polars. The labels of the situations are the numbers of its rows.
+            From pandas or polars. The row numbers become the labels of the situations.
         alternatives : list
-            Labels as they are in the names of columns.
+            Labels of the alternatives, as in the column names.
         attributes : list of str, optional
-            ``"cost"`` for columns ``cost_bus``, ``cost_car`` or ``bus_cost``, ``car_cost``; else all that every
-            alternative has.
+            ``"cost"`` for columns ``cost_bus``, ``cost_car`` or ``bus_cost``, ``car_cost``; by default all attributes
+            that every alternative has.
         person : list of str
             Columns of the person.
         sep : str
-            What stands between the two parts of a name.
+            Separator between the two parts of a name.
         available : str or dict, optional
-            Columns of 0 and 1, named as an attribute is; or a dictionary of alternatives and their columns, where
-            those that it leaves out are always available.
+            Columns of 0 and 1, named like an attribute; or a dictionary of alternatives and their columns, where
+            omitted alternatives are always available.
         """
         if is_dask(frame):
             raise ValueError("a Dask data frame must have a row for each alternative: use ChoiceSets.from_long.")
@@ -164,15 +165,15 @@ class ChoiceSets:
         person: Iterable[str] = (),
         available: str | None = None,
     ) -> tuple[ChoiceSets, Labels]:
-        """Situations as by `from_long`, and the label of the alternative that was chosen in each.
+        """Read situations as `from_long` does, and the label of the chosen alternative of each.
 
         Parameters
         ----------
         frame, situation, alternative, attributes, person, available
             As in `from_long`.
         choice : str
-            A column that marks the chosen row of each situation (1 or true, others 0 or false), or that holds the
-            label of the chosen alternative in all of them.
+            A column that marks the chosen row of each situation (1 or true, others 0 or false), or that contains the
+            label of the chosen alternative in all rows.
 
         Examples
         --------
@@ -205,19 +206,19 @@ class ChoiceSets:
 
     @property
     def situation(self) -> Codes:
-        """(entries,) The number of the situation of each entry."""
+        """Number of the situation of each entry, (entries,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     @property
     def available(self) -> npt.NDArray[np.bool_]:
-        """(T, A) Which alternatives each situation has."""
+        """Availability of each alternative in each situation, (T, A)."""
         there = np.zeros((len(self), len(self.alternatives)), dtype=bool)
         there[self.situation, self.alternative] = True
         return there
 
     @property
     def shape(self) -> tuple[int]:
-        """(T,), as scikit-learn asks for it."""
+        """(T,), for scikit-learn."""
         return (len(self),)
 
     def __len__(self) -> int:
@@ -238,7 +239,7 @@ class ChoiceSets:
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same situations, under the same names."""
+        """Return True if both hold the same situations, with the same names."""
         if not isinstance(other, ChoiceSets):
             return NotImplemented
         same = self.attributes == other.attributes and self.person == other.person
@@ -261,7 +262,7 @@ class ChoiceSets:
         return self.alternatives, self.situations, self.start, self.alternative, self.values, self.context
 
     def chosen(self, y: LabelsLike) -> Codes:
-        """(T,) The entry of each situation that has the label in `y`; an error names one that is not available."""
+        """Return the entry (T,) of the label in `y` of each situation; raises if it is not available."""
         labels = listed_rows(np.asarray(y) if hasattr(y, "__array__") else y)
         if len(labels) != len(self):
             raise ValueError(f"y must have one label for each of the {len(self)} situations, got {len(labels)}.")
@@ -271,7 +272,7 @@ class ChoiceSets:
         return self._entries(np.arange(len(self)), codes_of(labels, self.alternatives, "alternative"), "chosen")
 
     def ranked(self, rankings: Rankings) -> Codes:
-        """The entry here of each entry of rankings of the alternatives, one ranking a situation."""
+        """Return the entry of each entry of rankings of the alternatives, one ranking per situation."""
         if len(rankings) != len(self):
             raise ValueError(f"there must be one ranking for each of {len(self)} situations, got {len(rankings)}.")
         return self._entries(rankings.situation, rankings.with_items(self.alternatives.tolist()).item, "ranked")
@@ -292,9 +293,9 @@ class ChoiceSets:
         return place
 
     def with_schema(self, other: ChoiceSets) -> ChoiceSets:
-        """The same situations with the alternatives and columns of others, such as those that a model was fitted to.
+        """Convert to the alternatives and columns of others, such as those of the training data.
 
-        Columns are found by name, and what `other` does not have is left out. ``X[:0]`` is the schema of X alone.
+        Columns are matched by name; columns that `other` lacks are dropped. ``X[:0]`` is the schema of X alone.
         """
         used, place = np.unique(self.alternative, return_inverse=True)
         code = codes_of(self.alternatives[used].tolist(), other.alternatives, "alternative")[place]
@@ -312,12 +313,12 @@ class ChoiceSets:
 
 
 def _in_partitions(frame: Frame, spec: Spec) -> Any:
-    """Choice situations whose table is a Dask data frame."""
+    """Return choice situations in a Dask data frame."""
     return PartitionedChoices.of(frame, spec)
 
 
 def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:
-    """The numbers (rows, …) of some columns as those of others of the same names."""
+    """Convert the numbers (rows, …) of some columns to other columns of the same names."""
     ends = np.cumsum([0, *(len(column.names()) for column in have)])
     held = {column.name: (column, block[:, ends[j] : ends[j + 1]]) for j, column in enumerate(have)}
     parts = [np.empty((len(block), 0))]

@@ -1,4 +1,4 @@
-"""Flat arrays of `ChoiceSets` from long tables (one row per alternative) and wide tables (one row per situation)."""
+"""Tables of choices, long (one row per alternative) and wide (one row per situation), as arrays of `ChoiceSets`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TRUE, FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
 class Parts(NamedTuple):
-    """What `ChoiceSets` are made of."""
+    """Arguments of `ChoiceSets`."""
 
     alternatives: Labels
     situations: Labels
@@ -49,7 +49,7 @@ class Parts(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """Columns of a table with one row for each alternative of each situation, as `ChoiceSets.read_choices` has them."""
+    """Columns of a table with one row for each alternative of each situation, as in `ChoiceSets.read_choices`."""
 
     situation: str
     alternative: str
@@ -60,7 +60,7 @@ class Spec(NamedTuple):
 
 
 def long_parts(table: Frame, spec: Spec) -> Parts:
-    """From one row per alternative; situations come in the order in which they first occur."""
+    """Convert a long table; situations are numbered by first occurrence."""
     situation, alternative, attributes, person, available, choice = spec
     frame, number, labels = situations_of(table, situation, alternative)
     persons = names_of(person, "person")
@@ -83,7 +83,7 @@ def wide_parts(
     sep: str,
     available: str | Mapping[Label, str] | None,
 ) -> Parts:
-    """From one row per situation, with a column for each attribute of each alternative."""
+    """Convert a wide table, with a column for each attribute of each alternative."""
     pd = optional("pandas", "a table of choices")
     frame, known, persons = as_frame(table), given(alternatives, "alternatives", "an alternative"), names_of(person)
     n, A, labels = len(frame), len(known), known.tolist()
@@ -110,7 +110,7 @@ def wide_parts(
 
 
 def long_choices(table: Frame, situation: str, alternative: str, choice: str) -> Labels:
-    """The label of the chosen alternative of each situation, from marks or from a column of labels."""
+    """Return the label of the chosen alternative of each situation, from marks or from a column of labels."""
     frame, number, labels = situations_of(table, situation, alternative)
     check_column(frame, choice)
     held, options = frame[choice], frame[alternative].tolist()
@@ -139,7 +139,7 @@ def long_choices(table: Frame, situation: str, alternative: str, choice: str) ->
 
 
 def situations_of(table: Frame, situation: str, alternative: str) -> tuple[pd.DataFrame, Codes, Labels]:
-    """The table, the number of the situation of each row, and the situations' labels."""
+    """Return the table, the number of the situation of each row, and the situations' labels."""
     pd = optional("pandas", "a table of choices")
     frame = as_frame(table)
     for name in (situation, alternative):
@@ -162,7 +162,7 @@ def _assembled(
     attributes: Sequence[str],
     person: Sequence[str],
 ) -> Parts:
-    """The rows of alternatives that are there, situation by situation, alternatives in order."""
+    """Assemble the rows of available alternatives by situation, in the order of the alternatives."""
     _refuse_both(attributes, person)
     order = np.lexsort((code, number))
     order = order[there[order]]
@@ -231,7 +231,7 @@ def _others(n: int) -> str:
 
 
 def _changes(column: pd.Series, number: Codes, first: Codes) -> Mask:
-    """Where a column differs from the first row of its situation."""
+    """True where a column differs from the first row of its situation."""
     import pandas as pd
 
     held = pd.factorize(column)[0]
@@ -240,7 +240,7 @@ def _changes(column: pd.Series, number: Codes, first: Codes) -> Mask:
 
 
 def _varying(frame: pd.DataFrame, names: Sequence[str], number: Codes, code: Codes) -> list[str]:
-    """The columns of numbers that differ within a situation; a column that looks like the choice is refused."""
+    """Return the numeric columns that vary within a situation; raises for a column that looks like the choice."""
     first = np.unique(number, return_index=True)[1]
     found = [name for name in names if not is_text(frame[name]) and _changes(frame[name], number, first).any()]
     for name in found:
@@ -258,7 +258,7 @@ def _varying(frame: pd.DataFrame, names: Sequence[str], number: Codes, code: Cod
 
 
 def _truth(frame: pd.DataFrame, name: str) -> Mask:
-    """A column of 0 and 1, or of true and false."""
+    """Return a column of 0 and 1, or of true and false, as booleans."""
     check_column(frame, name)
     held = texts(frame[name]).str.lower()
     wrong = ~held.isin(TRUE | FALSE)
@@ -270,7 +270,7 @@ def _truth(frame: pd.DataFrame, name: str) -> Mask:
 
 
 def names_of(columns: Iterable[str], what: str = "person") -> list[str]:
-    """Columns as they were named, each of them once."""
+    """Return named columns, each of them once."""
     if isinstance(columns, str):
         raise ValueError(f"{what} must be a list of columns, got {columns!r} instead.")
     return [str(name) for name in given(columns, what, "a column").tolist()]
@@ -282,7 +282,7 @@ def _refuse_both(attributes: Sequence[str], person: Sequence[str]) -> None:
 
 
 def _columns_of(frame: pd.DataFrame, name: str, labels: Sequence[Label], sep: str) -> list[str]:
-    """The column of each alternative, all of them ``cost_car`` or all ``car_cost``."""
+    """Return the column of each alternative, all named like ``cost_car`` or all like ``car_cost``."""
     after, before = [f"{name}{sep}{label}" for label in labels], [f"{label}{sep}{name}" for label in labels]
     hits = [sum(column in frame for column in form) for form in (after, before)]
     if hits == [len(labels)] * 2 and after != before:
@@ -302,7 +302,7 @@ def _columns_of(frame: pd.DataFrame, name: str, labels: Sequence[Label], sep: st
 
 
 def _wide_attributes(frame: pd.DataFrame, labels: Sequence[Label], sep: str) -> list[str]:
-    """What has a column for every alternative."""
+    """Return the attributes that have a column for every alternative."""
     end, begin = f"{sep}{labels[0]}", f"{labels[0]}{sep}"
     found = [name.removesuffix(end) for name in frame if name.endswith(end) and name != end]
     found += [name.removeprefix(begin) for name in frame if name.startswith(begin) and name != begin]

@@ -1,4 +1,4 @@
-"""The columns of a table: what they hold, and how each becomes numbers. Nothing here knows classes or files."""
+"""Columns of a table: their content, and how each becomes numbers. The module knows neither classes nor files."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from plackett.optional import optional
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTING = 10  # rows from which whole numbers that rise steadily are taken for row numbers
-MANY = 50  # levels of a text column from which it is taken for an identifier or free text
-FEW = 10  # levels that are never too many
+COUNTING = 10  # number of rows from which increasing whole numbers count as row numbers
+MANY = 50  # number of levels from which a text column counts as identifier or free text
+FEW = 10  # number of levels that is always accepted
 DAY = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
 DATE = rf"(?:{DAY})(?:[T ]\d{{1,2}}:\d{{2}}.*)?"
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is; the message says which column and what to do."""
+    """Raised for an unusable table; the message names the column and the remedy."""
 
 
 class TableWarning(UserWarning):
-    """Something in a table that deserves a look."""
+    """Something in a table that deserves attention."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers; a missing one becomes the median, with an indicator column if there were any in training."""
+    """Numeric column; missing values become the median, with an indicator column if training had any."""
 
     name: str
     median: float
@@ -44,15 +44,15 @@ class Number:
 
     @classmethod
     def learn(cls, name: str, values: pd.Series) -> Number:
-        """The median, and whether values were missing."""
+        """Learn the median, and whether values were missing."""
         return cls(name, float(np.nanmedian(_floats(values))), bool(values.isna().any()))
 
     def names(self) -> list[str]:
-        """The names of its numbers."""
+        """Return the names of its numbers."""
         return [self.name, *_indicator(self)]
 
     def encode(self, values: pd.Series) -> dict[str, Array]:
-        """The numbers themselves under the column's own name."""
+        """Return the numbers under the column's own name, with the indicator if there is one."""
         import pandas as pd
 
         numbers = pd.to_numeric(values, errors="coerce")
@@ -74,10 +74,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of texts, one indicator column per level (for two levels, of the second only).
+    """Text column with one indicator per level (for two levels, of the second only).
 
-    A level that is missing or was not seen in training gets the share of each level in training: standardised, zero in
-    every column, so that it says nothing.
+    A missing or new level gets the share of each level in training: standardised, this is zero in every column, and
+    thus uninformative.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Category:
 
     @classmethod
     def learn(cls, name: str, values: pd.Series) -> Category:
-        """The levels and their shares, and whether values were missing."""
+        """Learn the levels and their shares, and whether values were missing."""
         shares = texts(values).value_counts(normalize=True).sort_index()
         return cls(name, tuple(shares.index), tuple(shares.tolist()), bool(values.isna().any()))
 
     def names(self) -> list[str]:
-        """The names of its numbers."""
+        """Return the names of its numbers."""
         return [*(f"{self.name}={level}" for level, _ in self._shown()), *_indicator(self)]
 
     def _shown(self) -> list[tuple[str, float]]:
@@ -100,7 +100,7 @@ class Category:
         return levels[1:] if len(levels) == 2 else levels
 
     def encode(self, values: pd.Series) -> dict[str, Array]:
-        """0 and 1 under names such as ``season=spring``."""
+        """Return 0 and 1 under names such as ``season=spring``."""
         held = texts(values)
         known = held.isin(self.levels).to_numpy(dtype=bool)
         new = held[~known & held.notna().to_numpy()]
@@ -118,7 +118,7 @@ def _indicator(column: Number | Category) -> list[str]:
 
 
 def as_frame(table: Frame) -> pd.DataFrame:
-    """A pandas data frame with texts as names, each of them once, from any kind of data frame.
+    """Return a pandas data frame with unique text names, from any kind of data frame.
 
     Examples
     --------
@@ -145,9 +145,9 @@ def learn_columns(
     categorical: Iterable[str] = (),
     held_out: npt.NDArray[np.bool_] | bool = False,
 ) -> tuple[Number | Category, ...]:
-    """How each column becomes numbers; warn about what deserves a look, refuse what cannot be used, all at once.
+    """Learn how each column becomes numbers; warn about oddities, and refuse all unusable columns at once.
 
-    All rows are looked at; medians and levels are learned from those that are not `held_out` (truth values).
+    All rows are checked; medians and levels are learned from rows that are not `held_out` (booleans).
     """
     drop, categorical = set(drop), set(categorical)
     for name in (*drop, *categorical):
@@ -166,7 +166,7 @@ def learn_columns(
 
 
 def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: str = "impute") -> pd.DataFrame:
-    """The numbers that a classifier takes, (n, d), for the rows of a table."""
+    """Return the numbers (n, d) of the rows of a table, as input of a classifier."""
     pd = optional("pandas", "a table with named columns")
     columns = list(columns)
     some = _missing(columns, frame)
@@ -187,7 +187,7 @@ def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: s
 
 
 def tell_of_missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> None:
-    """Warn of the values that fill in missing ones."""
+    """Warn how missing values are filled."""
     for column, share in _missing(columns, frame).items():
         filled = f"the median {column.median:g}" if isinstance(column, Number) else "the average level"
         marked = f"; a new column '{column.name} is missing' marks these rows" if column.indicator else ""
@@ -195,7 +195,7 @@ def tell_of_missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -
 
 
 def _missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> dict[Number | Category, str]:
-    """The columns with missing values, and how many there are, in words."""
+    """Return the columns with missing values, and describe their number."""
     counts = {}
     for column in columns:
         check_column(frame, column.name)
@@ -206,7 +206,7 @@ def _missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> dict[
 
 
 def check_column(frame: pd.DataFrame, name: str, what: str = "column") -> None:
-    """An error that lists names close to the one that is not there."""
+    """Raise for an unknown column, with similar names."""
     if name in frame:
         return
     close = difflib.get_close_matches(name, frame.columns, cutoff=0.5) or [
@@ -217,7 +217,7 @@ def check_column(frame: pd.DataFrame, name: str, what: str = "column") -> None:
 
 
 def kind_of(values: pd.Series) -> str:
-    """What a column holds, in a word or two."""
+    """Name the kind of values of a column."""
     import pandas as pd
 
     types = pd.api.types
@@ -229,14 +229,14 @@ def kind_of(values: pd.Series) -> str:
 
 
 def is_text(values: pd.Series) -> bool:
-    """Whether a column holds something other than numbers and booleans."""
+    """True if a column holds something other than numbers and booleans."""
     import pandas as pd
 
     return not pd.api.types.is_numeric_dtype(values)
 
 
 def is_date(values: pd.Series) -> bool:
-    """Whether a column holds dates, or texts that are written like dates."""
+    """True if a column holds dates, or texts that look like dates."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(values) or isinstance(values.dtype, pd.PeriodDtype):
@@ -246,7 +246,7 @@ def is_date(values: pd.Series) -> bool:
 
 
 def texts(values: pd.Series) -> pd.Series:
-    """Values as text, a whole number without a decimal point however it is stored; missing ones stay missing."""
+    """Return values as text, whole numbers without a decimal point; missing values stay missing."""
 
     def text(value: float | str) -> str:
         whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
@@ -257,13 +257,13 @@ def texts(values: pd.Series) -> pd.Series:
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:
-    """Names separated by commas; after `most` of them, the number of the others."""
+    """Join names by commas; after `most` of them, count the others."""
     shown = [str(name) for name in names]
     return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
 
 
 def _refuse_unusable(frame: pd.DataFrame) -> None:
-    """Refuse dates and texts that are not levels, all of them at once; warn about row numbers."""
+    """Refuse dates and texts that are not levels, all at once; warn about row numbers."""
     found = {name: problem for name in frame if (problem := _problem(frame[name]))}
     for name in frame:
         if _counts_rows(frame[name]):
@@ -286,7 +286,7 @@ def _refuse_unusable(frame: pd.DataFrame) -> None:
 
 
 def _problem(values: pd.Series) -> tuple[str, str] | None:
-    """Why a column cannot be used as it is, and what may be done beside leaving it out."""
+    """Return why a column is unusable and the alternative to dropping it, or None."""
     import pandas as pd
 
     if not is_text(values):
@@ -308,7 +308,7 @@ def _problem(values: pd.Series) -> tuple[str, str] | None:
 
 
 def _counts_rows(values: pd.Series) -> bool:
-    """Whether whole numbers rise steadily, also where some rows were left out, or number all rows in another order."""
+    """True if whole numbers increase steadily, even with gaps, or number all rows in another order."""
     if is_text(values) or values.notna().sum() < COUNTING:
         return False
     numbers = _floats(values.dropna())
@@ -319,7 +319,7 @@ def _counts_rows(values: pd.Series) -> bool:
 
 
 def _floats(values: pd.Series) -> Array:
-    """Numbers with NaN for missing ones, however they are stored."""
+    """Return numbers of any storage type, with NaN for missing values."""
     return np.asarray(values.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
 
 

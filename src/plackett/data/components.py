@@ -1,4 +1,4 @@
-"""The network of who was placed above whom, and its strongly connected parts (Hunter 2004, assumption 1)."""
+"""Network of who was placed above whom, and its strongly connected components (Hunter 2004, assumption 1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plackett.responses.base import Outcomes, Whole, places_of
 
 
 def components(outcomes: Outcomes, item: Whole, n_items: int) -> list[npt.NDArray[np.intp]]:
-    """Items of each part; a part whose items were placed above those of another comes first."""
+    """Return the items of each component; one whose items were placed above those of another comes first."""
     network = above(outcomes, item, n_items)
     n, part = connected_components(network, connection="strong")
     first = np.full(n, n_items)
@@ -27,7 +27,7 @@ def components(outcomes: Outcomes, item: Whole, n_items: int) -> list[npt.NDArra
 
 
 def above(outcomes: Outcomes, item: Whole, n_items: int) -> sparse.csr_array:
-    """(K, K) How many rows place item i in the bucket right above that of item j; paths tell of all others."""
+    """Return counts (K, K) of rows with item i in the bucket directly above item j; paths imply the other relations."""
     place, length = places_of(outcomes), np.diff(outcomes.start)
     row = np.repeat(np.arange(len(length)), length)
     begins = np.append(True, np.diff(row) > 0)[: len(row)]

@@ -1,4 +1,4 @@
-"""Columns as people know them: a number, or the indicators of one text column together."""
+"""Columns as users know them: a number, or the indicators of one text column together."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 from plackett.data.columns import Category, Number
 from plackett.model.race import Array
 
-OTHER = "other"  # a level that is none of those known
+OTHER = "other"  # name of an unknown level
 MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class Covariate:
-    """A column that was a number or a text, and where its numbers are among those that a classifier takes.
+    """Column that was a number or a text, and the positions of its numbers in the input of a classifier.
 
     Attributes
     ----------
     name : str
-        The column.
+        Name of the column.
     places : tuple of int
-        Where its numbers are.
+        Positions of its numbers.
     levels : dict, optional
-        Of a text column, what these are at each level.
+        Numbers of each level of a text column.
     usual : str, optional
-        Of a text column, the most frequent level in training, where it is known.
+        Most frequent level of a text column in training, if known.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Covariate:
     usual: str | None = None
 
     def value(self, x: Array) -> Any:
-        """What one row (d,) of numbers holds in this column."""
+        """Return the value of this column in one row (d,) of numbers."""
         held = x[list(self.places)]
         if self.levels is None:
             return float(held[0])
@@ -45,7 +45,7 @@ class Covariate:
 
 
 def covariates_of(model: Any) -> list[Covariate]:
-    """The columns of a fitted model's table where it knows one; else indicators are those named ``column=level``."""
+    """Return the columns of a fitted model's table if it has one; else indicators are names ``column=level``."""
     table = getattr(model, "table_", None)
     if table is None:
         return by_names([str(name) for name in model._covariates()])
@@ -53,7 +53,7 @@ def covariates_of(model: Any) -> list[Covariate]:
 
 
 def of_columns(columns: Sequence[Number | Category]) -> list[Covariate]:
-    """Columns that have learned how they become numbers, which stand side by side."""
+    """Return fitted columns whose numbers are adjacent."""
     found, start = list[Covariate](), 0
     for column in columns:
         names = column.names()
@@ -66,7 +66,7 @@ def of_columns(columns: Sequence[Number | Category]) -> list[Covariate]:
 
 
 def _category(column: Category, start: int) -> Covariate:
-    """Levels as `Category.encode` writes them; a missing one is a level where there were any in training."""
+    """Return levels as `Category.encode` writes them; "missing" is a level if training had missing values."""
     shown = dict(zip(column.levels, column.shares, strict=True))
     if len(shown) == 2:
         del shown[column.levels[0]]
@@ -79,7 +79,7 @@ def _category(column: Category, start: int) -> Covariate:
 
 
 def by_names(names: Sequence[str]) -> list[Covariate]:
-    """Two or more columns ``home=town``, ``home=farm`` are the levels of one; all others are numbers."""
+    """Group two or more columns like ``home=town``, ``home=farm`` as levels of one; all others are numbers."""
     groups: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         column, equals, level = name.partition("=")
@@ -102,5 +102,5 @@ def _one_hot(levels: Sequence[str]) -> dict[str, tuple[float, ...]]:
 
 
 def summed(parts: Array, covariates: Sequence[Covariate]) -> Array:
-    """Contributions (…, d) of numbers, added up by column."""
+    """Add contributions (…, d) of numbers by column."""
     return np.stack([parts[..., list(column.places)].sum(axis=-1) for column in covariates], axis=-1)

@@ -1,4 +1,4 @@
-"""Labels of items and alternatives, their codes, and rows by number. Knows neither rankings nor choices."""
+"""Labels of items and alternatives, their codes, and row indexing. The module knows neither rankings nor choices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Codes = npt.NDArray[np.int64]
 
 
 def label_array(labels: Iterable[Label]) -> Labels:
-    """Labels as an array: of texts or whole numbers where all are, else of objects.
+    """Return labels as an array of texts or whole numbers if all are, else of objects.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def label_array(labels: Iterable[Label]) -> Labels:
     kinds = {type(label) for label in held}
     numbers = all(issubclass(kind, (int, float)) for kind in kinds)
     if numbers and any(issubclass(kind, float) for kind in kinds) and all(float(label).is_integer() for label in held):
-        held = [int(label) for label in held]  # as columns of whole numbers with missing ones are stored
+        held = [int(label) for label in held]  # columns of whole numbers with missing values are stored as floats
         kinds = {int}
     if len(kinds) == 1 and issubclass(kinds.pop(), (str, int)):
         return np.array(held)
@@ -38,7 +38,7 @@ def label_array(labels: Iterable[Label]) -> Labels:
 
 
 def distinct(labels: Iterable[Label], what: str) -> Labels:
-    """Each label once: in order where they can be ordered, else as they come. Missing labels and sets are refused."""
+    """Return distinct labels, sorted if possible, else by first occurrence; raises for missing labels and sets."""
     try:
         found: list[Any] = list(dict.fromkeys(labels))
     except TypeError:
@@ -53,7 +53,7 @@ def distinct(labels: Iterable[Label], what: str) -> Labels:
 
 
 def given(labels: Iterable[Label], name: str, what: str) -> Labels:
-    """The labels that were named, in that order, each of them once."""
+    """Return given labels in their order; raises for duplicates."""
     if isinstance(labels, (str, bytes)):
         raise ValueError(f"{name} must be a list of labels, got {labels!r} instead.")
     named = label_array(labels)
@@ -64,7 +64,7 @@ def given(labels: Iterable[Label], name: str, what: str) -> Labels:
 
 
 def codes_of(labels: Sequence[Label], known: Labels, what: str) -> Codes:
-    """The place of each label among those known."""
+    """Return the position of each label among the known ones."""
     place = {label: code for code, label in enumerate(known.tolist())}
     try:
         return np.fromiter((place[label] for label in labels), dtype=np.int64, count=len(labels))
@@ -74,7 +74,7 @@ def codes_of(labels: Sequence[Label], known: Labels, what: str) -> Codes:
 
 
 def listed_rows(table: Any) -> list[Any]:
-    """The rows of a data frame or an array as lists; anything else as it is."""
+    """Return the rows of a data frame or an array as lists, and anything else unchanged."""
     if hasattr(table, "columns"):
         columns = [table[name].to_list() for name in table.columns]
         return [list(row) for row in zip(*columns, strict=True)]
@@ -82,7 +82,7 @@ def listed_rows(table: Any) -> list[Any]:
 
 
 def numbers_of(column: Any, name: Any) -> Array:
-    """A column of numbers, however it is stored, with NaN where one is missing."""
+    """Return a column of numbers of any storage type, with NaN for missing values."""
     try:
         if hasattr(column, "isna"):
             return np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
@@ -92,7 +92,7 @@ def numbers_of(column: Any, name: Any) -> Array:
 
 
 def counted(counts: object, n: int) -> Array:
-    """How often each of n rows was seen; once where nothing is said."""
+    """Return the counts of n rows, by default 1."""
     if counts is None:
         return np.ones(n)
     found = np.array(counts, dtype=np.float64)
@@ -106,14 +106,14 @@ def counted(counts: object, n: int) -> Array:
 
 
 def row_numbers(key: Any, n: int) -> Codes:
-    """The rows that an index means: a number, a slice, numbers, or one truth value a row, as NumPy reads them.
+    """Return the row numbers of an index: a number, a slice, numbers, or a mask, as in NumPy.
 
     Examples
     --------
     >>> row_numbers(slice(1, None), 3), row_numbers(-1, 3), row_numbers([True, False, True], 3)
     (array([1, 2]), array([2]), array([0, 2]))
     """
-    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # as scikit-learn indexes what has a shape
+    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # indexing by scikit-learn
         key = key[0]
     if isinstance(key, tuple):
         raise IndexError(f"rows are indexed by one number, slice or list, got {len(key)} of them.")
@@ -126,6 +126,6 @@ def row_numbers(key: Any, n: int) -> Codes:
 
 
 def locked(array: Labels) -> Labels:
-    """The same array, which can no longer be written to."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array

@@ -1,4 +1,4 @@
-"""What a model of choices must know of the long table it was fitted to, and how such a table becomes choice sets."""
+"""What a model of choices stores about its long training table, and how such a table becomes choice sets."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class LongTable:
     Attributes
     ----------
     situation, alternative, choice : str
-        The columns that tell which situation and alternative a row is of, and what was chosen.
+        Columns with the situation and alternative of a row, and the choice.
     attributes, person : tuples of str
         Columns of the alternatives, and of the person.
     persons : str or None
-        The column that tells who chooses.
+        Column with the person.
     available : str or None
-        The column of 0 and 1 that tells what is available.
+        Column of 0 and 1 with the availability.
     constants : (A,) array
-        Logarithms of the worths of alternatives that know nothing else, from the situations of the fit.
+        Log-worths of the alternatives in a model of constants only, from the situations of the fit.
     counts : dict
-        How often each alternative was chosen in the fit.
+        Number of choices of each alternative in the fit.
     test : float
-        Share of the situations that were held out of the fit.
+        Fraction of situations held out of the fit.
     seen : array of uint32
-        A checksum of each situation of the fit, sorted: they tell which situations of a table are new.
+        Sorted checksums of the situations of the fit, which identify new situations of a table.
     """
 
     situation: str
@@ -60,7 +60,7 @@ class LongTable:
     seen: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32), repr=False)
 
     def sets(self, frame: pd.DataFrame) -> ChoiceSets:
-        """The situations of a table, which need not know what was chosen.
+        """Return the situations of a table, with or without choices.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class LongTable:
         )
 
     def choices(self, frame: pd.DataFrame) -> tuple[ChoiceSets, Labels]:
-        """The situations of a table, and what was chosen in each."""
+        """Return the situations of a table, and the choice in each."""
         return ChoiceSets.read_choices(
             frame,
             situation=self.situation,
@@ -92,11 +92,11 @@ class LongTable:
         )
 
     def who(self, frame: pd.DataFrame) -> Labels | None:
-        """Who chooses in each situation; None where no column tells."""
+        """Return the person of each situation, or None without a column of persons."""
         return None if self.persons is None else persons_of(frame, self.situation, self.persons)
 
     def places(self, frame: pd.DataFrame, alternatives: Labels) -> tuple[Codes, Codes]:
-        """The number of the situation of each row, and the code of its alternative."""
+        """Return the number of the situation of each row, and the code of its alternative."""
         import pandas as pd
 
         frame = as_frame(frame)
@@ -105,12 +105,12 @@ class LongTable:
         )
 
     def held_out(self, X: ChoiceSets, y: Labels) -> npt.NDArray[np.bool_]:
-        """Which situations the model was not fitted to: beside all of the fit, the others; else every one."""
+        """Mark situations that the model was not fitted to: the new ones if all of the fit are present, else all."""
         return not_fitted(situation_marks(X, y), self.seen, "situations")
 
 
 def persons_of(frame: pd.DataFrame, situation: str, persons: str) -> Labels:
-    """The label of the person of each situation, in the order in which situations first occur."""
+    """Return the label of the person of each situation, by first occurrence."""
     import pandas as pd
 
     frame = as_frame(frame)
@@ -133,9 +133,9 @@ def persons_of(frame: pd.DataFrame, situation: str, persons: str) -> Labels:
 
 
 def situation_marks(X: ChoiceSets, y: Labels) -> npt.NDArray[np.uint32]:
-    """A checksum of the alternatives, columns and choice of each situation."""
+    """Return a checksum of the alternatives, columns and choice of each situation."""
     marks = np.empty(len(X), dtype=np.uint32)
-    values, context = X.values + 0.0, X.context + 0.0  # one zero, not two
+    values, context = X.values + 0.0, X.context + 0.0  # −0 becomes 0
     names = X.alternatives.tolist()
     for t, label in enumerate(y.tolist()):
         some = slice(X.start[t], X.start[t + 1])
@@ -145,7 +145,7 @@ def situation_marks(X: ChoiceSets, y: Labels) -> npt.NDArray[np.uint32]:
 
 
 def random_situations(n: int, share: float, seed: int, persons: LabelsLike | None) -> npt.NDArray[np.bool_]:
-    """Which of n situations to hold out for testing: that share of them, or of the persons with all that is theirs."""
+    """Choose situations to hold out for testing: this share of the situations, or of the persons with all of theirs."""
     unit = np.arange(n) if persons is None else np.unique(np.asarray(persons), return_inverse=True)[1].ravel()
     units = int(unit.max()) + 1
     chosen = np.random.default_rng(seed).permutation(units)[: min(round(share * units), units - 1)]

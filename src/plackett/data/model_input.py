@@ -1,4 +1,4 @@
-"""What enters a model: numbers, or a table that it knows. Texts, dates and missing values are refused by column."""
+"""Input of a model: numbers, or a table with a known schema. Texts, dates and missing values are refused by column."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from plackett.data.types import Label, MatrixLike
 from plackett.data.validation import SHOWN, check_range, plain
 from plackett.model.race import Array
 
-NUMBERS = "biuf"  # kinds of arrays
+NUMBERS = "biuf"  # kinds of numeric dtypes
 MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
 
 
 def taken(model: Any, X: Any) -> Any:
-    """X as a fitted model takes it: where it knows its table (``table_``), a data frame is encoded unless it is so."""
+    """Convert X for a fitted model: if it has a ``table_``, a data frame is encoded unless it already is."""
     table = getattr(model, "table_", None)
     if table is None or not hasattr(X, "columns"):
         return X
@@ -28,9 +28,9 @@ def taken(model: Any, X: Any) -> Any:
 
 
 def numbers(model: Any, X: Any, reset: bool = True) -> Array:
-    """X (n, d) as finite numbers; `reset` where it is fitted to, and else its columns must be those of the fit.
+    """Return X (n, d) as finite numbers; `reset` in fit, otherwise the columns must be those of the fit.
 
-    An error names the columns, what they hold and what to do.
+    An error names the columns, their content and the remedy.
     """
     who = type(model).__name__
     check_numbers(X, who)
@@ -44,7 +44,7 @@ def numbers(model: Any, X: Any, reset: bool = True) -> Array:
 
 
 def _check_finite(X: Array, low: Array, high: Array, names: list[Label], who: str) -> None:
-    """Refuse missing values and infinities, by the column; the smallest and largest values tell whether it has any."""
+    """Refuse missing values and infinities by column; the minima and maxima show whether there are any."""
     wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
     if not len(wrong):
         return
@@ -67,7 +67,7 @@ def _encoded(who: str) -> str:
 
 
 def check_dense(X: MatrixLike) -> None:
-    """Refuse sparse X where features are exponentials."""
+    """Refuse sparse X for exponential features."""
     if sparse.issparse(X):
         raise ValueError(
             "X is sparse, and features='learned' and features='exp' are exponentials, which leave no entry zero. Keep "
@@ -77,7 +77,7 @@ def check_dense(X: MatrixLike) -> None:
 
 
 def check_numbers(X: Any, who: str) -> None:
-    """Refuse, by name, the columns of a data frame that hold texts or dates."""
+    """Refuse columns of a data frame that hold texts or dates, by name."""
     if not hasattr(X, "columns"):
         return
     columns = (X.iloc[:, j] if hasattr(X, "iloc") else X[name] for j, name in enumerate(X.columns))
@@ -94,7 +94,7 @@ def check_numbers(X: Any, who: str) -> None:
 
 
 def _other_than_numbers(column: Any) -> tuple[str, str] | None:
-    """What a column holds that is no number, and an example; None for numbers, and for texts that are numbers."""
+    """Describe values of a column that are not numbers, with an example; None for numbers or texts of numbers."""
     if getattr(column.dtype, "kind", "O") in NUMBERS:
         return None
     values = np.asarray(column)

@@ -1,4 +1,4 @@
-"""What was observed: classes, or outcomes of situations. Knows neither features nor where passes run."""
+"""Observations: classes, or outcomes of situations. The module knows neither features nor where passes run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Situations(NamedTuple):
     group : (entries,) array
         g(e): the row of λ that the entry uses.
     row : (entries,) array
-        Its row of W.
+        Row of W that the entry uses.
     """
 
     outcomes: Outcomes
@@ -33,7 +33,7 @@ class Situations(NamedTuple):
     row: Whole
 
     def part(self, some: npt.NDArray[np.integer]) -> Situations:
-        """Situations with these numbers, in this order; rows of W keep their numbers."""
+        """Select situations by number, in this order; rows of W keep their numbers."""
         (start, bucket_start, sizes, count), group, row = self
         entries = in_order(some, start)
         outcomes = Outcomes(
@@ -47,22 +47,22 @@ class Situations(NamedTuple):
 
 @dataclass(frozen=True)
 class Observations:
-    """One class a row, or the outcome of each situation.
+    """One class per row, or the outcome of each situation.
 
     Attributes
     ----------
     n_groups : int
         K, rows of the weights λ: classes, items, alternatives, persons or 1.
     response : Response
-        What an outcome means; `Choice` for classes.
+        Response of the outcomes; `Choice` for classes.
     codes : (n,) array, optional
-        The class of each row, 0 … K−1; None for situations.
+        Class of each row, 0 … K−1; None for situations.
     situations : Situations, optional
-        None for classes.
+        Outcomes of situations; None for classes.
     counts : array, optional
-        How often each row or situation was observed; None: once each.
+        Number of observations of each row or situation; None: once each.
     units : (n,) array, optional
-        Rows or situations with the same number are held out together; None: each by itself.
+        Rows or situations with the same number are held out together; None: all separately.
     """
 
     n_groups: int
@@ -74,21 +74,21 @@ class Observations:
 
     @classmethod
     def of_classes(cls, codes: Codes, n_groups: int, counts: Array | None = None, units: Codes | None = None) -> Self:
-        """One class a row."""
+        """Build observations of one class per row."""
         return cls(n_groups, Choice(), codes=codes, counts=counts, units=units)
 
     @classmethod
     def of_situations(
         cls, situations: Situations, response: Response, n_groups: int, units: Codes | None = None
     ) -> Self:
-        """The outcomes of situations; their counts are those of the outcomes."""
+        """Build observations of situations, with the counts of the outcomes."""
         return cls(n_groups, response, situations=situations, counts=situations.outcomes.counts, units=units)
 
     @classmethod
     def of_rankings(
         cls, outcomes: Outcomes, item: Whole, response: Response, n_items: int, units: Codes | None = None
     ) -> Self:
-        """Rankings of items: an item is a group, and each ranking has a row of W, if there is one."""
+        """Build rankings of items: each item is a group, and each ranking has its own row of W."""
         row = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
         return cls.of_situations(Situations(outcomes, item, row), response, n_items, units)
 
@@ -98,23 +98,23 @@ class Observations:
 
     @property
     def class_codes(self) -> Codes:
-        """`codes`, of observations that are classes."""
+        """`codes` of observations of classes; raises for others."""
         assert self.codes is not None
         return self.codes
 
     @property
     def all_situations(self) -> Situations:
-        """`situations`, of observations that are not classes."""
+        """`situations` of observations of situations; raises for others."""
         assert self.situations is not None
         return self.situations
 
     @property
     def weights(self) -> Array:
-        """`counts`, ones where they are None."""
+        """`counts`, or ones."""
         return np.ones(len(self)) if self.counts is None else self.counts
 
     def part(self, some: npt.NDArray[np.integer]) -> Self:
-        """Rows or situations with these numbers, in this order."""
+        """Select rows or situations by number, in this order."""
         if self.situations is not None:
             situations = self.situations.part(some)
             found = replace(self, situations=situations, counts=situations.outcomes.counts)
@@ -124,7 +124,7 @@ class Observations:
         return found if self.units is None else replace(found, units=self.units[some])
 
     def weighted(self, weights: Array) -> Self:
-        """The same rows or situations, each counted with this weight instead."""
+        """Replace the counts of rows or situations."""
         if self.situations is None:
             return replace(self, counts=weights)
         outcomes = self.situations.outcomes._replace(counts=weights)

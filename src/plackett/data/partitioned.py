@@ -1,6 +1,7 @@
-"""Rankings and choice situations whose table is a Dask collection: the table and how to read it, no rows.
+"""Rankings and choice situations in a Dask collection: the table and its layout, without any rows.
 
-`plackett.cluster` reads the partitions where they lie. Dask itself is imported only when a collection is derived.
+`plackett.cluster` reads the partitions where they are stored. Dask itself is imported only when a collection is
+derived.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_dask(X: object) -> bool:
-    """Whether X is a Dask collection; does not import Dask."""
+    """True if X is a Dask collection; does not import Dask."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
@@ -33,9 +34,9 @@ class PartitionedRankings:
     table : Dask array or data frame
         Ranks or orders, one row per ranking.
     kind : {"ranks", "orders"}
-        What the table holds.
+        Content of the table.
     unranked, items, counts
-        As in `Rankings.from_ranks`; counts may be a Dask array or series that is partitioned as the table is.
+        As in `Rankings.from_ranks`; counts may be a Dask array or series with the partitions of the table.
     """
 
     table: Any
@@ -48,7 +49,7 @@ class PartitionedRankings:
     def of(
         cls, table: Any, kind: str, unranked: str | None, items: Iterable[Label] | None, counts: Any
     ) -> PartitionedRankings:
-        """From a Dask collection; the columns of ranks are the items."""
+        """Build from a Dask collection; the columns of ranks are the items."""
         if kind == "ranks" and items is None:
             columns = table.columns if hasattr(table, "columns") else range(table.shape[1])
             return cls(table, kind, unranked, given(columns, "the table", "an item"), counts)
@@ -67,7 +68,7 @@ class PartitionedChoices:
     table : Dask data frame
         One row for each alternative of each situation.
     spec : Spec
-        Which columns hold what.
+        Names of the columns by role.
     """
 
     table: Any
@@ -75,12 +76,12 @@ class PartitionedChoices:
 
     @classmethod
     def of(cls, table: Any, spec: Spec) -> PartitionedChoices:
-        """From a Dask data frame; iterables of column names are stored as tuples."""
+        """Build from a Dask data frame; iterables of column names are stored as tuples."""
         named = None if spec.attributes is None else tuple(names_of(spec.attributes, "attributes"))
         return cls(table, spec._replace(attributes=named, person=tuple(names_of(spec.person))))
 
     def labels(self) -> Any:
-        """Chosen alternative of each situation: a Dask array with the partitions of the table."""
+        """Return the chosen alternative of each situation: a Dask array with the partitions of the table."""
         import dask
         import dask.array as da
 
@@ -93,7 +94,7 @@ class PartitionedChoices:
 
 
 def chosen_labels(part: pd.DataFrame, spec: Spec) -> Labels:
-    """Chosen alternative of each situation of one partition."""
+    """Return the chosen alternative of each situation of one partition."""
     if not len(part):
         return np.empty(0, dtype=object)
     assert spec.choice is not None

@@ -1,9 +1,9 @@
-"""Files of PrefLib with orders of alternatives: soc, soi, toc, toi. An error names the line.
+"""PrefLib files with orders of alternatives: soc, soi, toc, toi. Errors name the line.
 
-A file has a head, which names the alternatives, and then one order a line with how often it was seen, alternatives by
-number and tied ones in braces. The newer head is of lines ``# NUMBER ALTERNATIVES: 3`` and ``# ALTERNATIVE NAME 1: a``,
-before orders ``7: 2,{1,3}``. The older one is the number of alternatives, a line ``1,a`` for each, and a line with the
-numbers of voters, of all counts and of orders, before orders ``7,2,{1,3}``.
+A file has a header, which names the alternatives, followed by one order per line with its count, where alternatives are
+numbers and ties are in braces. The newer header consists of lines ``# NUMBER ALTERNATIVES: 3`` and ``# ALTERNATIVE NAME
+1: a``, before orders ``7: 2,{1,3}``. The older one is the number of alternatives, a line ``1,a`` for each, and a line
+with the numbers of voters, of all counts and of orders, before orders ``7,2,{1,3}``.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ ORDER = re.compile(r"(?:\{[^{}]*\}|[^,{}]+)(?:,(?:\{[^{}]*\}|[^,{}]+))*")
 
 
 class Orders(NamedTuple):
-    """What a file holds: the items, and its buckets as `Rankings` are made of them."""
+    """Content of a file: the items, and buckets as arguments of `Rankings`."""
 
     items: Labels
     code: Codes
     sizes: Codes
     length: Codes
     counts: Array
-    lines: Codes  # where each order stands, from 1 on
+    lines: Codes  # line of each order, from 1 on
 
 
 class _Lines:
-    """The lines of a file, of which an error tells by number."""
+    """Lines of a file, whose numbers appear in errors."""
 
     def __init__(self, path: str | os.PathLike[str]):
         self.name = Path(path).name
@@ -46,7 +46,7 @@ class _Lines:
         raise ValueError(f"{where}: {what}")
 
     def whole(self, number: int, text: str, what: str, least: int = 0) -> int:
-        """A whole number of at least so much."""
+        """Return a whole number that is at least `least`."""
         if not text.strip().isdecimal() or int(text) < least:
             self.wrong(number, f"{what} must be a whole number of {least} or more, got {text.strip()!r}.")
         return int(text)
@@ -56,13 +56,13 @@ class _Head(NamedTuple):
     kind: str
     names: list[str]
     first: int  # line of the first order
-    between: str  # what stands after the count of an order
-    orders: int | None  # how many orders there should be
-    voters: int | None  # how often all of them together were seen
+    between: str  # separator after the count of an order
+    orders: int | None  # expected number of orders
+    voters: int | None  # expected sum of counts
 
 
 def read(path: str | os.PathLike[str]) -> Orders:
-    """The orders of a file."""
+    """Read the orders of a file."""
     file = _Lines(path)
     suffix = Path(path).suffix.removeprefix(".").lower()
     if not any(line.strip() for line in file.lines):
@@ -154,7 +154,7 @@ def _orders(file: _Lines, head: _Head) -> Orders:
 
 
 def _check_complete(file: _Lines, head: _Head, orders: int, voters: int) -> None:
-    """A file that was cut off has fewer orders than its head says."""
+    """Raise if there are fewer orders than the header says, as in a truncated file."""
     if not orders:
         file.wrong(None, "there are no orders after the head.")
     for what, said, found in (("orders", head.orders, orders), ("voters", head.voters, voters)):

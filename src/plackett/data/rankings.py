@@ -1,4 +1,4 @@
-"""Rankings as flat arrays: complete, partial, tied, counted. Knows no model; what an outcome means is a response's."""
+"""Rankings as flat arrays: complete, partial, tied, counted. Knows no model; responses interpret outcomes."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ UNRANKED = ("absent", "last")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings:
-    """Rankings of some items, one a row, made by a method whose name begins with ``from`` or ``read``.
+    """Rankings of items, one per row, made by a method whose name begins with ``from`` or ``read``.
 
-    A row says which items were there, and places them in buckets, the best first: a bucket is one item, or several
-    that are tied. Items that were there and not placed are *left*: they come after all buckets, in no order.
+    A row has a set of available items, and places some of them in buckets, the best first: a bucket is one item, or
+    several tied ones. The other available items are *left*: they come after all buckets, in no order.
 
-    An item that a row does not rank was either ``"absent"``, so that the row says nothing of it, or it came ``"last"``,
-    behind all that were ranked (a ballot that names the best few). The same file means different things, so
-    `unranked` must be said; only where every row ranks every item it may be left out.
+    An item that a row does not rank was either ``"absent"``, so that the row has no information about it, or it came
+    ``"last"``, behind all ranked items (a ballot that names the best few). Since the same file can mean either,
+    `unranked` must be given; it may be omitted only if every row ranks every item.
 
-    One form for one meaning: an item alone in the last place, with nothing left, is stored as what is left. Items tied
-    in the last place stay a bucket. Where ties mean an unknown order it carries no information, in a race with ties it
-    does.
+    Equivalent rows have the same form: a single item in the last place, with nothing left, is stored as left. Items
+    tied in the last place stay a bucket. If ties mean an unknown order this bucket carries no information, in a race
+    with ties it does.
 
-    Rows are indexed by numbers, slices, lists and masks, and keep the items, so that splitters and cross-validation of
-    scikit-learn take rankings as `y`. Nothing can be changed in place.
+    Rows are indexed by numbers, slices, lists and masks, and keep the items, so that scikit-learn's splitters and
+    cross-validation accept rankings as `y`. Instances are immutable.
 
     Attributes
     ----------
     items : (K,) array
-        Labels of the items: sorted, where nothing else was said.
+        Labels of the items, sorted unless given.
     item : (entries,) array
-        The code of each entry, row by row: its buckets in order, then what is left.
+        Code of each entry, row by row: its buckets in order, then the items left.
     outcomes : Outcomes
-        Where rows and buckets begin, and `counts`: how often each row was seen.
+        Starts of rows and buckets, and the `counts` of rows.
     unranked : {"absent", "last"}
-        What it means not to be ranked.
+        Status of unranked items.
     first : (n,) array, optional
-        The code of the item that was shown first, or played at home, −1 where none was; None where nothing was said.
+        Code of the item that was shown first, or played at home, −1 for none; None if not given.
 
     Examples
     --------
@@ -101,19 +101,19 @@ class Rankings:
         items: Iterable[Label] | None = None,
         counts: npt.ArrayLike | None = None,
     ) -> Rankings:
-        """Rankings from lists of items, the best first, where a set is a bucket of tied items.
+        """Build rankings from lists of items, the best first, where a set is a bucket of tied items.
 
         Parameters
         ----------
         orders : sequence of sequences, data frame or 2-D array
-            One order a row. Missing values at the end of a row are nothing: rows of a table may differ in length. Of a
-            Dask collection the rankings stay where its partitions are; `PlackettLuceRanker.fit` takes them.
+            One order per row. Missing values at the end of a row are ignored: rows of a table may differ in length. A
+            Dask collection stays in its partitions; `PlackettLuceRanker.fit` accepts the result.
         unranked : {"absent", "last"}
-            What an item is that a row does not name; may be left out only if every row names all of them.
+            Status of items that a row does not name; may be omitted only if every row names all of them.
         items : sequence, optional
-            All items, in this order; else those that occur, sorted.
+            All items, in this order; by default those that occur, sorted.
         counts : sequence of numbers, optional
-            How often each row was seen.
+            Number of observations of each row.
 
         Examples
         --------
@@ -136,20 +136,20 @@ class Rankings:
         items: Iterable[Label] | None = None,
         counts: npt.ArrayLike | None = None,
     ) -> Rankings:
-        """Rankings from a table with one row per ranking and one column per item.
+        """Build rankings from a table with one row per ranking and one column per item.
 
         Parameters
         ----------
         ranks : data frame or (n, items) array
             The lowest number is the best; equal numbers are a bucket; 0 or NaN is unranked. Only the order of the
-            numbers counts: 1, 1, 3 and 1, 1, 2 are the same. A Dask collection is taken as in `from_orders`.
+            numbers matters: 1, 1, 3 and 1, 1, 2 are equivalent. A Dask collection is handled as in `from_orders`.
         unranked : {"absent", "last"}
-            What an item is that a row does not rank; may be left out only if every row ranks all of them.
+            Status of items that a row does not rank; may be omitted only if every row ranks all of them.
         items : sequence, optional
-            Of an array, the labels of its columns (else 0, 1, …). A data frame names its items itself; then all items,
+            Labels of the columns of an array (by default 0, 1, …). For a data frame, which names its items, all items
             in this order.
         counts : sequence of numbers, optional
-            How often each row was seen.
+            Number of observations of each row.
 
         Examples
         --------
@@ -189,7 +189,7 @@ class Rankings:
         items: Iterable[Label] | None = None,
         first: Iterable[Label] | None = None,
     ) -> Rankings:
-        """Rankings of two items each.
+        """Build rankings of two items each.
 
         Parameters
         ----------
@@ -198,12 +198,12 @@ class Rankings:
         ties : sequence of bool, optional
             True where neither of the two won.
         counts : sequence of numbers, optional
-            How often each row was seen.
+            Number of observations of each row.
         items : sequence, optional
-            All items, in this order; else those that occur, sorted.
+            All items, in this order; by default those that occur, sorted.
         first : sequence of labels, optional
-            Which of the two was shown first, or played at home; None or NaN where neither was.
-            ``PlackettLuceRanker(order_effect=True)`` learns what that is worth.
+            Item that was shown first, or played at home; None or NaN for neither.
+            ``PlackettLuceRanker(order_effect=True)`` estimates the effect.
 
         Examples
         --------
@@ -238,22 +238,22 @@ class Rankings:
         counts: npt.ArrayLike | None = None,
         items: Iterable[Label] | None = None,
     ) -> Rankings:
-        """Rankings from best–worst tasks (MaxDiff): of each set of items the best and the worst.
+        """Build rankings from best–worst tasks (MaxDiff): the best and the worst of each set of items.
 
-        A task says that the best comes before all others and the worst behind all others, whose order is unknown. It
-        is the ranking [best, {others}, worst]; with ``ties="unknown-order"`` its likelihood is the exact probability
-        that the race begins with the one and ends with the other.
+        A task shows that the best comes before all others and the worst after all others, whose order is unknown. It is
+        the ranking [best, {others}, worst]; with ``ties="unknown-order"`` its likelihood is the exact probability that
+        the race begins with the best and ends with the worst.
 
         Parameters
         ----------
         sets : sequence of sequences, data frame or 2-D array
-            The items of each task, two or more; missing values at the end of a row are nothing.
+            Items of each task, two or more; missing values at the end of a row are ignored.
         best, worst : sequences of labels
-            Which of them is the best and the worst.
+            Best and worst item of each task.
         counts : sequence of numbers, optional
-            How often each row was seen.
+            Number of observations of each row.
         items : sequence, optional
-            All items, in this order; else those that occur, sorted.
+            All items, in this order; by default those that occur, sorted.
 
         Examples
         --------
@@ -267,14 +267,14 @@ class Rankings:
 
     @classmethod
     def read_preflib(cls, path: str | os.PathLike[str], *, unranked: str | None = None) -> Rankings:
-        """Rankings from a file of PrefLib: soc, soi, toc or toi, with its older or its newer kind of head.
+        """Read rankings from a PrefLib file: soc, soi, toc or toi, with the older or newer header.
 
         Parameters
         ----------
         path : path
             The file.
         unranked : {"absent", "last"}
-            What an item is that an order does not name; may be left out only for soc and toc, which name all.
+            Status of items that an order does not name; may be omitted only for soc and toc, which name all.
         """
         found = preflib.read(path)
         held = found.items, found.code, found.sizes, found.length, found.counts, unranked
@@ -282,22 +282,22 @@ class Rankings:
 
     @property
     def counts(self) -> Array:
-        """(n,) How often each row was seen."""
+        """Number of observations of each row, (n,)."""
         return self.outcomes.counts
 
     @property
     def situation(self) -> Codes:
-        """(entries,) The row of each entry."""
+        """Row of each entry, (entries,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.outcomes.start))
 
     @property
     def tied(self) -> bool:
-        """Whether any bucket holds more than one item."""
+        """True if any bucket holds more than one item."""
         return bool((self.outcomes.sizes > 1).any())
 
     @property
     def shape(self) -> tuple[int]:
-        """(n,), as scikit-learn asks for it."""
+        """(n,), for scikit-learn."""
         return (len(self),)
 
     def __len__(self) -> int:
@@ -316,7 +316,7 @@ class Rankings:
         return Rankings(self.items, self.item[in_order(rows, start)], outcomes, self.unranked, first)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same of the same items."""
+        """Return True if both hold the same rankings of the same items."""
         if not isinstance(other, Rankings):
             return NotImplemented
         mine, others = (self.items, self.item, *self.outcomes), (other.items, other.item, *other.outcomes)
@@ -340,9 +340,9 @@ class Rankings:
         return f"Rankings({n} rows, {seen}{len(self.items)} items, {ties}unranked={self.unranked!r})"
 
     def to_orders(self) -> list[list[Any]]:
-        """One list of items a row, the best first, with a set for a bucket of tied items.
+        """Return one list of items per row, the best first, with a set for a bucket of tied items.
 
-        Several items that are left are not named, being unranked; one is, in the last place. So
+        Several items left are omitted, being unranked; a single one is listed in the last place. Therefore
         ``Rankings.from_orders(R.to_orders(), unranked=R.unranked, items=R.items, counts=R.counts) == R``.
         """
         start, bucket_start, sizes = (part.tolist() for part in self.outcomes[:3])
@@ -359,9 +359,9 @@ class Rankings:
         return orders
 
     def with_items(self, items: Iterable[Label]) -> Rankings:
-        """The same rankings in the codes of other items, such as those that a model knows.
+        """Return the same rankings in the codes of other items, such as those of a model.
 
-        What was there in a row stays the same: items that are new here are absent from all rows.
+        The available items of a row do not change: new items are absent from all rows.
 
         Examples
         --------
@@ -378,10 +378,10 @@ class Rankings:
         return Rankings(known, code[order], self.outcomes, self.unranked, first)
 
     def components(self) -> list[list[Label]]:
-        """The strongly connected parts of the network in which i leads to j where i was placed above j.
+        """Return the strongly connected components of the network with i → j if i was placed above j.
 
-        A maximum of the likelihood exists only if there is one part. Between two there are results in one direction at
-        most; a part whose items were placed above those of another comes first.
+        A maximum of the likelihood exists only for a single component. Between two components there are results in one
+        direction at most; a component whose items were placed above those of another comes first.
 
         Examples
         --------
@@ -394,7 +394,7 @@ class Rankings:
 
 
 def _shown_first(first: Iterable[Label], pairs: Codes, items: Labels) -> Codes:
-    """The code of what was shown first of each pair, −1 where nothing was."""
+    """Return the code of the item shown first in each pair, −1 for none."""
     labels = list(first)
     if len(labels) != len(pairs):
         raise ValueError(f"first must have one label for each of the {len(pairs)} pairs, got {len(labels)}.")
@@ -409,12 +409,12 @@ def _shown_first(first: Iterable[Label], pairs: Codes, items: Labels) -> Codes:
 
 
 def _in_partitions(table: Any, kind: str, unranked: str | None, items: Any, counts: Any) -> Any:
-    """Rankings whose table is a Dask collection."""
+    """Return rankings in a Dask collection."""
     return PartitionedRankings.of(table, kind, unranked, items, counts)
 
 
 def _flat(orders: Sequence[Any]) -> tuple[list[Label], Codes, Codes]:
-    """All labels in turn, the sizes of the buckets, and how many buckets each row has."""
+    """Return all labels in turn, the sizes of the buckets, and the number of buckets of each row."""
     labels: list[Label] = []
     sizes: list[int] = []
     length = []
@@ -441,7 +441,7 @@ def _flat(orders: Sequence[Any]) -> tuple[list[Label], Codes, Codes]:
 
 
 def _rank_table(ranks: MatrixLike) -> Array:
-    """Ranks as numbers (n, items), 0 where there is none."""
+    """Return ranks as numbers (n, items), 0 for missing ones."""
     if hasattr(ranks, "columns"):
         table = np.column_stack([numbers_of(ranks[name], name) for name in ranks.columns])
     else:
@@ -464,7 +464,7 @@ def _ranked(
     unranked: str | None,
     where: Callable[[int], str] = "row {}".format,
 ) -> Rankings:
-    """Rankings from buckets one after the other: entries' codes, buckets' sizes, and rows' numbers of buckets."""
+    """Build rankings from consecutive buckets: codes of entries, sizes of buckets, and bucket numbers of rows."""
     if unranked is not None and unranked not in UNRANKED:
         raise ValueError(f"unranked must be one of {list(UNRANKED)}, got {plain(unranked)} instead.")
     n, K = len(length), len(items)
@@ -492,7 +492,7 @@ def _ranked(
         code = np.append(code, other)[np.argsort(np.append(row, other_row), kind="stable")]
         entries = np.full(n, K)
     last = np.cumsum(length) - 1
-    known = (entries == placed) & (sizes[last] == 1)  # the last place, once all others are known
+    known = (entries == placed) & (sizes[last] == 1)  # the last place is implied by the others
     outcomes = Outcomes(
         np.append(0, np.cumsum(entries)),
         np.append(0, np.cumsum(length - known)),

@@ -1,4 +1,4 @@
-"""Rows of any table that scikit-learn takes: how many there are, and some of them."""
+"""Rows of any table that scikit-learn accepts: their number, and selections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def count_rows(X: MatrixLike | LabelsLike) -> int:
 
 
 def take_rows(X: Any, places: npt.ArrayLike) -> Any:
-    """Rows of X by their places, as the same kind of table.
+    """Select rows of X by position, as the same kind of table.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def take_rows(X: Any, places: npt.ArrayLike) -> Any:
         raise TypeError(f"places of rows must be whole numbers, got {places.dtype} instead.")
     if hasattr(X, "iloc"):
         return X.iloc[places]
-    if hasattr(X, "column_names"):  # a table of pyarrow
+    if hasattr(X, "column_names"):  # a pyarrow table
         return X.take(places)
     if hasattr(X, "shape"):
         return X[places]

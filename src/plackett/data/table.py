@@ -1,4 +1,4 @@
-"""The tabular front end: which columns a table has, what it is to predict, and how its rows become numbers."""
+"""Tabular front end: the columns of a table, its target, and how its rows become numbers."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ if TYPE_CHECKING:
 
 __all__ = ["TableEncoder"]
 
-RARE = 10  # rows of a class below which its probabilities are rough
+RARE = 10  # number of rows below which probabilities of a class are rough
 MISSING = ("impute", "error")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn a table with texts and missing values into numbers, as ``plackett fit`` does; a step of a Pipeline.
+    """Turn a table with texts and missing values into numbers, as ``plackett fit`` does; a step for Pipelines.
 
-    A text column becomes one indicator column per level (of two levels, of the second only), and a level that was not
-    seen in training says nothing. A missing number becomes the median, and columns that had missing values get an
-    indicator. Constant columns are left out. Dates, and texts that hardly repeat, are refused by name.
+    A text column becomes one indicator per level (for two levels, of the second only), and a new level is
+    uninformative. A missing number becomes the median, and columns with missing values get an indicator. Constant
+    columns are dropped. Dates, and texts that hardly repeat, are refused by name.
 
     Parameters
     ----------
     drop : sequence of str
-        Columns to leave out.
+        Columns to drop.
     categorical : sequence of str
-        Columns of codes, not quantities; or of texts to take as levels however many they are.
+        Columns of codes, not quantities; or of texts with any number of levels.
     missing : {"impute", "error"}
-        Fill missing values in, or refuse them.
+        Fill in missing values, or refuse them.
 
     Attributes
     ----------
     columns_ : tuple of Number and Category
-        The columns that are used, with what was learned of each.
+        Columns in use, as fitted.
     feature_names_in_ : array of str
-        Names of all columns in training.
+        Names of all training columns.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.missing = missing
 
     def fit(self, X: Frame, y: object = None) -> TableEncoder:
-        """Learn levels, medians and which columns have missing values."""
+        """Learn levels, medians, and which columns have missing values."""
         if self.missing not in MISSING:
             raise ValueError(f"missing must be one of {list(MISSING)}, got {self.missing!r} instead.")
         for name in ("drop", "categorical"):
@@ -96,34 +96,34 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Frame) -> pd.DataFrame:
-        """The rows as numbers; columns may come in any order, with others."""
+        """Return the rows as numbers; columns may be in any order, with others."""
         check_is_fitted(self)
         return encode(self.columns_, as_frame(X), self.missing)
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Names such as ``age``, ``age is missing`` and ``home=town``."""
+        """Return names such as ``age``, ``age is missing`` and ``home=town``."""
         check_is_fitted(self)
         return np.asarray([name for column in self.columns_ for name in column.names()], dtype=object)
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a model must know of the table it was fitted to, and how a table becomes covariates.
+    """What a model stores about its training table, and how a table becomes covariates.
 
     Attributes
     ----------
     columns : tuple of Number and Category
-        The columns that are used; a table may hold them in any order, with others.
+        Columns in use; a table may have them in any order, with others.
     target : str
-        The column of the classes.
+        Column of the classes.
     missing : {"impute", "error"}
-        What to do about missing values.
+        Treatment of missing values.
     counts : dict
-        Rows of each class in training.
+        Number of training rows of each class.
     test : float
-        Share of the rows that were held out of training.
+        Fraction of rows held out of training.
     seen : array of uint32
-        A checksum of each row of the training, sorted: they tell which rows of a table are new.
+        Sorted checksums of the training rows, which identify new rows of a table.
     """
 
     columns: tuple[Number | Category, ...]
@@ -143,9 +143,9 @@ class Table:
         missing: str = "impute",
         held_out: npt.NDArray[np.bool_] | bool = False,
     ) -> Table:
-        """Look at a table with `labelled` rows; warn about what deserves a look, refuse what cannot be used.
+        """Learn from a table with `labelled` rows; warn about oddities, refuse what is unusable.
 
-        Rows that are `held_out` (truth values) are looked at, and nothing is learned from them.
+        Rows that are `held_out` (booleans) are checked, and nothing is learned from them.
 
         Examples
         --------
@@ -166,22 +166,22 @@ class Table:
         return cls(columns, target, missing, class_counts(labels(frame, target)[training]))
 
     def covariates(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The numbers that the classifier takes, (n, d), for the rows of a table."""
+        """Return the numbers (n, d) of the rows of a table, as input of the classifier."""
         frame = as_frame(frame)
         covariates = encode(self.columns, frame, self.missing)
         tell_of_missing(self.columns, frame)
         return covariates
 
     def held_out(self, covariates: pd.DataFrame, y: Labels) -> npt.NDArray[np.bool_]:
-        """Which rows the model was not fitted to: beside all rows of the training, the others; else every row.
+        """Mark rows that the model was not fitted to: the new ones if all training rows are present, else all.
 
-        In a table without all of them, rows that equal some are counted in a warning.
+        In a table without all training rows, a warning counts the rows that equal some of them.
         """
         return not_fitted(row_marks(covariates, y), self.seen, "rows")
 
 
 def not_fitted(marks: npt.NDArray[np.uint32], seen: npt.NDArray[np.uint32], what: str) -> npt.NDArray[np.bool_]:
-    """Which rows are new by their checksums, beside all that were `seen` in a fit; else every row, with a warning."""
+    """Mark new rows by checksum if all `seen` rows are present; otherwise mark all rows, with a warning."""
     order = np.argsort(marks, kind="stable")
     ordered = marks[order]
     copy = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
@@ -202,7 +202,7 @@ def not_fitted(marks: npt.NDArray[np.uint32], seen: npt.NDArray[np.uint32], what
 
 
 def labelled(frame: pd.DataFrame, target: str, missing: str = "impute") -> pd.DataFrame:
-    """The rows that have a class; a target that is not one of classes is refused."""
+    """Return the rows that have a class; raises for a target that does not consist of classes."""
     check_column(frame, target, "target")
     absent = frame[target].isna()
     if absent.any():
@@ -224,7 +224,7 @@ def labelled(frame: pd.DataFrame, target: str, missing: str = "impute") -> pd.Da
 
 
 def labels(frame: pd.DataFrame, target: str) -> Labels:
-    """The classes of the rows, as NumPy has them: whole numbers, booleans or texts."""
+    """Return the classes of the rows as NumPy stores them: whole numbers, booleans or texts."""
     check_column(frame, target, "target")
     values = frame[target]
     if values.dtype.kind in "iub":
@@ -235,7 +235,7 @@ def labels(frame: pd.DataFrame, target: str) -> Labels:
 
 
 def class_counts(y: Labels) -> dict[Label, int]:
-    """Rows of each class, with a warning about rare ones."""
+    """Return the number of rows of each class, and warn about rare ones."""
     counts = dict(zip(*(part.tolist() for part in np.unique(y, return_counts=True)), strict=True))
     rare = {label: n for label, n in counts.items() if n < RARE}
     if rare:
@@ -249,14 +249,14 @@ def class_counts(y: Labels) -> dict[Label, int]:
 
 
 def row_marks(covariates: pd.DataFrame, y: Labels) -> npt.NDArray[np.uint32]:
-    """A checksum of the covariates and class of each row."""
+    """Return a checksum of the covariates and class of each row."""
     rows = np.ascontiguousarray(covariates.to_numpy()) + 0.0  # one zero, not two
     marks = (zlib.crc32(row.tobytes() + str(label).encode()) for row, label in zip(rows, y.tolist(), strict=True))
     return np.fromiter(marks, dtype=np.uint32, count=len(rows))
 
 
 def stratified(y: Labels, share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which rows to hold out for testing: that share of each class, but never all of it."""
+    """Choose rows to hold out for testing: this share of each class, but never all of it."""
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):

@@ -1,4 +1,4 @@
-"""Reading and writing tables: CSV, TSV and Parquet, recognised by their content, from files and pipes."""
+"""Reading and writing of tables: CSV, TSV and Parquet, recognised by content, from files and pipes."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?"]
 SUFFIXES = (".csv", ".tsv", ".parquet")
 TAB = "\t"
 SEPARATORS = (",", ";", TAB, "|")
-LINES = 100  # looked at to find the separator
-SAMPLE = 1000  # bytes looked at to find the encoding
-THOUSANDS = {".": ",", ",": "."}  # what may stand between thousands, by decimal mark
+LINES = 100  # number of lines used to find the separator
+SAMPLE = 1000  # number of bytes used to find the encoding
+THOUSANDS = {".": ",", ",": "."}  # separator of thousands, by decimal mark
 NUMBER = {
     mark: rf"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:\{between}\d{{3}})+|(?=\{mark}))(?:\{mark}\d*)?(?:[eE][+-]?\d+)?"
     for mark, between in THOUSANDS.items()
 }
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # beginnings of texts that a spreadsheet takes for formulas
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of texts that a spreadsheet takes for formulas
 WHICH = "say decimal=',' or decimal='.'."
 
 
 def read_table(source: str, sep: str | None = None, decimal: str | None = None) -> pd.DataFrame:
-    r"""A table from a file, or from standard input for ``-``; CSV and TSV may be gzipped.
+    r"""Read a table from a file, or from standard input for ``-``; CSV and TSV may be gzipped.
 
     Parameters
     ----------
     source : str
         Path of the file, or ``-``.
     sep : str, optional
-        The character between fields. None: comma, semicolon, tab or bar, recognised by the first lines.
+        Character between fields. None: comma, semicolon, tab or bar, recognised from the first lines.
     decimal : {".", ","}, optional
-        The decimal mark. None: recognised by the columns that are numbers with one and not with the other.
+        Decimal mark. None: recognised from columns that are numbers with only one of them.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def read_table(source: str, sep: str | None = None, decimal: str | None = None) 
         raise TableError(f"{name} is a spreadsheet or an archive; save it as CSV first.")
     if content[:4] == b"PAR1":
         if sep or decimal:
-            raise TableError(f"{name} is a Parquet file, which has neither separators nor decimal marks to be told.")
+            raise TableError(f"{name} is a Parquet file, for which separators and decimal marks have no meaning.")
         frame = _parquet(content, name)
     else:
         frame = _delimited(_decoded(content, name), name, sep, decimal)
@@ -98,7 +98,7 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
 
 
 def _decoded(content: bytes, name: str) -> str:
-    """The text of a file in UTF-8 or UTF-16, with lines that end in a line feed whatever they ended in."""
+    """Decode a file in UTF-8 or UTF-16, with line endings converted to line feeds."""
     encoding = _encoding(content)
     try:
         text = content.decode(encoding)
@@ -116,7 +116,7 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def _encoding(content: bytes) -> str:
-    """UTF-8, unless a mark at the beginning, or zeros in every other byte of it, tell of UTF-16 or UTF-32."""
+    """Return UTF-8, or UTF-16 or UTF-32 if a byte order mark or alternating zero bytes indicate it."""
     if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -193,7 +193,7 @@ def _tell_of_repeated_names(text: str, name: str, between: str) -> None:
 
 @contextmanager
 def _rows(text: str, between: str) -> Iterator[Iterator[list[str]]]:
-    """The rows of a text, cut into fields, however long these are."""
+    """Split a text into rows of fields of any length."""
     before = csv.field_size_limit(len(text) + 1)
     try:
         yield csv.reader(io.StringIO(text), delimiter=between, skipinitialspace=True)
@@ -202,9 +202,9 @@ def _rows(text: str, between: str) -> Iterator[Iterator[list[str]]]:
 
 
 def separator(text: str, name: str = "the table") -> str:
-    r"""The character that cuts the first lines into as many fields as the header has, more than one.
+    r"""Return the character that splits the first lines into as many fields as the header has, more than one.
 
-    If several do, that which makes at least twice as many fields as the others; else it must be said.
+    If several do, the one with at least twice as many fields as the others; otherwise the user must choose.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def separator(text: str, name: str = "the table") -> str:
         except csv.Error:
             continue
         if len(lines) > LINES and len(widths) > 2:
-            widths.pop()  # perhaps cut in the middle of a quoted text
+            widths.pop()  # may be cut inside a quoted text
         if widths[0] > 1 and len(set(widths)) == 1:
             fitting[character] = widths[0]
     most = max(fitting, key=lambda character: fitting[character], default=None)
@@ -237,9 +237,9 @@ def separator(text: str, name: str = "the table") -> str:
 
 
 def decimal_mark(raw: pd.DataFrame, marks: dict[str, dict[str, pd.Series]], name: str) -> str:
-    """The decimal mark of a table of texts: that with which a column is numbers, and with the other is not.
+    """Return the decimal mark with which a column is numeric while it is not with the other.
 
-    Where columns contradict each other, or all of them can be read with both marks, it must be said.
+    If columns contradict each other, or all can be read with both marks, the user must choose.
     """
     shown = {mark: [column for column, held in marks.items() if list(held) == [mark]] for mark in NUMBER}
     if shown[","] and shown["."]:
@@ -251,7 +251,7 @@ def decimal_mark(raw: pd.DataFrame, marks: dict[str, dict[str, pd.Series]], name
 
 
 def _read_numbers(frame: pd.DataFrame, raw: pd.DataFrame, marks: dict[str, dict[str, pd.Series]], mark: str) -> bool:
-    """Replace columns with decimals or thousands by what they are with this mark; whether any had thousands."""
+    """Convert columns with decimals or thousands by this mark; return True if any had thousands."""
     import pandas as pd
 
     any_thousands = False
@@ -268,9 +268,9 @@ def _read_numbers(frame: pd.DataFrame, raw: pd.DataFrame, marks: dict[str, dict[
 
 
 def _marks(values: pd.Series) -> dict[str, pd.Series]:
-    """The decimal marks with which most texts of a column are numbers, each with the rows that are.
+    """Return the decimal marks with which most texts of a column are numbers, and the rows that are.
 
-    There are none where no number has a comma or a point.
+    Empty if no number has a comma or a point.
     """
     read = {mark: values.str.fullmatch(pattern).fillna(False).astype(bool) for mark, pattern in NUMBER.items()}
     either = read["."] | read[","]
@@ -285,13 +285,13 @@ def _example(raw: pd.DataFrame, columns: list[str]) -> str:
 
 
 def check_suffix(target: str) -> None:
-    """Refuse the name of an output table that does not say which kind it is."""
+    """Raise if the name of an output table does not imply its format."""
     if target != "-" and not target.removesuffix(".gz").endswith(SUFFIXES):
         raise TableError(f"the name of a table must end in {', '.join(SUFFIXES)}, got {target!r} instead.")
 
 
 def write_table(frame: pd.DataFrame, target: str, spreadsheet: bool = False) -> None:
-    """Write to a file, or CSV to standard output for ``-``; `spreadsheet` protects texts that would be formulas."""
+    """Write to a file, or CSV to standard output for ``-``; `spreadsheet` escapes texts that look like formulas."""
     if not target.endswith(".parquet"):
         frame = _without_formulas(frame, spreadsheet)
     if target == "-":
@@ -311,7 +311,7 @@ def write_table(frame: pd.DataFrame, target: str, spreadsheet: bool = False) -> 
 
 
 def _without_formulas(frame: pd.DataFrame, protect: bool) -> pd.DataFrame:
-    """An apostrophe before texts and names that a spreadsheet would run, or a warning that there are some."""
+    """Prefix an apostrophe to texts and names that a spreadsheet would evaluate, or warn about them."""
 
     def is_formula(cell: object) -> bool:
         return isinstance(cell, str) and cell.startswith(FORMULA) and re.fullmatch(NUMBER["."], cell) is None

@@ -1,4 +1,4 @@
-"""Types of what users pass to models: tables, single rows, labels and seeds."""
+"""Types of user input: tables, single rows, labels and seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
     from scipy import sparse
 
-Label: TypeAlias = Hashable  # of a class, an item or an alternative
+Label: TypeAlias = Hashable  # label of a class, an item or an alternative
 Labels: TypeAlias = npt.NDArray[Any]  # texts, whole numbers or objects
 Frame: TypeAlias = "pd.DataFrame | pl.DataFrame"
 LabelsLike: TypeAlias = "Labels | Sequence[Any] | pd.Series | pl.Series"

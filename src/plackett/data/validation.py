@@ -1,4 +1,4 @@
-"""Checks that the classifiers share: an error says what was expected, what came, and what to do."""
+"""Checks shared by the estimators: an error says what was expected, what came, and what to do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from plackett.data.types import Label, Labels, LabelsLike
 from plackett.model.features import Features, runs
 from plackett.model.race import Array
 
-LARGEST, SMALLEST = 1e300, 1e-300  # size and spread of a column that can be centred and scaled
-RESOLUTION = 1e-12  # spread of a column, beside the size of its values, up to which it is taken for constant
-ROUNDING = 8 * float(np.finfo(np.float64).eps)  # the same for what is rounding alone
-SHOWN = 8  # columns that an error tells of
+LARGEST, SMALLEST = 1e300, 1e-300  # largest size and smallest spread of a column that can be standardised
+RESOLUTION = 1e-12  # relative spread up to which a column counts as constant
+ROUNDING = 8 * float(np.finfo(np.float64).eps)  # relative spread that is rounding alone
+SHOWN = 8  # number of columns that an error lists
 TEXTS = "make all of them texts, for example [str(label) for label in y]."
-LABELS = {  # what is no label, and what to do about it
+LABELS = {  # invalid labels, and the remedy
     "no label": "leave such rows out of X and y, or give them a class of their own, such as 'unknown'.",
     "numbers that are not whole": (
         "this target is continuous, and a classifier needs classes that repeat, such as pandas.cut(y, 4).astype(str)."
@@ -35,7 +35,7 @@ LABELS = {  # what is no label, and what to do about it
 }
 
 FRACTIONS = "numbers that are not whole"
-KINDS: dict[str, tuple[type, ...]] = {  # of labels, the first that fits
+KINDS: dict[str, tuple[type, ...]] = {  # kinds of labels; the first match counts
     "texts": (str,),
     "numbers": (bool, int, np.integer, np.bool_),
     FRACTIONS: (float, np.floating),
@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[type, ...]] = {  # of labels, the first that fits
 
 
 def plain(value: object) -> str:
-    """A value as Python writes it, also where it is one of NumPy's.
+    """Format a value as Python does, with NumPy scalars as Python ones.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def plain(value: object) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a single number of Python or NumPy."""
+    """True if a value is a single number of Python or NumPy."""
     return isinstance(value, (int, float, np.number))
 
 
 def positive(name: str, value: float | str, learn: bool = False) -> float:
-    """A finite positive number; `learn` says in the error that "learn" would do as well."""
+    """Return a finite positive number; with `learn` the error also offers "learn"."""
     if type(value) is bool or not is_number(value) or not 0 < value < np.inf:
         what = "a positive number or 'learn'" if learn else "a positive number"
         raise ValueError(f"{name} must be {what}, got {plain(value)} instead.")
@@ -75,12 +75,12 @@ def positive(name: str, value: float | str, learn: bool = False) -> float:
 
 
 def number_or_learn(name: str, value: float | str) -> float | None:
-    """A positive number, or None for "learn"."""
+    """Return a positive number, or None for "learn"."""
     return None if isinstance(value, str) and value == "learn" else positive(name, value, learn=True)
 
 
 def class_labels(y: LabelsLike) -> Labels:
-    """Labels (n,) as an array of texts, whole numbers or truth values; anything else is refused with what to do.
+    """Return labels (n,) as an array of texts, whole numbers or booleans; raises for anything else.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def class_labels(y: LabelsLike) -> Labels:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    listed = isinstance(y, (list, tuple))  # of which NumPy would make texts where some are
+    listed = isinstance(y, (list, tuple))  # NumPy would convert mixed lists to texts
     labels: Labels = np.fromiter(y, dtype=object, count=len(y)) if listed else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
@@ -100,7 +100,7 @@ def class_labels(y: LabelsLike) -> Labels:
     if dtype in "biuU" or (dtype == "f" and np.isfinite(labels).all() and not (labels % 1).any()):
         return labels
     if dtype in "mM":
-        labels = labels.astype(f"{dtype}8[us]")  # which Python knows
+        labels = labels.astype(f"{dtype}8[us]")  # a resolution that Python supports
     held = labels.tolist()
     kinds = np.array([_kind_of_label(label) for label in held], dtype=object)
     texts = kinds == "texts"
@@ -124,7 +124,7 @@ def class_labels(y: LabelsLike) -> Labels:
 
 
 def _kind_of_label(label: object) -> str:
-    """Kind of a label; a key of LABELS if it cannot be a label."""
+    """Return the kind of a label; a key of LABELS if it is invalid."""
     if is_missing(label):
         return "no label"
     found = next((kind for kind, types in KINDS.items() if isinstance(label, types)), "other values")
@@ -134,14 +134,14 @@ def _kind_of_label(label: object) -> str:
 
 
 def is_missing(label: object) -> bool:
-    """Whether nothing is there: None, NaN, or what data frames write for it."""
+    """True for a missing label: None, NaN, or the missing values of data frames."""
     return (
         label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)
     )
 
 
 def coded_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
-    """The classes and the class number of each row; at least two classes."""
+    """Return the classes and the class number of each row; raises for fewer than two classes."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -152,7 +152,7 @@ def coded_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
 
 
 def sample_weights(sample_weight: npt.ArrayLike | None, n: int) -> Array:
-    """One finite float64 weight for each of n rows; None stands for 1, and a number for all of them."""
+    """Return a finite float64 weight for each of n rows; None stands for 1, a number for all of them."""
     if sample_weight is None or isinstance(sample_weight, Number):
         sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
     weight: Array = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", order="C")
@@ -169,7 +169,7 @@ def row_weights(
     classes: Labels,
     class_weight: str | dict[Label, float] | None = None,
 ) -> Array | None:
-    """Non-negative weights that leave every class some weight, times those of the classes; None where all are 1."""
+    """Return non-negative weights times those of the classes, None if all are 1; every class needs some weight."""
     weight = sample_weights(sample_weight, len(codes))
     if not (weight >= 0).all():
         raise ValueError(f"sample_weight must be non-negative, got {weight.min()} in row {int(np.argmin(weight))}.")
@@ -184,7 +184,7 @@ def row_weights(
 
 
 def _weights_of_classes(class_weight: str | dict[Label, float] | None, classes: Labels, total: Array) -> Array:
-    """(K,) as scikit-learn has them; "balanced" gives all classes the same total weight and leaves their sum."""
+    """Return class weights (K,) as in scikit-learn; "balanced" equalises totals of classes and keeps their sum."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -202,7 +202,7 @@ def _weights_of_classes(class_weight: str | dict[Label, float] | None, classes: 
 
 
 def check_range(low: Array, high: Array, names: Sequence[Label]) -> None:
-    """Refuse columns that double precision cannot centre and scale, given their smallest and largest values."""
+    """Refuse columns that double precision cannot standardise, given their minima and maxima."""
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
         spread = high - low
@@ -220,18 +220,18 @@ def check_range(low: Array, high: Array, names: Sequence[Label]) -> None:
 
 
 def check_whole(weight: Array | None, who: str, instead: str, of: str = "row") -> None:
-    """Refuse fractions: a sampler that draws who wins in a row takes a weight of 2 as two rows."""
+    """Refuse fractional weights for a sampler that takes a weight of 2 as two rows."""
     if weight is not None and not np.array_equal(weight, np.round(weight)):
         i = int(np.argmax(weight != np.round(weight)))
         name = "sample_weight times class_weight" if of == "row" else "sample_weight"
         raise ValueError(
-            f"{who} takes whole numbers as {name} (2 is two {of}s), got {weight[i]:g} in {of} {i}: it draws what "
-            f"happens in every {of} as often as the {of} counts, and there is no half of it. {instead}"
+            f"{who} takes whole numbers as {name} (2 is two {of}s), got {weight[i]:g} in {of} {i}: it makes "
+            f"one draw for each time that the {of} counts, so that fractions have no meaning. {instead}"
         )
 
 
 def all_alike(X: Features, stacklevel: int = 4) -> bool:
-    """Whether no column varies beyond rounding; if so, a warning says what that means."""
+    """True if no column varies beyond rounding; then warns."""
     used = _same_columns(X) if sparse.issparse(X) else X
     if used is None:
         return False
@@ -250,7 +250,7 @@ def all_alike(X: Features, stacklevel: int = 4) -> bool:
 
 
 def _same_columns(X: sparse.csr_array) -> npt.NDArray[np.floating] | None:
-    """The columns that are not zero of CSR rows, where these are the same in all rows."""
+    """Return the non-zero columns of CSR rows if these are the same in all rows."""
     used = X.indptr[1]
     if (np.diff(X.indptr) != used).any() or (X.indices.reshape(-1, used) != X.indices[:used]).any():
         return None
@@ -259,14 +259,14 @@ def _same_columns(X: sparse.csr_array) -> npt.NDArray[np.floating] | None:
 
 
 def check_prob(prob: float) -> float:
-    """A number between 0 and 1."""
+    """Return a number between 0 and 1; raises for others."""
     if not is_number(prob) or not 0 < prob < 1:
         raise ValueError(f"prob must be a number between 0 and 1, got {plain(prob)} instead.")
     return float(prob)
 
 
 def coded_groups(groups: LabelsLike, n: int, what: str = "rows") -> tuple[Labels, npt.NDArray[np.intp]]:
-    """The labels of groups, and the group 0 … G−1 of each of n rows, rankings or situations; at least two groups."""
+    """Return the labels of two or more groups, and the group 0 … G−1 of each of n rows, rankings or situations."""
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups must have one label for each of the {n} {what}, got shape {labels.shape}.")

@@ -1,7 +1,7 @@
 """The paper's data sets (Table 1 and section 4.4) and further real ones, each checked after loading.
 
-Most come with the package (README.md beside this file has source and licence), Iris and Wine with scikit-learn. The
-others are read from a folder or, where OpenML has the very same table, downloaded into scikit-learn's data home.
+Most come with the package (README.md in this folder has source and licence), Iris and Wine with scikit-learn. The
+others are read from a folder or, if OpenML has the identical table, downloaded into scikit-learn's data home.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Found = tuple[Any, npt.NDArray[Any] | None, str]  # covariates, labels (pairs ha
 
 
 def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
-    """Load a data set and check that it is the one meant.
+    """Load a data set and verify its content.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
     -------
     Bunch
         ``X`` data frame of covariates; ``y`` array of labels; ``source`` in words; ``shape`` of X; ``counts`` of the
-        classes; ``groups``, where the rows of one person belong together, the persons' numbers, else None.
+        classes; ``groups``, the persons' numbers if several rows belong to one person, else None.
 
-        Of "travelmode", "heating", "electricity", "train" and "fishing" also ``choices``, the same rows as
+        For "travelmode", "heating", "electricity", "train" and "fishing" also ``choices``, the rows as
         `ChoiceSets`: ``PlackettLuceChooser().fit(choices, y, groups=groups)``.
 
-        Of "arena" ``X`` is None and ``y`` the votes as `Rankings` of two items each, ties included: what
+        For "arena" ``X`` is None, and ``y`` holds the votes as `Rankings` of two items each with ties:
         ``PlackettLuceRanker().fit(X, y)`` takes. ``shape`` is pairs by kinds of votes, and ``counts`` has the
         votes of each kind.
 
@@ -84,7 +84,7 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def names() -> tuple[str, ...]:
-    """The names that `load` knows."""
+    """Return the names that `load` accepts."""
     return tuple(TABLES)
 
 
@@ -140,8 +140,8 @@ def _download(name: str, table: Known, openml: OpenML) -> Found:
         data = sklearn_datasets.fetch_openml(data_id=openml.data_id, as_frame=True, parser="auto")
     except OSError as error:
         raise OSError(
-            f"{name}: data set {openml.data_id} could not be had from OpenML ({error}). Try again with a network, or "
-            f"name a folder by data_home or the environment variable {FOLDER}; {_wanted(table)}"
+            f"{name}: data set {openml.data_id} could not be downloaded from OpenML ({error}). Try again with a "
+            f"network, or name a folder by data_home or the environment variable {FOLDER}; {_wanted(table)}"
         ) from error
     labels = [str(label) for label in data.target]
     if openml.labels is not None:
@@ -160,7 +160,7 @@ def _wanted(table: Known) -> str:
 
 
 def _labelled(table: Known, X: Any, y: npt.NDArray[Any], source: str) -> tuple[Bunch, Any]:
-    """Rows with labels and, where there are any, persons' numbers; and the numbers to check."""
+    """Return rows with labels and persons' numbers, if any, and the numbers to check."""
     groups = None
     if table.unknown is not None:
         known_rows = y != table.unknown
@@ -173,7 +173,7 @@ def _labelled(table: Known, X: Any, y: npt.NDArray[Any], source: str) -> tuple[B
 
 
 def _pairs(votes: Any, source: str) -> tuple[Bunch, Any]:
-    """Votes on pairs of items as rankings of two, those that were cast; and the numbers to check."""
+    """Return votes on pairs of items as rankings of two, without uncast ones, and the numbers to check."""
     missing = [column for column in ("first", "second", *VOTES) if column not in votes]
     if missing:
         raise ValueError(f"{source}: there is no column {missing[0]}; columns are {', '.join(votes.columns)}.")
@@ -190,7 +190,7 @@ def _pairs(votes: Any, source: str) -> tuple[Bunch, Any]:
 
 
 def _check(name: str, table: Known, bunch: Bunch, numbers: Any) -> None:
-    """Raise unless the shape, class counts and sum of entries are those of the set that is meant."""
+    """Raise unless shape, class counts and sum of entries are those of the expected set."""
     facts: list[tuple[str, Any, Any]] = [
         ("shape", table.shape, bunch.shape),
         ("votes" if table.pairs else "class counts", dict(table.counts), bunch.counts),

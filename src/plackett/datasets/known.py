@@ -1,4 +1,4 @@
-"""What each data set must look like once loaded, and where it can be had."""
+"""Expected content of each data set, and where to find it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plackett.data.choice_sets import ChoiceSets
 
 @dataclass(frozen=True)
 class OpenML:
-    """The same table at OpenML: its number, the names of its columns and labels here, and how its rows are ordered."""
+    """OpenML version of a table: its number, the columns and labels to rename, and the order of its rows."""
 
     data_id: int
     columns: str
@@ -21,26 +21,25 @@ class OpenML:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Which columns of a wide table, one row per choice situation, hold attributes of which alternatives."""
+    """Columns of a wide table, with one row per choice situation, that hold attributes of alternatives."""
 
     labels: tuple[Any, ...]
     attributes: str
     person: str = ""
 
     def sets(self, X: object) -> ChoiceSets:
-        """The choice situations of a table."""
+        """Return the choice situations of a table."""
         attributes, person = self.attributes.split(), self.person.split()
         return ChoiceSets.from_wide(X, alternatives=self.labels, attributes=attributes, person=person)
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a set must look like once loaded, and where it can be had.
+    """Expected content of a set, and where to find it.
 
-    `total` is the sum of all numbers of the covariates, to six decimals: shape and counts alone would not notice a
-    changed value. `person` names a column that identifies persons; it is no covariate. Rows labelled `unknown` are
-    left out. `choices` says how the columns belong to alternatives. Of `pairs`, which have no labels, `counts` are the
-    votes.
+    `total` is the sum of all numbers of the covariates, to six decimals: shape and counts alone would not reveal a
+    changed value. `person` names a column that identifies persons and is no covariate. Rows labelled `unknown` are
+    dropped. `choices` assigns columns to alternatives. For `pairs`, which have no labels, `counts` are the votes.
     """
 
     origin: str

@@ -1,8 +1,8 @@
-"""Coordinates for many rows: β itself where chains otherwise walk in the deviations v of `plackett.directions.prior`.
+"""Coordinates for many rows: β in place of the deviations v of `plackett.directions.prior`.
 
-Few rows leave β open, and v ~ N(0, 1) is nearly independent of the scales. Many rows fix β to a hair's breadth: along
-the scales v would have to follow exactly, and chains would creep. With β_jf ~ N(s_f σ_0 u_kf, s_f² σ_1²) in the place
-of v, rows speak of β, and scales of nothing but β.
+Few rows leave β uncertain, and v ~ N(0, 1) is nearly independent of the scales. Many rows determine β precisely: v
+would have to follow the scales exactly, and chains would mix slowly. With β_jf ~ N(s_f σ_0 u_kf, s_f² σ_1²) in place of
+v, the rows inform β alone, and the scales depend on β alone.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from plackett.model.race import Array
 
 
 def parts_of(positions: Array, prior: Prior, d: int) -> tuple[Array, ...]:
-    """Views of positions (…, D): u, v or β, t, ln s, ln σ."""
+    """Return views of positions (…, D): u, v or β, t, ln s, ln σ."""
     K, M = prior.shape.shape
     return parts(positions, K, M, d, n_owners(prior))
 
 
 def centred(positions: Array, prior: Prior, d: int) -> Array:
-    """Positions (…, D) with β in place of v."""
+    """Replace v by β in positions (…, D)."""
     found = positions.copy()
     u, v, _, log_s, log_sigma = parts_of(found, prior, d)
     v[...] = directions_of(u, v, log_s, log_sigma, prior.owner)
@@ -28,7 +28,7 @@ def centred(positions: Array, prior: Prior, d: int) -> Array:
 
 
 def uncentred(positions: Array, prior: Prior, d: int) -> Array:
-    """Positions (…, D) with v in place of β."""
+    """Replace β by v in positions (…, D)."""
     found = positions.copy()
     u, beta, _, log_s, log_sigma = parts_of(found, prior, d)
     sigma = np.exp(log_sigma)[..., None, None, :]
@@ -37,7 +37,7 @@ def uncentred(positions: Array, prior: Prior, d: int) -> Array:
 
 
 def log_spread(positions: Array, prior: Prior, d: int) -> Array:
-    """Σ_jf ln s_f σ_1 of positions (…, D): by so much is the log-density of v larger than that of β."""
+    """Return Σ_jf ln s_f σ_1 of positions (…, D), the log-density of v minus that of β."""
     *_, log_s, log_sigma = parts_of(positions, prior, d)
     total: Array = len(prior.owner) * (log_s.sum(axis=-1) + d * log_sigma[..., 1])
     return total

@@ -1,4 +1,4 @@
-"""Learned directions of classes: distinct rows, standardised, or with covariates as normal scores."""
+"""Learned directions of classes: distinct rows, with standardised covariates or covariates as normal scores."""
 
 from __future__ import annotations
 
@@ -27,104 +27,104 @@ from plackett.model.mixture import Stacked, probabilities
 from plackett.model.race import Array
 from plackett.model.verdict import PROBED
 
-ENOUGH = 50_000  # rows that suffice to find a start
-MANY_COLUMNS = 2500  # beyond so many covariates, if rows are fewer, principal axes take their place
+ENOUGH = 50_000  # rows used to find a starting point
+MANY_COLUMNS = 2500  # with more covariates than this and fewer rows, principal axes replace them
 
 
 @dataclass(frozen=True)
 class ClassReader(Reader):
-    """Rows of classes in lexicographic order by class; equal rows are one, with the sum of their weights.
+    """Rows of classes in lexicographic order by class; equal rows are merged, with the sum of their weights.
 
-    So nothing depends on the order of the rows, and a weight of 2 is two rows, to the last bit.
+    Results therefore do not depend on the order of the rows, and a weight of 2 equals two rows, to the last bit.
 
     Attributes
     ----------
     rows : (n, d) array
-        Covariates of all rows as they came, before they are standardised.
+        Covariates of all rows before standardisation.
     """
 
     rows: Array
 
     noun, fold_tolerance, mode_tolerance, mixes_on_gpu = "rows", 1e-6, 1e-10, True
     folds_if_wide = 5
-    error_by_unit = False  # although rows may be held out by groups
+    error_by_unit = False  # even if rows are held out by groups
     em_compares_designs, em_skips_constant_rows = False, True
 
     @property
     def totals(self) -> bool:
-        """Totals are not coordinates of their own."""
+        """False: totals are not separate coordinates."""
         return False
 
     def candidates(self, task: Task) -> list[Task]:
-        """Covariates as they are, or as normal scores; the former alone if they outnumber the rows."""
+        """Return designs with covariates unchanged and as normal scores; only the former if they outnumber the rows."""
         return [task] if self.rows.shape[1] > task.n_rows else [task, self.with_scores(task)]
 
     def with_scores(self, task: Task) -> Task:
-        """The same rows with covariates as normal scores."""
+        """Return the same rows with covariates as normal scores."""
         knots = knots_of(self.rows, task.seen.weights)
         scaling = Scaling(*mean_and_scale(normal_scores(self.rows, knots), task.seen.weights), knots)
         return replace(task, Z=scaling.of(self.rows), design=scaling)
 
     def deciding(self, task: Task, most: int) -> Task:
-        """At most so many rows of the whole, with its shares of the classes."""
+        """Return at most `most` rows, with the class shares of all."""
         if task.n_rows <= most:
             return task
         some = self.some(task, most)
         return replace(task.part(some), reader=replace(self, rows=self.rows[some]))
 
     def n_units(self, task: Task) -> int:
-        """Groups, or rows if there are none."""
+        """Number of groups, or of rows without groups."""
         return task.n_rows if task.seen.units is None else len(np.unique(task.seen.units))
 
     def n_predicted(self, task: Task) -> int:
-        """A probability for each class."""
+        """Number of classes: one probability for each."""
         return task.seen.n_groups
 
     def identity(self, task: Task) -> tuple[Any, ...]:
-        """All that the posterior depends on, besides the prior."""
+        """Return all that the posterior depends on, besides the prior."""
         return task.Z, task.seen.codes, task.seen.weights
 
     def prepared(self, task: Task, dtype: npt.DTypeLike) -> Gradient:
-        """Packed anew at each call, so that no precision outlives its use."""
+        """Pack the rows anew at each call, so that unused precisions do not occupy memory."""
         return make_engine(task.engine).gradient(task.Z, task.seen, dtype)
 
     def precision(self, task: Task) -> npt.DTypeLike:
-        """Rounding a row's log-likelihood at 1e-6 changes the posterior by that much and no more."""
+        """Return float32: rounding a row's log-likelihood at 1e-6 changes the posterior by no more than that."""
         return np.float32
 
     def prior(
         self, task: Task, settings: LearnedDirections, shape: float, components: int | None = None, few: bool = False
     ) -> Prior:
-        """Each class owns components, fewer if there are few rows."""
+        """Return the prior: each class owns components, fewer if there are few rows."""
         K = task.seen.n_groups
         return settings.prior(K, task.n_columns, shape, components or settings.owned(K, few))
 
     def starts(self, task: Task, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
-        """Sub-classes of each class; with a GPU from a part of the rows, as more take longer than a climb there."""
+        """Return starting positions from sub-classes of each class; on a GPU, from a subset of the rows (faster)."""
         if task.on_gpu and len(task.seen) > ENOUGH:
             task = task.part(np.linspace(0, len(task.seen) - 1, ENOUGH).astype(np.intp))
         return [class_start(task.Z, task.seen, prior, rng) for rng in rngs]
 
     def folds(self, task: Task, n_folds: int) -> Folds:
-        """Folds with equal shares of each class."""
+        """Return folds with equal shares of each class."""
         return as_folds(grouped_folds(task.Z, task.seen.class_codes, task.seen.units, n_folds))
 
     def splits(self, task: Task, cv: object) -> Folds:
-        """So many folds, or those of a splitter; groups are not regarded."""
+        """Return this number of folds, or the folds of a splitter; groups are ignored."""
         return splits(cv, lambda: task.Z, task.Z, task.seen.class_codes)
 
     def training(self, task: Task, train: Any) -> tuple[Task, Numbers | None]:
-        """The part with its classes numbered anew: EM gives no weights to a class without rows."""
+        """Return the training part with classes renumbered: EM gives no weights to a class without rows."""
         part, present = task.part(train), self.present(task, train)
         codes = np.searchsorted(present, part.seen.class_codes)
         return replace(part, seen=replace(part.seen, codes=codes, n_groups=len(present))), present
 
     def present(self, task: Task, train: Any) -> Numbers:
-        """Classes that have rows in the part."""
+        """Classes that have rows in the training part."""
         return np.unique(task.seen.class_codes[train])
 
     def predicted(self, task: Task, positions: Array, prior: Prior, some: Numbers) -> Array:
-        """Class probabilities (n, K)."""
+        """Return class probabilities (n, K)."""
         Z = task.Z[some]
         if task.on_gpu:
             return mean_votes_on_gpu(Z, *directions_and_weights(positions, prior, task.n_columns)[:2])
@@ -133,11 +133,11 @@ class ClassReader(Reader):
         return np.concatenate([probabilities(draws, run).mean(axis=(0, 1)) for run in runs])
 
     def observed(self, task: Task) -> Numbers | None:
-        """The class of each row."""
+        """Return the class of each row."""
         return task.seen.class_codes
 
     def probed(self, task: Task, draws: Stacked, most: int) -> Array:
-        """Class probabilities of rows like new ones."""
+        """Return class probabilities of rows that resemble new ones."""
         n_rows = max(most // task.seen.n_groups, PROBED)
         return probabilities(draws, like_new(task.Z, n_rows, task.seen.units))
 
@@ -162,7 +162,7 @@ def make_class_task(
 
 
 def training_rows(task: Task) -> tuple[Array, Array]:
-    """Covariates of classes as they came, and their weights."""
+    """Return covariates of classes before standardisation, and their weights."""
     assert isinstance(task.reader, ClassReader)
     return task.reader.rows, task.seen.weights
 
@@ -170,20 +170,20 @@ def training_rows(task: Task) -> tuple[Array, Array]:
 def merge(
     X: Array, codes: Codes, weight: Array | None, groups: Codes | None = None
 ) -> tuple[Array, Codes, Array, Codes | None]:
-    """Distinct rows, classes and groups in lexicographic order, and the weight of each."""
+    """Return distinct rows, classes and groups in lexicographic order, and the weight of each."""
     grouped: Array = np.zeros(len(X)) if groups is None else groups.astype(np.float64)
     found, place = distinct(np.column_stack([codes, X, grouped]))
     counted = np.ones(len(X)) if weight is None else weight
-    order = np.lexsort((counted, place))  # so that fractions are added in an order of their own
+    order = np.lexsort((counted, place))  # fractional weights are added in sorted order
     merged: Array = np.bincount(place[order], weights=counted[order]).astype(np.float64)
     kept = None if groups is None else found[:, -1].astype(np.intp)
     return found[:, 1:-1].astype(np.float64), found[:, 0].astype(np.intp), merged, kept
 
 
 def distinct(table: Array) -> tuple[Array, Codes]:
-    """The distinct rows in lexicographic order, and which of them each row is: `numpy.unique`, and faster.
+    """Return the distinct rows in lexicographic order, and the index of each row among them: a fast `numpy.unique`.
 
-    If the first two columns tell all rows apart, the others need not be compared.
+    If the first two columns distinguish all rows, the others are not compared.
     """
     order = np.lexsort((table[:, 1], table[:, 0]))
     ordered = table[order]
@@ -197,13 +197,13 @@ def distinct(table: Array) -> tuple[Array, Codes]:
 
 
 def principal_axes(Z: Array) -> Array:
-    """(d, r) orthogonal columns that span the rows, of a length that gives z a mean variance of 1.
+    """Return orthogonal columns (d, r) that span the rows, scaled so that z has a mean variance of 1.
 
-    The likelihood depends on β through Zβ alone, and the prior of equal scales is the same on all axes: nothing is
-    lost.
+    The likelihood depends on β through Zβ alone, and the prior of equal scales is the same on all axes, so that this
+    changes nothing.
     """
     _, size, axes = np.linalg.svd(Z, full_matrices=False)
-    if not size.any():  # rows that are all alike: any axis will do
+    if not size.any():  # identical rows: any axis is valid
         return np.eye(Z.shape[1], 1)
     kept = size > 1e-10 * size.max()
     length = np.sqrt(len(Z) * kept.sum() / (size**2).sum())

@@ -1,4 +1,4 @@
-"""Climbs of several chains with one pass over the rows for all: L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""
+"""Maximisation for several chains with common passes over the rows: L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 
 from plackett.model.race import Array
 
-MEMORY = 20  # steps that say how the slope turns
-SUFFICIENT = 1e-4  # of the slope's promise that a step must keep
-SHORTER = 0.3  # of a step that did not
+MEMORY = 20  # stored steps for the curvature
+SUFFICIENT = 1e-4  # required fraction of the increase predicted by the slope
+SHORTER = 0.3  # factor of a rejected step
 
 
 def climb_together(
     look: Callable[[Array], tuple[Array, Array]], position: Array, variance: Array, passes: int, least: float
 ) -> tuple[Array, Array]:
-    """Positions (C, D) at or near modes, and log-densities (C,), after so many passes or gains of less than `least`.
+    """Return positions (C, D) at or near modes and log-densities (C,), after `passes` passes or gains below `least`.
 
-    `look` gives log-densities and gradients (C, D) at positions; `variance` (D,) is a guess how wide the mode is in
-    each coordinate. Gains are those of MEMORY passes.
+    `look` returns log-densities and gradients (C, D) at positions; `variance` (D,) is a guess of the width of the mode
+    in each coordinate. A gain is that of MEMORY passes.
     """
     position = position.copy()
     value, gradient = look(position)
@@ -31,7 +31,7 @@ def climb_together(
         new = position + length[:, None] * direction
         new_value, new_gradient = look(new)
         promised = SUFFICIENT * length * (direction * gradient).sum(axis=1)
-        kept = new_value >= value + promised  # NaN keeps nothing
+        kept = new_value >= value + promised  # NaN counts as rejected
         for c in np.flatnonzero(kept):
             step, turn = new[c] - position[c], gradient[c] - new_gradient[c]
             bend = step @ turn
@@ -50,7 +50,7 @@ def climb_together(
 
 
 def towards(gradient: Array, steps: Array, turns: Array, bends: Array, variance: Array) -> Array:
-    """The two loops of L-BFGS, uphill: gradients (C, D), the last steps and turns of the slope (m, C, D), step·turn."""
+    """Two loops of L-BFGS: ascent directions from gradients (C, D), steps and gradient changes (m, C, D), step·turn."""
     ahead, share = gradient.copy(), np.zeros_like(bends)
     usable = bends > 0
     inverse = np.where(usable, 1 / np.where(usable, bends, 1.0), 0.0)

@@ -1,7 +1,7 @@
-"""The log-posterior of a position and its gradient: a pass over the rows, and K×M mathematics around it.
+"""Log-posterior of a position and its gradient: a pass over the rows, with K×M mathematics around it.
 
-Of any engine's rows as a Python function, and compiled with what the compiled engine packs, together with the
-Hamiltonian walk on it.
+It exists as a Python function for the rows of any engine, and compiled for the packed data of the compiled engine,
+together with the Hamiltonian walk on it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from plackett.responses.base import between_bounds
 def density_of(
     rows: Gradient, prior: Prior, n_columns: int, of_coordinates: bool = True
 ) -> Callable[[Array, Array], float]:
-    """The log-posterior by the pass of any engine, as a function of a position that fills its gradient.
+    """Return the log-posterior for the pass of any engine, as a function of a position that writes its gradient.
 
-    Parameters of the response are uniform between 0 and 1 a priori. A mode is that of their density, not of the density
-    of their coordinates, if `of_coordinates` is false.
+    Parameters of the response are uniform on (0, 1) a priori. If `of_coordinates` is false, the density is that of the
+    parameters and not of their coordinates, as for a mode.
     """
     place, totals = make_place(prior, n_columns), make_totals(prior)
     if prior.parameters:
@@ -51,7 +51,7 @@ def density_of(
 def _density_with_parameters(
     rows: ParametricGradient, prior: Prior, place: Place, of_coordinates: bool
 ) -> Callable[[Array, Array], float]:
-    """The same with parameters of the response at the end of the position."""
+    """Return the log-posterior for positions that end with parameters of the response."""
     P = prior.parameters
 
     def log_density(q: Array, gradient: Array) -> float:
@@ -69,7 +69,7 @@ def _density_with_parameters(
 
 
 class CompiledDensity(NamedTuple):
-    """All that the compiled density reads: packed rows, prior, and memory of one chain."""
+    """Inputs of the compiled density: packed rows, prior, and memory of one chain."""
 
     packed: Any
     prior: Prior
@@ -79,20 +79,20 @@ class CompiledDensity(NamedTuple):
 
 
 def record_of(packed: Any, scratch: Any) -> Any:
-    """The compiled type of `CompiledDensity`."""
+    """Return the compiled type of `CompiledDensity`."""
     return record(CompiledDensity, packed, PRIOR, scratch, PLACE, TOTALS)
 
 
 @inner
 def begin(q, density):
-    """Fill β and ln λ of a position."""
+    """Compute β and ln λ of a position."""
     unpack(q, density.prior, density.place)
     share_out(q, density.prior, density.place, density.totals)
 
 
 @inner
 def end(q, gradient, density, value):
-    """The log-posterior and its gradient from those of the log-likelihood."""
+    """Return the log-posterior and write its gradient, from those of the log-likelihood."""
     scratch = density.scratch
     value = take_back(q, gradient, density.prior, density.totals, value, scratch.log_weights)
     return add_prior(q, gradient, density.prior, density.place, value, scratch.directions, scratch.log_weights)
@@ -100,7 +100,7 @@ def end(q, gradient, density, value):
 
 @apart(REAL(REALS, REALS, record_of(classes.FLOAT_COVARIATES, classes.FLOAT_SCRATCH)))
 def class_density(q, gradient, density):
-    """Log-posterior of a position for classes, up to a constant, and its gradient; laid out as `parts` has them."""
+    """Log-posterior of a position for classes, up to a constant; writes its gradient in the layout of `parts`."""
     packed, place, totals = density.packed, density.place, density.totals
     begin(q, density)
     value = classes.log_likelihood_in_floats(
@@ -111,7 +111,7 @@ def class_density(q, gradient, density):
 
 @apart(REAL(REALS, REALS, record_of(entries.COVARIATES, entries.SCRATCH)))
 def entry_density(q, gradient, density):
-    """The same for situations whose entries have rows of their own."""
+    """Log-posterior for situations whose entries have their own rows."""
     packed, place, totals = density.packed, density.place, density.totals
     begin(q, density)
     value = entries.log_likelihood(packed, 0, len(packed.blocks) - 1, place.beta, totals.log_weights, density.scratch)
@@ -120,7 +120,7 @@ def entry_density(q, gradient, density):
 
 @apart(REAL(REALS, REALS, record_of(rankings.ROWS, rankings.SCRATCH)))
 def ranking_density(q, gradient, density):
-    """The same for rankings, one row each."""
+    """Log-posterior for rankings with one row each."""
     packed, place, totals = density.packed, density.place, density.totals
     begin(q, density)
     value = rankings.log_likelihood(packed, 0, len(packed.values), place.beta, totals.log_weights, density.scratch)
@@ -129,7 +129,7 @@ def ranking_density(q, gradient, density):
 
 @apart(REAL(REALS, REALS, record_of(rankings.FLOAT_ROWS, rankings.FLOAT_SCRATCH)))
 def float_ranking_density(q, gradient, density):
-    """The same for rankings in floats, in half the time."""
+    """Log-posterior for rankings with one row each in float32, in half the time."""
     packed, place, totals = density.packed, density.place, density.totals
     begin(q, density)
     value = rankings.log_likelihood_in_floats(
@@ -139,7 +139,7 @@ def float_ranking_density(q, gradient, density):
 
 
 def walking(log_density: Callable[..., float]) -> Any:
-    """`plackett.inference.hmc.walk_on` around a compiled density."""
+    """Return `plackett.inference.hmc.walk_on` for a compiled density."""
 
     @jit
     def walk_on(density, walk, rng, ends, longest, tuning, draws, values):
@@ -169,7 +169,7 @@ ranking_walk, float_ranking_walk = walking(ranking_density), walking(float_ranki
 
 
 def make_density(packed: Any, prior: Prior, n_columns: int) -> CompiledDensity:
-    """The density on packed rows, with memory for one chain."""
+    """Make the density on packed rows, with memory for one chain."""
     (K, M), kind = prior.shape.shape, kind_of(packed)
     if kind is classes:
         scratch: Any = classes.make_scratch(M, n_columns, K, np.float32)
@@ -179,13 +179,17 @@ def make_density(packed: Any, prior: Prior, n_columns: int) -> CompiledDensity:
 
 
 def kind_of(packed: Any) -> Any:
-    """The module of the packed rows."""
-    kinds: dict[type, Any] = {classes.Covariates: classes, entries.Covariates: entries, rankings.RankedRows: rankings}
+    """Return the module of the packed rows."""
+    kinds: dict[type, Any] = {
+        classes.ClassCovariates: classes,
+        entries.SituationCovariates: entries,
+        rankings.RankedRows: rankings,
+    }
     return kinds[type(packed)]
 
 
 def walk_on(density: CompiledDensity, *how: Any) -> None:
-    """Iterations of a chain, as `plackett.inference.hmc.walk_on` does them."""
+    """Run iterations of a chain, as `plackett.inference.hmc.walk_on` does."""
     kind = kind_of(density.packed)
     if kind is rankings:
         walk = float_ranking_walk if density.packed.values.dtype == np.float32 else ranking_walk
@@ -195,6 +199,6 @@ def walk_on(density: CompiledDensity, *how: Any) -> None:
 
 
 def compiled_walk(rows: Gradient, prior: Prior, n_columns: int, dtype: npt.DTypeLike) -> Callable[..., None] | None:
-    """What advances a chain without Python; None if threads should share the rows, or passes run elsewhere."""
+    """Return a function that advances a chain without Python; None if threads share the rows or passes are remote."""
     packed = rows.packed_for(len(prior.owner), dtype)
     return None if packed is None else lambda *how: walk_on(make_density(packed, prior, n_columns), *how)

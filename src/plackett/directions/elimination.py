@@ -1,8 +1,8 @@
-"""Candidates compared on held-out observations: those that have clearly lost after the first folds are dropped.
+"""Comparison of candidates on held-out observations: clear losers are dropped after the first folds.
 
-A candidate is dropped where its loss exceeds that of the best by `HOPELESS` standard errors of the paired difference.
-Modes with one component per owner have no other mode beside them: their path begins at the strong penalties, where
-climbs are short, and in later folds at the modes of the first.
+A candidate is dropped if its loss exceeds that of the best by `HOPELESS` standard errors of the paired difference. With
+one component per owner the mode is unique: the path then begins at the strong penalties, where optimisation is short,
+and in later folds at the modes of the first.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from plackett.output.progress import progress_bar
 from plackett.output.scores import log_losses
 
 HOPELESS = 2.5  # standard errors
-ENOUGH = 60  # observations held out before candidates are dropped
-ITERATIONS = 300  # of a climb that predicts a fold
-SMALLEST_LOG = -600.0  # ln of an outcome's probability over that of a guess, at the least
+ENOUGH = 60  # held-out observations before candidates are dropped
+ITERATIONS = 300  # iterations of L-BFGS for a mode that predicts a fold
+SMALLEST_LOG = -600.0  # lower bound of ln of an outcome's probability over that of a guess
 
 Choice = tuple[int, int, float]  # design, components of each owner, σ
 
 
 def losses(predicted: Array, observed: Numbers | None) -> Array:
-    """−ln Pr of each outcome; relative to a guess if whole outcomes are predicted. NaN where nothing is predicted."""
+    """Return −ln Pr of each outcome; relative to a guess for whole outcomes, NaN without a prediction."""
     if observed is not None:
         return log_losses(predicted, observed)
     found: Array = -np.log(np.maximum(predicted[:, 0], np.exp(SMALLEST_LOG)))
@@ -42,7 +42,7 @@ def losses(predicted: Array, observed: Numbers | None) -> Array:
 
 
 def mean_and_error(gain: Array, weight: Array, units: Numbers | None) -> tuple[float, float]:
-    """Weighted mean, and its standard error, from the sums over units if there are any."""
+    """Return the weighted mean and its standard error, from the sums over units if there are any."""
     total = weight.sum()
     mean = float(weight @ gain / total)
     away = weight * (gain - mean)
@@ -51,7 +51,7 @@ def mean_and_error(gain: Array, weight: Array, units: Numbers | None) -> tuple[f
 
 
 class Contest:
-    """Held-out losses of candidates, by observation; NaN for those that a candidate has not predicted."""
+    """Held-out losses of candidates by observation; NaN where a candidate has made no prediction."""
 
     def __init__(self, task: Task, candidates: Sequence[Choice]):
         self.observed, self.weights = task.reader.observed(task), task.seen.weights
@@ -60,11 +60,11 @@ class Contest:
         self.lost = {choice: np.full(len(task.seen), np.nan) for choice in candidates}
 
     def take(self, choice: Choice, some: Numbers, predicted: Array) -> None:
-        """Predictions of a candidate for some observations, none of which it has seen."""
+        """Store predictions of a candidate for some observations, none of which it was trained on."""
         self.lost[choice][some] = losses(predicted, None if self.observed is None else self.observed[some])
 
     def gain(self, one: Choice, other: Choice) -> tuple[float, float]:
-        """By how much the loss of one exceeds that of another where both are known, and the standard error."""
+        """Return the mean excess of the loss of `one` over `other` where both are known, and its standard error."""
         excess = self.lost[one] - self.lost[other]
         known = np.isfinite(excess)
         units = None if self.units is None else self.units[known]
@@ -72,22 +72,22 @@ class Contest:
 
     @property
     def known(self) -> list[Choice]:
-        """Candidates that are left and have predicted something."""
+        """Remaining candidates with at least one prediction."""
         return [choice for choice in self.left if np.isfinite(self.lost[choice]).any()]
 
     def mean(self, choice: Choice) -> float:
-        """The mean loss of a candidate where it is known."""
+        """Return the mean loss of a candidate where it is known."""
         some = np.isfinite(self.lost[choice])
         return float(np.average(self.lost[choice][some], weights=self.weights[some]))
 
     def best(self) -> Choice:
-        """The candidate of the lowest loss among those that are left."""
+        """Return the remaining candidate with the lowest loss."""
         if not self.known:
             raise ValueError("no fold has two classes to train on; give more rows of each class, or fewer folds.")
         return min(self.known, key=self.mean)
 
     def drop(self) -> None:
-        """Drop what has clearly lost, and scales that are not next to the best of the same design and components."""
+        """Drop clear losers, and scales that are not adjacent to the best one of the same design and components."""
         best = self.best()
         excess = {choice: self.gain(choice, best) for choice in self.left}
         left = []
@@ -100,14 +100,14 @@ class Contest:
         ]
 
     def mean_losses(self) -> tuple[Choice, dict[Choice, float]]:
-        """The best, and the loss of each; of one that was dropped, from its difference to the best where both are."""
+        """Return the best candidate and all losses; that of a dropped one follows from its difference to the best."""
         best = self.best()
         lowest = self.mean(best)
         return best, {choice: lowest + self.gain(choice, best)[0] for choice in self.lost}
 
 
 def first_folds(folds: Folds) -> int:
-    """How many folds hold out enough for candidates to be dropped."""
+    """Return how many folds hold out enough for candidates to be dropped."""
     held = np.cumsum([len(test) for _, test in folds])
     return min(int(np.searchsorted(held, ENOUGH)) + 1, len(folds))
 
@@ -121,7 +121,7 @@ def held_out_modes(
     max_iter: int,
     clock: Clock,
 ) -> tuple[Contest, dict[Choice, Array]]:
-    """Losses of modes on held-out observations, and their predictions; NaN for those that no mode could predict."""
+    """Return held-out losses of modes, and their predictions; NaN for observations that no mode could predict."""
     reader, n, width = tasks[0].reader, len(tasks[0].seen), tasks[0].n_predicted
     most = min(max_iter, ITERATIONS)
     every = [
@@ -132,10 +132,10 @@ def held_out_modes(
     ]
     contest = Contest(tasks[0], every)
     found = {choice: np.full((n, width), np.nan) for choice in every}
-    begun: dict[Choice, Array] = {}  # modes of the first fold, for climbs that lead to the only mode
+    begun: dict[Choice, Array] = {}  # modes of the first fold, as starting points if the mode is unique
 
     def way(choices: list[Choice], prior: Prior) -> list[Choice]:
-        """Along the path of penalties."""
+        """Order choices along the path of penalties."""
         return sorted(choices, key=lambda choice: choice[2], reverse=not is_concave(prior))
 
     def predict(train: Any, test: Numbers, left: list[Choice], keep: bool) -> list[tuple[Choice, Array]]:

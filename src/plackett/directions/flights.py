@@ -1,10 +1,10 @@
-"""Trajectories of all chains on the GPU: nothing comes back to the processor before the last step of each.
+"""Trajectories of all chains on the GPU: nothing returns to the processor before the last step of each.
 
-The random numbers, the step and the mass of a chain, and whether it accepts, are those of `plackett.inference.hmc`, on
-the processor. Chains that fly together fly equally far.
+The processor draws random numbers and handles step size, mass and acceptance of a chain as in `plackett.inference.hmc`.
+Chains that run together have trajectories of equal length.
 
-Over many rows of classes they begin at modes and walk in the coordinates of `plackett.directions.centred`, with the
-variances of all chains for their mass. Over situations they begin, and move their scales, as on the processor.
+For many rows of classes, chains begin at modes and walk in the coordinates of `plackett.directions.centred`, with a
+mass from the variances of all chains. For situations they begin, and move their scales, as on the processor.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ from plackett.inference.hmc import (
 )
 from plackett.model.race import Array
 
-ARRIVED, LEAP, LOOK = 1, 2, 4  # what happens between two passes; the names are those of ``flight.cu``
+ARRIVED, LEAP, LOOK = 1, 2, 4  # steps between two passes, named as in ``flight.cu``
 THREADS = 256
-MANY = 50_000  # rows that fix β
-PASSES, LEAST = 1500, 5.0  # of a climb: passes at the most, and the gain of some that is worth more of them
-POOR = 50.0  # ln of its mass is by so much less than that of the best: more than the guess at it can be wrong
-VARIANCE, SCALES_VARIANCE = 30.0, 0.05  # first guesses: of β and t for one row, and of all else
-LEAST_VARIANCE = 0.01  # for one row, as far as rounding tells
+MANY = 50_000  # number of rows that determine β
+PASSES, LEAST = 1500, 5.0  # of an optimisation: maximum of passes, and the smallest gain worth continuing for
+POOR = 50.0  # gap of log-masses at which a mode is left: larger than the error of the estimate
+VARIANCE, SCALES_VARIANCE = 30.0, 0.05  # initial guesses: of β and t for one row, and of the others
+LEAST_VARIANCE = 0.01  # for one row, the limit of rounding
 
 
-Renewal = Callable[[Array, np.random.Generator], None]  # moves a position between two trajectories
+Renewal = Callable[[Array, np.random.Generator], None]  # updates a position between two trajectories
 
 
 class Flown(Protocol):
-    """Rows of classes, or situations, on the GPU."""
+    """Rows of classes or situations on the GPU."""
 
-    flight: tuple[str, str]  # the file and the name of the kernel that runs between two passes
-    n_rows: int  # or situations
+    flight: tuple[str, str]  # file and name of the kernel that runs between two passes
+    n_rows: int  # number of rows or situations
 
     @property
     def n_columns(self) -> int:
-        """d."""
+        """Number of columns d."""
         ...
 
     def room(self, n_chains: int, n_groups: int, n_components: int) -> Any:
-        """What a pass takes and gives."""
+        """Allocate inputs and outputs of a pass."""
         ...
 
     def run(self, room: Any) -> None:
-        """A pass, which is not waited for."""
+        """Start a pass without waiting for it."""
         ...
 
     def handed(self, room: Any) -> tuple[Any, ...]:
-        """What the kernel is given besides the prior."""
+        """Return the kernel's arguments, apart from the prior."""
         ...
 
 
 def are_many(rows: Flown) -> bool:
-    """Whether chains take the ways of many rows, which there are for classes alone."""
+    """True if chains use the methods for many rows, which exist for classes only."""
     return isinstance(rows, CupyDirections) and rows.n_rows >= MANY
 
 
@@ -100,7 +100,7 @@ class Trajectories:
         self.between((self.n_chains,), (THREADS,), (self.state, np.int32(self.D), np.int32(flags), *self.prior))
 
     def look(self, position: Array) -> tuple[Array, Array]:
-        """Log-densities (C,) and gradients (C, D) at positions (C, D)."""
+        """Return log-densities (C,) and gradients (C, D) at positions (C, D)."""
         nothing = np.zeros_like(position)
         self._put(position, nothing, nothing, nothing, np.zeros(len(position)), np.full(len(position), -np.inf))
         self._go_on(LOOK)
@@ -112,9 +112,9 @@ class Trajectories:
     def fly(
         self, position: Array, momentum: Array, gradient: Array, inverse_mass: Array, step: Array, floor: Array, n: int
     ) -> tuple[Array, Array, Array, Array]:
-        """Where n leaps end: positions, momenta, gradients (C, D) and log-densities (C,).
+        """Return the end of n leapfrog steps: positions, momenta, gradients (C, D) and log-densities (C,).
 
-        A chain whose log-density falls to its floor stays there.
+        A chain whose log-density falls to its floor stops.
         """
         self._put(position, momentum, gradient, inverse_mass, step, floor)
         self._go_on(LEAP)
@@ -134,10 +134,10 @@ class Trajectories:
 
 
 def begin_at_modes(rows: CupyDirections, prior: Prior, positions: list[Array]) -> list[Walk]:
-    """Chains at the modes above these positions; those that are far below the best begin there too.
+    """Start chains at the modes near these positions; those far below the best start at the best mode.
 
-    Scales are held on the way up: along them the density of β has no mode worth having. How far a mode is below another
-    tells their masses apart once it is more than their widths can make up for.
+    Scales are fixed during optimisation, since along them the density of β has no useful mode. A chain is moved if its
+    mode is lower than another by more than their widths can compensate.
     """
     D, d, n = len(positions[0]), rows.n_columns, rows.n_rows
     guess, found, values = np.full(D, SCALES_VARIANCE), [], []
@@ -163,12 +163,12 @@ def begin_at_modes(rows: CupyDirections, prior: Prior, positions: list[Array]) -
 
 
 def renew(walks: list[Walk], values: Array, n_seen: int, n_rows: int) -> None:
-    """At the end of a window of n_seen draws: chains leave modes of next to no mass, and share their variances as mass.
+    """At the end of a window of n_seen draws, move chains out of modes with negligible mass, and pool variances.
 
-    The mass of a mode is about e^value Π_i (variance of coordinate i)^½, where `values` (C,) are the mean log-densities
-    of late; variances are those about the mean of each chain.
+    The mass of a mode is about e^value Π_i (variance of coordinate i)^½, where `values` (C,) are the recent mean
+    log-densities; variances are about the mean of each chain.
     """
-    believed = DOUBTED * walks[0].numbers[BELIEF]  # what `plackett.inference.hmc.adapt` has added
+    believed = DOUBTED * walks[0].numbers[BELIEF]  # added by `plackett.inference.hmc.adapt`
     squares = np.array([walk.variance[INVERSE_MASS] * (n_seen - 1 + DOUBTED) - believed for walk in walks])
     log_mass = values + 0.5 * np.log(np.maximum(squares / (n_seen - 1), LEAST_VARIANCE / n_rows)).sum(axis=1)
     best = int(np.argmax(log_mass))
@@ -192,9 +192,9 @@ def walk_together(
     many: bool = False,
     renew_position: Renewal | None = None,
 ) -> None:
-    """`plackett.inference.hmc.walk_on` of several chains: `draws` (chain, n, D) and `values` (chain, n) are filled.
+    """Run `plackett.inference.hmc.walk_on` for several chains; fills `draws` (chain, n, D) and `values` (chain, n).
 
-    `many`, of classes alone: in the coordinates of many rows. `renew_position` is called before each trajectory.
+    `many` (classes only) selects the coordinates for many rows. `renew_position` is called before each trajectory.
     """
     n, at = draws.shape[1], int(walks[0].numbers[DONE])
     windows = {int(end) - at: int(width) for end, width in zip(ends, np.diff(ends, prepend=0), strict=True)}

@@ -1,4 +1,4 @@
-"""How each inference learns directions: one entry for classes and situations, here or on workers."""
+"""How each inference learns directions: one entry point for classes and situations, local or remote."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from plackett.inference.limits import Clock, TimeIsUp
 def learn(
     inference: EM | Variational | Gibbs | Bootstrap, task: Task, settings: LearnedDirections, shape: float
 ) -> Fit:
-    """Draws of directions and weights, or their mode.
+    """Return draws of directions and weights, or their mode.
 
     Parameters
     ----------
     inference : Gibbs, Bootstrap or EM
-        How.
+        Method of inference.
     task : Task
         Observations of classes or situations, with their covariates.
     settings : LearnedDirections
@@ -40,8 +40,8 @@ def learn(
     Returns
     -------
     Fit
-        The posterior is `plackett.model.mixture.Stacked`, or `Mode` after EM; ``extra["design_"]`` is the design
-        chosen, as `Task.design` names it.
+        The posterior is `plackett.model.mixture.Stacked`, or `Mode` after EM; ``extra["design_"]`` is the chosen
+        design, as in `Task.design`.
     """
     settings.check()
     if isinstance(inference, Gibbs):
@@ -57,7 +57,7 @@ def learn(
 
 
 def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) -> Fit:
-    """The posterior of directions and weights, with a mode stacked beside it."""
+    """Sample directions and weights, and stack the draws with a mode."""
     goes_on, gibbs = open_ended(gibbs), gibbs.completed(**lengths(task.wide, task.n_seen))
     clock, notes, few = Clock(gibbs.max_seconds), list[str](), n_folds_of(task) < 2
     held_out = mode = n_folds = None
@@ -91,7 +91,7 @@ def sample(gibbs: Gibbs, task: Task, settings: LearnedDirections, shape: float) 
 
 
 def climb(em: EM, task: Task, settings: LearnedDirections, shape: float) -> Fit:
-    """The mode with the design, the penalty and the components of the lowest held-out log-loss."""
+    """Return the mode for the design, penalty and components with the lowest held-out log-loss."""
     em._check()
     reader = task.reader
     candidates = reader.candidates(task) if reader.em_compares_designs else [task]

@@ -1,8 +1,8 @@
-"""Maximum a posteriori directions: L-BFGS along a path of penalties, the penalty and the components cross-validated.
+"""Maximum a posteriori directions: L-BFGS along a path of penalties, with penalty and components cross-validated.
 
-At given scales σ_0 = σ_1 = σ and s = 1 the mode in (u, v, ln λ) is a penalised likelihood, −½(|u|² + |v|²) being the
-penalty: the smaller σ, the stronger. The path goes from weak to strong penalties, each climb from the last mode. With
-one component for each class the weights for other classes are left out: that is multinomial logit.
+At given scales σ_0 = σ_1 = σ and s = 1 the mode in (u, v, ln λ) is a penalised likelihood with penalty −½(|u|² + |v|²):
+the smaller σ, the stronger. The path goes from weak to strong penalties, each fit starting at the last mode. With one
+component per class the weights for other classes are omitted: this is multinomial logit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SCALES = (8.0, 4.0, 2.0, 1.0, 0.6, 0.35, 0.2, 0.12)  # σ of few columns, from w
 FLAT = 1e-7  # slopes per observation below this count as zero
 SHUT = -50.0  # ln λ of a weight that is left out
 Density = Callable[[Array, Array], float]
-Climb = tuple[Array, list[float], bool]  # where it ended, the objective of each iteration, and whether it converged
+Climb = tuple[Array, list[float], bool]  # final position, objective of each iteration, True if it converged
 
 
 def scales_for(n_columns: int) -> list[float]:
-    """σ along the path for so many columns."""
+    """σ along the path for this number of columns."""
     return [scale * shrinkage(n_columns) for scale in SCALES]
 
 
@@ -44,10 +44,10 @@ def ascend(
     up: Callable[[], bool] | None = None,
     learn_s: bool = False,
 ) -> Climb:
-    """Climb to the mode at a given σ from a position.
+    """Maximise at a given σ, starting at a position.
 
-    The slope `tilt` is added to the log-density, None: 0. The climb ends where `up` is true.
-    The scales s of covariates stay at 1 unless `learn_s`.
+    The slope `tilt` (None: 0) is added to the log-density. The optimisation ends when `up` is true. The scales s of
+    covariates stay at 1 unless `learn_s`.
     """
     d = task.n_columns
     end = len(position) - prior.parameters
@@ -88,7 +88,7 @@ def ascend(
 
 
 def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
-    """Coordinates that are held fixed: with one component per class it votes for that class alone."""
+    """Mark coordinates that are fixed: with one component per class, it votes for that class alone."""
     K, M = prior.shape.shape
     held = np.zeros(len(position), dtype=bool)
     if K == M == n_owners(prior):
@@ -108,7 +108,7 @@ def path(
     start: Array | None = None,
     last_tol: float | None = None,
 ) -> list[Climb]:
-    """Modes at these scales, each climb from the last mode; the tolerance of the last may be another."""
+    """Return modes at these scales, each starting at the last mode; the last may have its own tolerance."""
     density = density_of(task.prepared(np.float64), prior, task.n_columns, of_coordinates=False)
     position = task.starts(prior, [np.random.default_rng(0)])[0] if start is None else start
     climbs: list[Climb] = []
@@ -120,16 +120,16 @@ def path(
 
 
 def is_concave(prior: Prior) -> bool:
-    """Whether the log-posterior has one mode at each scale, so that it does not matter from where it is climbed."""
+    """True if the log-posterior has a unique mode at each scale, so that the starting point has no effect."""
     return len(prior.owner) == n_owners(prior) and not prior.parameters
 
 
 def way_to(task: Task, prior: Prior, scale: float) -> list[float]:
-    """Scales of the path down to this one; the last alone where there is one mode."""
+    """Return the scales of the path down to this one, or this one alone if the mode is unique."""
     scales = scales_for(task.n_columns)
     return [scale] if is_concave(prior) else scales[: scales.index(scale) + 1]
 
 
 def mode_at(task: Task, prior: Prior, position: Array) -> Mode:
-    """A position as the result of a fit."""
+    """Return a position as the result of a fit."""
     return Mode(**vars(task.unpacked(position[None, None], prior)))

@@ -1,7 +1,7 @@
-"""Rows and situations like new ones, by which the error of predictions is measured.
+"""Rows and situations that resemble new ones, to measure the error of predictions.
 
-Directions can fit themselves to what they were learned from, of which they then seem surer than of anything else. So
-covariates are mixed with those of a neighbour that belongs to another unit.
+Directions can adapt to their training data, for which they then seem more certain than for new data. Therefore
+covariates are mixed with those of a neighbour from another unit.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from plackett.model.mixture import Entries
 from plackett.model.race import Array
 
 Numbers = npt.NDArray[np.intp]
-SEARCHED = 5000  # rows or situations among which neighbours are found
-NEIGHBOURS = 5  # of which one is taken
-ALONE = -1  # instead of a neighbour
+SEARCHED = 5000  # rows or situations searched for neighbours
+NEIGHBOURS = 5  # nearest neighbours, of which one is chosen
+ALONE = -1  # index for no neighbour
 
 
 def like_new(Z: Array, n_rows: int, units: Numbers | None = None) -> Array:
-    """At most so many rows, each column of which is that of a row of Z or of one of its nearest neighbours."""
+    """Return at most n_rows rows that take each column from a row of Z or from one of its nearest neighbours."""
     rng, some, others = np.random.default_rng(0), probed(len(Z), n_rows), probed(len(Z), SEARCHED)
     units = np.arange(len(Z)) if units is None else units
     rows, near = Z[some], Z[others]
@@ -29,7 +29,7 @@ def like_new(Z: Array, n_rows: int, units: Numbers | None = None) -> Array:
 
 
 def neighbours(rng: np.random.Generator, rows: Array, near: Array, same: npt.NDArray[np.bool_]) -> Numbers:
-    """One of the nearest rows of `near` for each row, among those that are not of the same unit."""
+    """Choose one of the nearest rows of `near` for each row, excluding rows of the same unit."""
     distance = (rows**2).sum(axis=1)[:, None] + (near**2).sum(axis=1) - 2 * rows @ near.T
     distance[same] = np.inf
     order = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
@@ -39,9 +39,10 @@ def neighbours(rng: np.random.Generator, rows: Array, near: Array, same: npt.NDA
 
 
 def situations_like_new(some: Entries, near: Entries, same: npt.NDArray[np.bool_]) -> Entries:
-    """The situations with some columns of a neighbour's, the same for all entries: of the entry that is most alike.
+    """Return situations with some columns replaced by those of a neighbour, from its most similar entry.
 
-    `same` (situations of `some`, of `near`) is whether two of them are of one unit.
+    The replaced columns are the same for all entries. `same` (situations of `some`, of `near`) is True if two of them
+    belong to one unit.
     """
     rng, Z = np.random.default_rng(0), some.Z[some.row]
     for t, u in enumerate(neighbours(rng, middles(some), middles(near), same)):
@@ -55,6 +56,6 @@ def situations_like_new(some: Entries, near: Entries, same: npt.NDArray[np.bool_
 
 
 def middles(entries: Entries) -> Array:
-    """Average covariates of the entries of each situation."""
+    """Average covariates over the entries of each situation."""
     sums: Array = np.add.reduceat(entries.Z[entries.row], entries.start[:-1], axis=0)
     return sums / np.diff(entries.start)[:, None]

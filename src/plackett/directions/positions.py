@@ -1,4 +1,4 @@
-"""From positions of a chain to directions and weights, and from slopes in these to slopes in positions."""
+"""Map positions of a chain to directions and weights, and slopes in these to slopes in positions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def directions_and_weights(positions: Array, prior: Prior, d: int) -> tuple[Arra
     K, M = prior.shape.shape
     u, v, t, log_s, log_sigma = parts(positions, K, M, d, n_owners(prior))
     log_weights = log_weights_of(t, prior.shape)
-    if prior.totals:  # the position has them as coordinates of their own
+    if prior.totals:  # the position has separate coordinates for them
         log_total = reflected(positions[..., -K:]) - np.logaddexp.reduce(log_weights, axis=-1)
         log_weights = log_weights + log_total[..., None]
     return directions_of(u, v, log_s, log_sigma, prior.owner), log_weights, np.exp(log_s)
 
 
 class Place(NamedTuple):
-    """A position in terms of the model, and memory for the sums of its gradient."""
+    """Directions and weights at a position, with memory for the sums of its gradient."""
 
     beta: Array  # (M, d)
     log_weights: Array  # (K, M)
@@ -37,14 +37,14 @@ PLACE = record(Place, TABLE, TABLE, REALS, REALS, REALS, REALS)
 
 
 def make_place(prior: Prior, n_columns: int) -> Place:
-    """Memory for one chain."""
+    """Allocate memory for one chain."""
     (K, M), d = prior.shape.shape, n_columns
     return Place(np.empty((M, d)), np.empty((K, M)), *(np.empty(d) for _ in range(4)))
 
 
 @apart(NOTHING(REALS, PRIOR, PLACE))
 def unpack(q, prior, place):
-    """Fill s, β and ln λ of a position, as `directions_of` and `log_weights_of` do."""
+    """Compute s, β and ln λ of a position, as `directions_of` and `log_weights_of` do."""
     scale, beta, log_weights = place.scale, place.beta, place.log_weights
     (K, M), d, owners = log_weights.shape, len(scale), prior.owner[-1] + 1
     v, t, log_s = owners * d, (owners + M) * d, (owners + M) * d + K * M
@@ -62,7 +62,7 @@ def unpack(q, prior, place):
 
 @apart(REAL(REALS, REALS, PRIOR, PLACE, REAL, TABLE, TABLE))
 def add_prior(q, gradient, prior, place, value, to_directions, to_log_weights):
-    """Log-posterior of a position and its gradient, from the log-likelihood and its gradient in β and ln λ."""
+    """Return the log-posterior of a position and write its gradient, from those of the log-likelihood in β and ln λ."""
     beta, log_weights, scale = place.beta, place.log_weights, place.scale
     to_shared, to_single, squares = place.to_shared, place.to_single, place.squares
     (K, M), d, owners = log_weights.shape, beta.shape[1], prior.owner[-1] + 1

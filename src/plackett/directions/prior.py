@@ -1,18 +1,18 @@
-"""The prior of directions and weights, and the coordinates in which chains walk.
+"""Prior of directions and weights, and the coordinates of the chains.
 
 Each class k owns some components; component j of class k points along
 
     β_jf = s_f (σ_0 u_kf + σ_1 v_jf),      u, v ~ N(0, 1):
 
-a direction of the class and a deviation of the component. Where σ_1 is small the components of a class agree and the
-model is a multinomial logit; σ_1 says how far to leave it, and s_f how much covariate f matters. σ_0, σ_1 and s_f are
-log-normal. The weights are λ_kj ~ Gam(a_kj, 1), with a larger a where class k owns component j. Where alternatives
-have attributes of their own one owner may have all components, whoever's weights λ_k are: small σ_1 is then
-conditional logit.
+u is the direction of the class and v a deviation of the component. If σ_1 is small, the components of a class agree and
+the model is a multinomial logit; σ_1 determines the distance from it, and s_f the importance of covariate f. σ_0, σ_1
+and s_f are log-normal. The weights are λ_kj ~ Gam(a_kj, 1), with a larger a if class k owns component j. If
+alternatives have attributes, one owner may have all components, whichever group the weights λ_k belong to: small σ_1 is
+then conditional logit.
 
-The chain walks in (u, v, t, ln s, ln σ), where all are of the order 1. With a small, ln λ has a tail e^{a ln λ} of
-length 1/a on one side and a wall on the other; ln λ = h(t) = t − (1/a − 1) ln(1 + e^{−t}) has slope 1/a there and 1
-here.
+The chain walks in (u, v, t, ln s, ln σ), all of order 1. With a small, ln λ has a tail e^{a ln λ} of length 1/a on one
+side and a wall on the other; ln λ = h(t) = t − (1/a − 1) ln(1 + e^{−t}) has slope 1/a on the former side and 1 on the
+latter.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from plackett.model.race import Array
 
 
 class Prior(NamedTuple):
-    """Who owns which component, shapes of the weights, and the log-normal priors of the scales."""
+    """Owners of components, shapes of the weights, and the log-normal priors of the scales."""
 
-    owner: npt.NDArray[np.int64]  # (M,) the class of each component, rising; none without any
+    owner: npt.NDArray[np.int64]  # (M,) class of each component, sorted; every owner has at least one
     shape: Array  # (K, M) a_kj
-    covariate_spread: float  # deviation of ln s_f about 0
-    scale_centre: Array  # (2,) of ln σ_0, ln σ_1
+    covariate_spread: float  # standard deviation of ln s_f about 0
+    scale_centre: Array  # (2,) means of ln σ_0, ln σ_1
     scale_spread: Array  # (2,)
-    totals: bool = False  # whether a position has the totals of the weights apart
-    parameters: int = 0  # of the response, whose unconstrained coordinates end a position; none beside totals
+    totals: bool = False  # True if a position has separate totals of the weights
+    parameters: int = 0  # number of response parameters, at the end of a position; 0 with totals
 
 
 PRIOR = record(Prior, WHOLES, TABLE, REAL, REALS, REALS, TRUTH, WHOLE)
@@ -48,14 +48,14 @@ def size(prior: Prior, n_columns: int) -> int:
 
 
 def n_owners(prior: Prior) -> int:
-    """Rows of u: classes that own components."""
+    """Number of rows of u: classes that own components."""
     return int(prior.owner[-1]) + 1
 
 
 def parts(q: Array, K: int, M: int, d: int, owners: int | None = None) -> tuple[Array, ...]:
-    """Views of positions (…, D): u (…, K, d), v (…, M, d), t (…, K, M), ln s (…, d), ln σ (…, 2).
+    """Return views of positions (…, D): u (…, K, d), v (…, M, d), t (…, K, M), ln s (…, d), ln σ (…, 2).
 
-    There are as many u as owners, K if nothing is said. What a position has behind these is left out.
+    There are as many u as owners, by default K. Coordinates behind these are ignored.
     """
     O = K if owners is None else owners
     u, v, t, log_s, log_sigma, _ = np.split(q, np.cumsum([O * d, M * d, K * M, d, 2]), axis=-1)
@@ -64,13 +64,13 @@ def parts(q: Array, K: int, M: int, d: int, owners: int | None = None) -> tuple[
 
 
 def log_weights_of(t: Array, shape: Array) -> Array:
-    """ln λ = h(t)."""
+    """Return ln λ = h(t)."""
     log_weights: Array = t - (1 / shape - 1) * np.logaddexp(0.0, -t)
     return log_weights
 
 
 def inverse_weights(log_weights: Array, shape: Array) -> Array:
-    """The t of given ln λ: h is concave for a < 1, and Newton's method from its asymptote does not overshoot."""
+    """Return t from ln λ: h is concave for a < 1, and Newton's method from its asymptote does not overshoot."""
     steep = 1 / shape - 1
     t = np.where(steep > 0, np.minimum(log_weights, log_weights * shape), np.maximum(log_weights, log_weights * shape))
     for _ in range(50):
@@ -80,7 +80,7 @@ def inverse_weights(log_weights: Array, shape: Array) -> Array:
 
 
 def reflected(x: Array) -> Array:
-    """Rx along the last axis: R is the reflection that takes the first axis to the mean of all, its own inverse."""
+    """Return Rx along the last axis: the reflection R maps the first axis to the mean of all; R² = 1."""
     n = x.shape[-1]
     if n == 1:
         return x
@@ -91,7 +91,7 @@ def reflected(x: Array) -> Array:
 
 
 def directions_of(u: Array, v: Array, log_s: Array, log_sigma: Array, owner: npt.NDArray[np.int64]) -> Array:
-    """β_jf = s_f (σ_0 u_kf + σ_1 v_jf)."""
+    """Return β_jf = s_f (σ_0 u_kf + σ_1 v_jf)."""
     sigma = np.exp(log_sigma)[..., None, None, :]
     beta: Array = np.exp(log_s)[..., None, :] * (sigma[..., 0] * u[..., owner, :] + sigma[..., 1] * v)
     return beta

@@ -1,4 +1,4 @@
-"""Chains over (β, λ) and their scales: the driver of the Gibbs sampler around a Hamiltonian walk."""
+"""Chains over (β, λ) and their scales: the driver of the Gibbs sampler with a Hamiltonian walk."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from plackett.model.mixture import POOLED, Mode, Stacked, contributions
 from plackett.model.race import Array
 from plackett.model.verdict import PROBABILITIES
 
-FEW_DRAWS = 10_000  # of all chains
+FEW_DRAWS = 10_000  # draws of all chains
 
 
 class DirectionRun(Run):
-    """One run of the chains, new or continued from a checkpoint.
+    """Run of the chains, new or continued from a checkpoint.
 
-    `mode` is what predictions stack beside the draws: a mode, its weight and κ.
+    `mode` is stacked with the draws in predictions: a mode, its weight and κ.
     """
 
     averaged = POOLED
-    most = 0  # probabilities of a draw that are diagnosed
+    most = 0  # number of probabilities per draw to diagnose
 
     def __init__(
         self,
@@ -49,39 +49,39 @@ class DirectionRun(Run):
         super().__init__(settings, task, runner, chains, shapes, identity, clock, open_ended)
 
     def _begin_tuning(self) -> None:
-        """With many rows, or totals apart, chains share their mass matrix whenever it is renewed.
+        """Begin tuning; with many rows, or totals, chains share their mass matrix at every renewal.
 
-        The posterior is narrow then: a step that was found with a chain's own mass can be too long for the common one,
-        and the chain would stand still.
+        The posterior is then narrow: a step adapted to a chain's own mass can be too long for the shared one, and the
+        chain would get stuck.
         """
         super()._begin_tuning()
         if self.task.n_seen >= MANY or self.prior.totals:
             self.milestones |= {int(end) for end in windows(self.settings.tune) if end < self.settings.tune}
 
     def found_draws(self) -> Stacked:
-        """The draws so far."""
+        """Return the draws so far."""
         return self.task.unpacked(self.draws()["position"], self.prior)
 
     def probe(self, draws: Portion) -> Array:
-        """Predictive probabilities of some observations, for a limited number of draws at a time."""
+        """Return predictive probabilities of some observations, for a limited number of draws at a time."""
         positions = draws["position"]
         parts = (positions[:, start : start + SURE] for start in range(0, positions.shape[1], SURE))
         found = [self.task.reader.probed(self.task, self.task.unpacked(part, self.prior), self.most) for part in parts]
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
     def measure_predictions(self) -> Diagnostics | None:
-        """Nothing else is measured."""
+        """Return the full diagnostics: only predictions are measured."""
         found: Diagnostics | None = self.diagnose()
         return found
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of predictive probabilities, as components have no identity across chains, and their error."""
+        """Diagnose predictive probabilities and their error, as components have no identity across chains."""
         draws = self.draws()
         self.most = PROBABILITIES if draws["value"].size <= FEW_DRAWS else 0
         return diagnose(report, self.returned, self.averaged, probability=self.probe(draws))
 
     def returned(self, probability: Array) -> Array:
-        """Contribution of each draw to predictions with the mode and κ, to first order."""
+        """Return the contribution of each draw to predictions with the mode and κ, to first order."""
         if self.mode is None:
             return probability
         mode, weight, power = self.mode

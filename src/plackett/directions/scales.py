@@ -1,7 +1,7 @@
-"""New scales while directions stay where they are: exact moves that need no row.
+"""Exact moves of the scales with directions fixed, which need no row.
 
-β_jf = s_f (σ_0 u_kf + σ_1 v_jf), and many rows know β well: with u and v held, s and σ could move as little as β may.
-Here β is held (interweaving: Yu & Meng 2011). Four moves leave the prior given β as it is:
+β_jf = s_f (σ_0 u_kf + σ_1 v_jf), and many rows determine β well: with u and v fixed, s and σ could move as little as β
+may. Here β is fixed (interweaving: Yu & Meng 2011). Four moves preserve the prior given β:
 
     s_f → s_f e^δ,  u_f, v_f → u_f e^−δ, v_f e^−δ          and so for σ_0 with u, and for σ_1 with v;
     s → s e^δ,      σ → σ e^−δ;
@@ -18,12 +18,12 @@ from plackett.compute.compiled import NOTHING, REALS, RNG, WHOLE, apart, inner
 from plackett.directions.prior import PRIOR
 
 REPEATS = 4
-FOR_COLUMN, FOR_ALL, FOR_BOTH = 0.25, 0.12, 0.2  # deviations of δ: of s_f, of σ, of s against σ
+FOR_COLUMN, FOR_ALL, FOR_BOTH = 0.25, 0.12, 0.2  # standard deviations of δ: for s_f, for σ, for s against σ
 
 
 @inner
 def stretch(q, at, centre, spread, squares, n, step, rng):
-    """δ for the log-normal scale at q[at], against n standard normal numbers with this sum of squares; 0: stay."""
+    """Return δ for the log-normal scale at q[at], given n standard normal numbers with this sum of squares; 0: stay."""
     change = step * rng.standard_normal()
     before, after = (q[at] - centre) / spread, (q[at] + change - centre) / spread
     gain = -0.5 * squares * (np.exp(-2 * change) - 1) - n * change - 0.5 * (after * after - before * before)
@@ -32,7 +32,7 @@ def stretch(q, at, centre, spread, squares, n, step, rng):
 
 @inner
 def shrink(q, first, last, step, change):
-    """Multiply q[first:last:step] by e^−δ; the sum of squares that they had."""
+    """Multiply q[first:last:step] by e^−δ; return its previous sum of squares."""
     squares, factor = 0.0, np.exp(-change)
     for i in range(first, last, step):
         squares += q[i] * q[i]
@@ -42,7 +42,7 @@ def shrink(q, first, last, step, change):
 
 @inner
 def exchange_scales(q, s, d, prior, rng):
-    """s → s e^δ, σ → σ e^−δ."""
+    """Move s → s e^δ, σ → σ e^−δ."""
     change, gain = FOR_BOTH * rng.standard_normal(), 0.0
     for i in range(d + 2):
         centre = 0.0 if i < d else prior.scale_centre[i - d]
@@ -56,7 +56,7 @@ def exchange_scales(q, s, d, prior, rng):
 
 @inner
 def draw_shared(q, d, prior, rng):
-    """u given β, and v with it."""
+    """Draw u given β, and update v."""
     (K, M), owners = prior.shape.shape, prior.owner[-1] + 1
     v, sigma = owners * d, (owners + M) * d + K * M + d
     shared, single = np.exp(q[sigma]), np.exp(q[sigma + 1])
@@ -77,7 +77,7 @@ def draw_shared(q, d, prior, rng):
 
 @apart(NOTHING(REALS, WHOLE, PRIOR, RNG))
 def renew_scales(q, d, prior, rng):
-    """Move s, σ, u and v of a position along with β held."""
+    """Move s, σ, u and v of a position with β fixed."""
     (K, M), owners = prior.shape.shape, prior.owner[-1] + 1
     v, end, s = owners * d, (owners + M) * d, (owners + M) * d + K * M
     sigma = s + d

@@ -1,4 +1,4 @@
-"""Settings of learned directions, and the prior and the lengths of runs that follow from them."""
+"""Settings of learned directions, with the prior and the lengths of runs that they imply."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from plackett.directions.prior import Prior
 from plackett.features.choice_design import BENDS
 from plackett.inference.base import check_count
 
-SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # of ln σ_0 and ln σ_1
-FEW_COLUMNS = 20  # up to so many columns the prior of σ is the same
-OWNED, ALL_OWNED = 4, 128  # default number of components of a class, and limit of all classes together
-OWNED_BY_FEW = 2  # default number of components of a class if there are too few rows to hold some out
-LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # of a chain, where Gibbs leaves them open
-WORK, FEWEST_DRAWS = 20_000_000, 300  # limit of draws × observations of a chain, and draws allowed in any case
+SCALE_CENTRE, SCALE_SPREAD = (-1.0, -1.0), (0.5, 1.0)  # means and standard deviations of ln σ_0 and ln σ_1
+FEW_COLUMNS = 20  # number of columns up to which the prior of σ is constant
+OWNED, ALL_OWNED = 4, 128  # default number of components per class, and the limit over all classes
+OWNED_BY_FEW = 2  # default number of components per class if there are too few rows to hold out
+LENGTH = {"draws": 150, "tune": 150, "max_draws": 1000}  # default lengths of a chain
+WORK, FEWEST_DRAWS = 20_000_000, 300  # limit of draws × observations per chain, and a number of draws always allowed
 LEAPFROGS = 96
-WIDE = {"max_draws": 500, "leapfrogs": 24}  # instead, if covariates outnumber rows: a step costs more than it tells
-SHAPE = 0.02  # of shape="learn": learning it hurts where rows are few
+WIDE = {"max_draws": 500, "leapfrogs": 24}  # defaults if covariates outnumber rows, where steps are expensive
+SHAPE = 0.02  # value for shape="learn": learning it is worse for few rows
 
 
 def lengths(wide: bool, n_seen: float) -> dict[str, int]:
-    """Lengths of a chain that Gibbs leaves open; `wide` if covariates outnumber the observations."""
+    """Return default lengths of a chain; `wide` if covariates outnumber the observations."""
     most = WIDE["max_draws"] if wide else LENGTH["max_draws"]
     return LENGTH | {"max_draws": int(np.clip(WORK / n_seen, FEWEST_DRAWS, most))}
 
 
 def shrinkage(n_columns: int) -> float:
-    """The factor of σ that gives x·β the prior variance of FEW_COLUMNS columns if there are more."""
+    """Return the factor of σ that gives x·β the prior variance of FEW_COLUMNS columns if there are more."""
     return float(np.sqrt(FEW_COLUMNS / max(n_columns, FEW_COLUMNS)))
 
 
@@ -39,18 +39,17 @@ class LearnedDirections(BaseEstimator):
     Parameters
     ----------
     components : int, optional
-        Components that each class owns. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 where rows
-        are too few to hold some out. Of rankings, those that each item owns, None: 2, or fewer; of choices, all that
-        there are, None: 6.
+        Number of components per class. None: 4; fewer with more than 32 classes, 128 in all or one each; 2 if rows are
+        too few to hold out. For rankings, number per item, None: 2, or fewer; for choices, total number, None: 6.
     own_shape : float
-        Prior shape of the weight of a component for the class that owns it; the smaller, the fewer are in use.
+        Prior shape of the weight of a component for the class that owns it; smaller values activate fewer components.
     covariate_spread : float
-        Gibbs: deviation of ln s_f, the scale of each covariate, about 0: the larger, the more may covariates differ.
+        Gibbs: standard deviation of ln s_f, the scale of each covariate; larger values let covariates differ more.
     leapfrogs : int, optional
-        Gibbs: the longest trajectory of the sampler, in steps. None: 96, and 24 where covariates outnumber rows.
+        Gibbs: longest trajectory in leapfrog steps. None: 96, or 24 if covariates outnumber rows.
     bend : {"auto", "none", "hinges", "scores"}
-        Choices: how the log-rate may bend in an attribute. "none": it does not; "hinges": at the quartiles; "scores":
-        as normal scores do. "auto": held-out situations decide.
+        Choices: non-linearity of the log-rate in an attribute. "none": linear; "hinges": changes of slope at the
+        quartiles; "scores": linear in normal scores. "auto": held-out situations decide.
 
     Examples
     --------
@@ -80,9 +79,9 @@ class LearnedDirections(BaseEstimator):
         self.bend = bend
 
     def prior(self, n_classes: int, n_columns: int, shape: float, components: int | None = None) -> Prior:
-        """The prior for so many classes and columns.
+        """Return the prior for this number of classes and columns.
 
-        `shape` is that of a weight for a class that does not own the component.
+        `shape` is the shape of a weight for a class that does not own the component.
         """
         owner = np.repeat(np.arange(n_classes), components or self.owned(n_classes))
         shapes = np.full((n_classes, len(owner)), shape)
@@ -96,16 +95,16 @@ class LearnedDirections(BaseEstimator):
         )
 
     def owned(self, n_classes: int, few: bool = False) -> int:
-        """Components of each of so many classes; `few` if there are too few rows to hold some out."""
+        """Return the number of components per class; `few` if there are too few rows to hold out."""
         usual = OWNED_BY_FEW if few else OWNED
         return int(np.clip(ALL_OWNED // n_classes, 1, usual)) if self.components is None else self.components
 
     def longest(self, wide: bool) -> int:
-        """Leapfrog steps of the longest trajectory."""
+        """Return the leapfrog steps of the longest trajectory."""
         return self.leapfrogs or (WIDE["leapfrogs"] if wide else LEAPFROGS)
 
     def check(self) -> None:
-        """Raise for values that make no sense."""
+        """Raise for invalid values."""
         if self.components is not None:
             check_count("LearnedDirections(components)", self.components)
         if self.leapfrogs is not None:
@@ -115,7 +114,7 @@ class LearnedDirections(BaseEstimator):
         self.bends()
 
     def bends(self) -> tuple[str, ...]:
-        """The bends of attributes that are tried, the simplest first."""
+        """Return the bends of attributes to try, the simplest first."""
         if self.bend == "auto":
             return BENDS
         if self.bend not in BENDS:

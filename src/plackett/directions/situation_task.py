@@ -1,8 +1,8 @@
 """Learned directions over situations: rates r_e = Σ_j exp(z_e·β_j) λ_{g(e)j}, with any response.
 
-Rankings: the entries of a situation share a row of the person's covariates, and λ is that of the items, each of which
+Rankings: the entries of a situation share a row of the person's covariates, and λ belongs to the items, each of which
 owns components. If σ_1 is small this is exploded logit with interactions. Choices: each entry has a row of attributes,
-and λ has one group, or several with weights of their own, with one owner of all components: conditional logit.
+and λ has one group, or several with their own weights, with one owner of all components: conditional logit.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from plackett.responses import Choice
 from plackett.responses.base import Whole, between_bounds
 from plackett.responses.nests import Nests, nested_utilities
 
-LARGEST_GAIN = 600.0  # limit of |ln| of an outcome's probability over that of a guess
-OWNED = 2  # default number of components of a group, if groups own them
+LARGEST_GAIN = 600.0  # bound of |ln| of an outcome's probability over that of a guess
+OWNED = 2  # default number of components per group, if groups own them
 COMMON = 6  # default number of components of the only owner
-FLOATS = 1000  # situations from which on chains use floats, which cut off votes below e^−50: few rows may lead there
+FLOATS = 1000  # number of situations from which chains use float32, which truncates votes below e^−50
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class SituationReader(Reader):
     Attributes
     ----------
     designs : tuple of (rows, d') arrays
-        Candidate covariates of the rows that situations refer to; the first is the simplest.
+        Candidate covariates of the rows of the situations; the first is the simplest.
     owned : bool
-        Whether each group owns components (items), or all belong to one owner (alternatives with attributes).
+        True if each group owns components (items); False if one owner has all (alternatives with attributes).
     nests : Nests, optional
         Nests of alternatives.
     nest : (rows,) array
-        The nest of each row of the designs; −1 for an alternative that stands alone.
+        Nest of each row of the designs; −1 for an alternative that stands alone.
     """
 
     designs: tuple[Array, ...]
@@ -71,46 +71,46 @@ class SituationReader(Reader):
 
     @property
     def totals(self) -> bool:
-        """If groups own components."""
+        """True if groups own components."""
         return self.owned
 
     def candidates(self, task: Task) -> list[Task]:
-        """One for each design, numbered."""
+        """Return one task per design, numbered."""
         return [with_design(task, which) for which in range(len(self.designs))]
 
     def n_units(self, task: Task) -> int:
-        """Persons, or situations if nobody is named."""
+        """Number of persons, or of situations if persons are unknown."""
         return len(task.seen) if task.seen.units is None else int(task.seen.units.max()) + 1
 
     def is_choice(self, task: Task) -> bool:
-        """Whether outcomes are choices, so that the probabilities of all entries are predicted."""
+        """True if outcomes are choices, so that the probabilities of all entries are predicted."""
         return isinstance(task.seen.response, Choice)
 
     def n_predicted(self, task: Task) -> int:
-        """Probabilities of all entries of a choice, the chosen first; otherwise that of the whole outcome."""
+        """Number of entries of a choice (the chosen first), or 1 for the probability of a whole outcome."""
         return int(np.diff(task.seen.all_situations.outcomes.start).max()) if self.is_choice(task) else 1
 
     def identity(self, task: Task) -> tuple[Any, ...]:
-        """All that the posterior depends on, besides the prior, and how situations are cut into blocks on workers."""
+        """Return all that the posterior depends on besides the prior, and the division into remote blocks."""
         outcomes, group, row = task.seen.all_situations
         cut = () if task.remote is None else task.remote.identity(task.design)
         nested = () if self.nests is None or self.nest is None else (self.nest, "nests")
         return task.Z, *outcomes, group, row, type(task.seen.response).__name__, *cut, *nested
 
     def prepared(self, task: Task, dtype: npt.DTypeLike) -> Gradient:
-        """Packed once, in doubles; compiled chains pack what they read in their own precision."""
+        """Return rows packed once in float64; compiled chains pack their own precision."""
         if self.nests is None or self.nest is None:
             return task.local
         return NestedChoices.of(task.Z, task.seen, self.nests, self.nest)
 
     def precision(self, task: Task) -> npt.DTypeLike:
-        """Floats if there are many situations."""
+        """Return float32 if there are many situations."""
         return np.float32 if len(task.seen) >= FLOATS else np.float64
 
     def prior(
         self, task: Task, settings: LearnedDirections, shape: float, components: int | None = None, few: bool = False
     ) -> Prior:
-        """Each group owns components, or one owner has them all; as many if there are few situations."""
+        """Return the prior: each group owns components, or one owner has all; `few` has no effect."""
         K, d = task.seen.n_groups, task.n_columns
         if self.owned:
             return settings.prior(K, d, shape, components or settings.components or min(OWNED, settings.owned(K)))
@@ -120,27 +120,27 @@ class SituationReader(Reader):
         return settings.prior(1, d, shape, M)._replace(shape=shapes, parameters=parameters)
 
     def starts(self, task: Task, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
-        """Directions along the slope at β = 0, by passes in this process."""
+        """Return directions along the slope at β = 0, by passes in this process."""
         rows = self.prepared(task, np.float64)
         return situation_starts(rows, task.seen, task.n_columns, task.engine, prior, rngs)
 
     def folds(self, task: Task, n_folds: int) -> Folds:
-        """Folds of persons, dealt out in an order that means nothing."""
+        """Return folds of persons, assigned in an arbitrary but fixed order."""
         return as_folds(fold_numbers(task.seen, min(n_folds, self.n_units(task))))
 
     def splits(self, task: Task, cv: object) -> Folds:
-        """So many folds of persons, or those of a splitter of scikit-learn."""
+        """Return this number of folds of persons, or those of a scikit-learn splitter."""
         if not isinstance(cv, (int, np.integer)):
             numbers = np.arange(len(task.seen))
             found = check_cv(cv).split(np.zeros(len(numbers)), groups=task.seen.units)
             return [(np.sort(numbers[train]), test) for train, test in found]
         n_units = self.n_units(task)
         if min(cv, n_units) < 2:
-            raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} to deal out.")
+            raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} units to divide.")
         return self.folds(task, int(cv))
 
     def training(self, task: Task, train: Any) -> tuple[Task, Numbers | None]:
-        """All groups keep their weights."""
+        """Return the training part; all groups keep their weights."""
         return task.part(train), None
 
     def predicted(self, task: Task, positions: Array, prior: Prior, some: Numbers) -> Array:
@@ -162,9 +162,9 @@ class SituationReader(Reader):
         return np.exp(gain).mean(axis=0)[:, None]
 
     def _nested(self, entries: Entries, rows: Numbers, log_r: Array, dissimilarity: Array) -> Array:
-        """Probabilities (S, T, entries) of choices in nests; 0 where a situation has fewer entries.
+        """Return probabilities (S, T, entries) of nested choices; 0 where a situation has fewer entries.
 
-        `rows` are those of the entries in all covariates, which say what nest an entry belongs to.
+        `rows` are the rows of the entries in all covariates, which determine their nests.
         """
         assert self.nest is not None
         nest = entries.wide(self.nest[rows].astype(np.float64))
@@ -172,11 +172,11 @@ class SituationReader(Reader):
         return softmax(utilities, axis=2)
 
     def observed(self, task: Task) -> Numbers | None:
-        """The first entry of a choice is the chosen one."""
+        """Return the index of the chosen entry, which is the first."""
         return np.zeros(len(task.seen), dtype=np.intp) if self.is_choice(task) else None
 
     def probed(self, task: Task, draws: Stacked, most: int) -> Array:
-        """Pr(e comes first) of the entries of situations like new ones, (chain, draw, situation, entry)."""
+        """Return Pr(e comes first) of entries of situations that resemble new ones (chain, draw, situation, entry)."""
         n, units = len(task.seen), task.seen.units
         some = probed(n, max(most * n // len(task.seen.all_situations.row), PROBED))
         others, units = probed(n, SEARCHED), np.arange(n) if units is None else units
@@ -193,15 +193,15 @@ class SituationReader(Reader):
 
 
 def with_design(task: Task, which: int) -> Task:
-    """The task with one of its designs."""
+    """Return the task with one of its designs."""
     assert isinstance(task.reader, SituationReader)
     return replace(task, Z=task.reader.designs[which], design=which)
 
 
 def fold_numbers(seen: Observations, n_folds: int) -> Numbers:
-    """The fold of each situation; those of one unit share one. Dealt out in an order that means nothing."""
+    """Return the fold of each situation, assigned in an arbitrary but fixed order; situations of a unit share one."""
     if seen.units is None:
-        return np.arange(len(seen)) % n_folds  # in the order of a digest of what they hold
+        return np.arange(len(seen)) % n_folds  # situations are in the order of their digests
     n_units = int(seen.units.max()) + 1
     turn = np.empty(n_units, dtype=np.intp)
     turn[np.argsort(mixed(np.arange(n_units, dtype=np.uint64)), kind="stable")] = np.arange(n_units)
@@ -209,7 +209,7 @@ def fold_numbers(seen: Observations, n_folds: int) -> Numbers:
 
 
 def entries_of(task: Task, some: Numbers) -> Entries:
-    """Some of the situations without their outcomes."""
+    """Return some of the situations without their outcomes."""
     outcomes, group, row = task.seen.all_situations.part(np.arange(len(task.seen))[some])
     return Entries(task.Z, group, row, outcomes.start)
 
@@ -223,25 +223,25 @@ def make_situation_task(
     nests: Nests | None = None,
     nest: Whole | None = None,
 ) -> Task:
-    """Put situations in an order that depends on what they hold.
+    """Put situations in an order that depends only on their content, and make the task.
 
     Parameters
     ----------
     designs : sequence of (rows, d) arrays
         Candidate covariates of the rows, each standardised; the simplest first. Held-out situations choose one.
     seen : Observations
-        Situations; those of one unit are held out together.
+        Situations; the situations of one unit are held out together.
     source : Source
-        Seed of the chains, and whether to show progress.
+        Seed of the chains, and the setting of progress bars.
     owned : bool
         True: each group owns components (rankings of items by persons with covariates). False: one owner has them all
-        (alternatives with attributes), whatever groups the weights λ have.
+        (alternatives with attributes), for any groups of the weights λ.
     engine : str
-        Of the passes in this process.
+        Engine of the passes in this process.
     nests : Nests, optional
-        Nests of alternatives, which choose among shared weights.
+        Nests of alternatives, for choices with shared weights.
     nest : (rows,) array, optional
-        The nest of each row; −1 for an alternative that stands alone.
+        Nest of each row; −1 for an alternative that stands alone.
     """
     marks = [] if nest is None else [nest[:, None].astype(np.float64)]
     found, order, used = canonical(np.hstack([*designs, *marks]), seen.all_situations)

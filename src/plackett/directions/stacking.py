@@ -1,12 +1,12 @@
 """Decisions by held-out observations: design, number of components, penalty, weight of the mode and κ.
 
-Covariates are taken in the first design, or in another if short chains on all observations but a fold predict that
-fold clearly better so: by two standard errors.
+The first design is used unless short chains, fitted without a fold, predict that fold clearly better with another one:
+by two standard errors.
 
-An average over directions that few rows leave open can be too soft, where the mode is not. Short chains on all
-observations but a fold predict that fold, and so do modes with one component per owner along the path of penalties. The
-predictions are p ∝ (w·mode + (1 − w)·average)^κ with the w and κ under which the held-out outcomes are most probable
-(stacking: Yao, Vehtari, Simpson & Gelman 2018), and w ~ Beta(2, 2), ln κ ~ N(0, 0.3²). Probabilities of whole rankings
+If few rows leave directions uncertain, averaged predictions can be too soft where the mode's are not. Short chains
+predict each fold from the other observations, and so do modes with one component per owner along the path of penalties.
+Predictions are p ∝ (w·mode + (1 − w)·average)^κ, where w and κ maximise the posterior given the held-out outcomes
+(stacking: Yao, Vehtari, Simpson & Gelman 2018), with w ~ Beta(2, 2), ln κ ~ N(0, 0.3²). Probabilities of whole rankings
 are mixed without κ.
 """
 
@@ -36,19 +36,19 @@ from plackett.model.mixture import SMALLEST, Mode, sharpened
 from plackett.model.race import Array
 from plackett.output.progress import progress_bar
 
-CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that have not seen a fold
+CHAINS, TUNE, DRAWS, LONGEST = 2, 100, 60, 24  # of the short chains that predict a fold
 CLEARLY = 2.0  # standard errors
-HOPE = 0.83  # standard errors after half of the folds, with which two more in the other half would make it clear
-FEWEST = 20  # rows or units, to hold some out
+HOPE = 0.83  # standard errors after half of the folds from which a clear difference is still possible
+FEWEST = 20  # smallest number of rows or units to hold some out
 FOLDS = {500: 10, 5000: 5, np.inf: 2}  # number of folds of fewer observations than the key
-CAUTION, SPREAD = 2.0, 0.3  # of the priors of w and ln κ
-TOLERANCE = 1e-8  # of the mode that is stacked
+CAUTION, SPREAD = 2.0, 0.3  # parameters of the priors of w and ln κ
+TOLERANCE = 1e-8  # tolerance of the stacked mode
 NO_TIME = "there was no time to hold data out: the first design, and predictions that are not stacked with a mode"
-ROUND = 10  # iterations after which a short chain looks whether it is still wanted
+ROUND = 10  # iterations after which a short chain checks whether it is still needed
 
 
 class HeldOut(NamedTuple):
-    """Folds, and predictions for each observation by chains that have not seen its fold."""
+    """Folds, and predictions of each observation by chains fitted without its fold."""
 
     folds: Folds
     average: Array
@@ -63,9 +63,9 @@ def held_out_averages(
     tune: int,
     clock: Clock,
 ) -> tuple[int, Array, tuple[float, ...]]:
-    """The design that predicts best, predictions of its short chains for the folds they have not seen, and all losses.
+    """Return the design that predicts best, the held-out predictions of its short chains, and all losses.
 
-    Designs that half of the folds speak against are left out of the others.
+    Designs that perform worse in half of the folds are skipped in the others.
     """
     load_kernels(tasks[0], priors[0])
     clock.start()
@@ -86,9 +86,9 @@ def held_out_averages(
                 runner.advance_all(chains, tuning, positions[:, i : i + ROUND], values[:, i : i + ROUND])
         return task.predicted(positions.reshape(-1, D), prior, test)
 
-    together = CHAINS if tasks[0].on_gpu else 1  # chains of a job
+    together = CHAINS if tasks[0].on_gpu else 1  # chains per job
     rounds, F = CHAINS // together, len(folds)
-    root = np.random.SeedSequence(0)  # decisions are a function of the data alone
+    root = np.random.SeedSequence(0)  # decisions depend on the data alone
     seeds = [[root.spawn(CHAINS) for _ in folds] for _ in tasks]
     n, half = sum(len(test) for _, test in folds), -(-F // 2)
     found = [np.zeros((n, task.n_predicted)) for task in tasks]
@@ -130,7 +130,7 @@ def held_out_averages(
 
 
 def gains_of(predicted: Sequence[Array], task: Task, some: Numbers) -> list[tuple[float, float]]:
-    """How much lower the loss of each is than that of the first for these observations, and the standard error."""
+    """Return by how much each loss is lower than the first for these observations, with standard errors."""
     reader, observed = task.reader, task.reader.observed(task)
     units = task.seen.units[some] if reader.error_by_unit and task.seen.units is not None else None
     lost = [losses(each, None if observed is None else observed[some]) for each in predicted]
@@ -138,7 +138,7 @@ def gains_of(predicted: Sequence[Array], task: Task, some: Numbers) -> list[tupl
 
 
 def n_folds_of(task: Task) -> int:
-    """Folds where nothing limits them; 0 where too little could be held out."""
+    """Return the number of folds without a time limit; 0 if too little could be held out."""
     reader = task.reader
     if reader.n_units(task) < FEWEST:
         return 0
@@ -150,9 +150,9 @@ def n_folds_of(task: Task) -> int:
 def choose_design(
     task: Task, settings: LearnedDirections, shape: float, tune: int, clock: Clock, n_folds: int | None = None
 ) -> tuple[Task, HeldOut | None]:
-    """The task with the design that predicts best, if clearly better than the first; nothing held out if few.
+    """Return the task with the best-predicting design, if clearly better than the first, and the held-out predictions.
 
-    `n_folds` is the number of folds, None: by the number of observations; fewer than two: nothing is held out.
+    `n_folds` None: by the number of observations; fewer than two: nothing is held out.
     """
     n_folds = n_folds_of(task) if n_folds is None else n_folds
     if n_folds < 2:
@@ -168,9 +168,9 @@ def choose_design(
 def stacked_mode(
     task: Task, settings: LearnedDirections, shape: float, held_out: HeldOut, clock: Clock, whole: Task | None = None
 ) -> tuple[Mode, float, float]:
-    """The mode with one component per owner to go beside the draws, its weight, and the power κ of predictions.
+    """Return the mode with one component per owner that is stacked with the draws, its weight, and the power κ.
 
-    `whole` has all observations where those of the task are a part that decides; the mode is that of all.
+    `whole` has all observations if those of the task are a part that decides; the mode uses all.
     """
     reader, folds, average = task.reader, held_out.folds, held_out.average
     contest, modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
@@ -188,7 +188,7 @@ def stacked_mode(
 
 
 def best_weight(mode: Array, average: Array, weight: Array) -> float:
-    """The weight w of mixtures w·mode + (1 − w)·average of probabilities of outcomes, w ~ Beta(2, 2)."""
+    """Return the weight w of mixtures w·mode + (1 − w)·average of outcome probabilities, w ~ Beta(2, 2)."""
 
     def loss(x: float) -> float:
         mixture = np.log(np.maximum(expit(x) * mode + expit(-x) * average, np.exp(SMALLEST_LOG)))
@@ -200,7 +200,7 @@ def best_weight(mode: Array, average: Array, weight: Array) -> float:
 def best_mixture(
     mode: Array, average: Array, codes: Numbers, weight: Array, on_gpu: bool = False
 ) -> tuple[float, float]:
-    """(w, κ) from held-out probabilities (n, K)."""
+    """Return (w, κ) from held-out probabilities (n, K)."""
     log_likelihood = (mixture_on_gpu if on_gpu else mixture_likelihood)(mode, average, codes, weight)
 
     def loss(x: Array) -> float:
@@ -212,7 +212,7 @@ def best_mixture(
 
 
 def mixture_likelihood(mode: Array, average: Array, codes: Numbers, weight: Array) -> Callable[[float, float], float]:
-    """The log-probability of all labels as a function of w and κ."""
+    """Return the log-probability of all labels as a function of w and κ."""
     rows = np.arange(len(codes))
 
     def log_likelihood(w: float, kappa: float) -> float:
@@ -225,7 +225,7 @@ def mixture_likelihood(mode: Array, average: Array, codes: Numbers, weight: Arra
 def mixture_on_gpu(
     mode: Array, average: Array, codes: Numbers, weight: Array, xp: Any = None
 ) -> Callable[[float, float], float]:
-    """The same on the GPU."""
+    """Return `mixture_likelihood` on the GPU."""
     xp = gpu() if xp is None else xp
     mode, average, codes, weight = map(xp.asarray, (mode, average, codes, weight))
     rows = xp.arange(len(codes))

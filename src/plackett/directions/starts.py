@@ -1,4 +1,4 @@
-"""Where chains and climbs start: components at sub-classes of each class, or along the slope at β = 0 of situations."""
+"""Starting points of chains and optimisations: sub-classes of each class, or the slope at β = 0 of situations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from plackett.engines.factory import make_engine
 from plackett.model.race import Array, Weights
 
 SCALES = 0.5  # σ_0 and σ_1
-FOREIGN = -4.0  # ln λ of a group that does not own the component
-JITTER = 0.3  # deviation of the noise in v
-MISSING = 0.5  # weight given to a class without rows
-FARTHEST_WORTH = 3.0  # limit of |ln worth| of a group, relative to their average
-WORTH_STEPS = 20  # of the iteration for the worths
+FOREIGN = -4.0  # ln λ for a group that does not own the component
+JITTER = 0.3  # standard deviation of the noise in v
+MISSING = 0.5  # weight of a class without rows
+FARTHEST_WORTH = 3.0  # bound of |ln worth| of a group, relative to the average
+WORTH_STEPS = 20  # iterations for the worths
 
 
 def class_start(Z: Array, seen: Observations, prior: Prior, rng: np.random.Generator) -> Array:
-    """A position with the directions of classes along their means and components towards centres, and noise."""
+    """Return a position with directions of classes along their means, components towards centres, and noise."""
     (K, M), d = prior.shape.shape, Z.shape[1]
     codes, weight = seen.class_codes, seen.weights
     q = np.zeros(size(prior, d))
@@ -46,7 +46,7 @@ def class_start(Z: Array, seen: Observations, prior: Prior, rng: np.random.Gener
 def centres(
     Z: Array, seen: Observations, owner: npt.NDArray[np.int64], means: Array, rng: np.random.Generator
 ) -> Array:
-    """(M, d): rows of each component's class far apart, by k-means++; the class's mean if there are too few rows."""
+    """Return (M, d) distant rows of each component's class, by k-means++; the class mean if rows are too few."""
     found = means[owner]
     for k in np.unique(seen.class_codes):
         mine = seen.class_codes == k
@@ -59,7 +59,7 @@ def centres(
 def situation_starts(
     rows: Gradient, seen: Observations, n_columns: int, engine: str, prior: Prior, rngs: Sequence[np.random.Generator]
 ) -> list[Array]:
-    """Positions with directions along the slope at β = 0, the worths of groups without covariates, and noise."""
+    """Return positions with directions along the slope at β = 0, worths of groups without covariates, and noise."""
     (K, M), d, owners = prior.shape.shape, n_columns, n_owners(prior)
     log_worth, wins = worths(seen, engine)
     owns = prior.owner == np.arange(K)[:, None] if owners == K else np.ones((K, M), dtype=bool)
@@ -81,7 +81,7 @@ def situation_starts(
 
 
 def worths(seen: Observations, engine: str) -> tuple[Array, Array]:
-    """ln of the worth of each group without covariates, within bounds, and its wins."""
+    """Return ln of the worth of each group without covariates, within bounds, and its wins."""
     outcomes, group, row = seen.all_situations
     alike = replace(seen, situations=Situations(outcomes, group, np.zeros_like(row)))
     rows = make_engine(engine).rows(np.ones((1, 1)), alike)

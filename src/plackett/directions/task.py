@@ -1,6 +1,6 @@
-"""The task of every inference on directions: observations, covariates of their rows, and where passes run.
+"""Task of every inference on directions: observations, covariates of their rows, and where passes run.
 
-What differs between classes and situations is in the reader of the task: `plackett.directions.class_task` and
+The reader of the task holds what differs between classes and situations: `plackett.directions.class_task` and
 `plackett.directions.situation_task`. Passes run in this process, or on the workers of a cluster (`Remote`).
 """
 
@@ -31,11 +31,11 @@ Numbers = npt.NDArray[np.intp]
 
 
 class Remote(Protocol):
-    """All observations, or a part of them, on the workers of a cluster, which make the passes."""
+    """Observations, or a part of them, on the workers of a cluster, which run the passes."""
 
     @property
     def n_rows(self) -> int:
-        """Distinct rows, or situations."""
+        """Number of distinct rows, or of situations."""
         ...
 
     @property
@@ -44,43 +44,43 @@ class Remote(Protocol):
         ...
 
     def identity(self, design: Any) -> tuple[Any, ...]:
-        """What distinguishes the fit from others, for checkpoints."""
+        """Return what identifies the data in checkpoints."""
         ...
 
     def gradient(self, design: Any, dtype: npt.DTypeLike) -> Gradient:
-        """The passes, with the covariates of a design."""
+        """Return the passes with the covariates of a design."""
         ...
 
     def part(self, train: Any) -> tuple[Numbers, Self]:
-        """What a fold trains on: numbers of the observations in this process, and the part on the workers."""
+        """Return the training part of a fold: indices of local observations, and the part on the workers."""
         ...
 
     def reweighted(self, seen: Observations, rng: np.random.Generator) -> Self:
-        """The same with random weights; `seen` has those of the observations in this process."""
+        """Return the same observations with random weights; `seen` has the weights of those in this process."""
         ...
 
 
 class Reader(ABC):
-    """What differs between classes and situations.
+    """Differences between classes and situations.
 
     Attributes
     ----------
     noun : str
-        What the user calls the observations.
+        User's word for the observations.
     fold_tolerance : float
         Tolerance per observation of the objective and the gradient of modes that predict a fold.
     mode_tolerance : float
-        Tolerance per observation of the objective and the gradient of EM's last climb.
+        Tolerance per observation of the objective and the gradient of EM's final mode.
     folds_if_wide : int or None
-        Folds if covariates outnumber observations; None: as many as otherwise.
+        Number of folds if covariates outnumber observations; None: the same as otherwise.
     error_by_unit : bool
-        Whether standard errors of held-out losses are those of sums over units.
+        True if standard errors of held-out losses come from sums over units.
     em_compares_designs : bool
-        Whether EM compares all designs by cross-validation, or takes the first.
+        True if EM compares all designs by cross-validation; False if it uses the first.
     em_skips_constant_rows : bool
-        Whether EM does without cross-validation if no covariate varies.
+        True if EM skips cross-validation if no covariate varies.
     mixes_on_gpu : bool
-        Whether the weight of the mode and κ are found on the GPU if passes run there.
+        True if the weight of the mode and κ are computed on the GPU if passes run there.
     """
 
     noun: ClassVar[str]
@@ -95,19 +95,19 @@ class Reader(ABC):
     @property
     @abstractmethod
     def totals(self) -> bool:
-        """Whether chains have the totals of the weights of each group as coordinates of their own."""
+        """True if chains have the totals of each group's weights as separate coordinates."""
 
     @abstractmethod
     def candidates(self, task: Task) -> list[Task]:
-        """The task with each of its designs, the simplest first."""
+        """Return the task with each of its designs, the simplest first."""
 
     def deciding(self, task: Task, most: int) -> Task:
-        """The task in this process with at most so many observations, which decide for all; units stay together."""
+        """Return the local task with at most `most` observations, which decide for all; units stay together."""
         here = task if task.remote is None else replace(task, remote=None)
         return here if len(here.seen) <= most else here.part(self.some(here, most))
 
     def some(self, task: Task, most: int) -> Numbers:
-        """About `most` observations: at equal distances in an order by what they hold, or whole units."""
+        """Return about `most` observations: evenly spaced in an order by their content, or whole units."""
         n = len(task.seen)
         if task.seen.units is None:
             return np.linspace(0, n - 1, min(most, n)).astype(np.intp)
@@ -115,67 +115,67 @@ class Reader(ABC):
 
     @abstractmethod
     def n_units(self, task: Task) -> int:
-        """What is counted to decide whether there is enough to hold some out."""
+        """Return the number of units, which decides whether there is enough to hold out."""
 
     @abstractmethod
     def n_predicted(self, task: Task) -> int:
-        """Numbers that `predicted` gives for an observation."""
+        """Return the length of a prediction of `predicted`."""
 
     @abstractmethod
     def identity(self, task: Task) -> tuple[Any, ...]:
-        """All that must be the same for a checkpoint to be continued, besides prior and settings."""
+        """Return what must be unchanged for a checkpoint to continue, besides prior and settings."""
 
     @abstractmethod
     def prepared(self, task: Task, dtype: npt.DTypeLike) -> Gradient:
-        """Passes in this process."""
+        """Return passes in this process."""
 
     @abstractmethod
     def precision(self, task: Task) -> npt.DTypeLike:
-        """Of the passes of chains, if they are compiled or on workers."""
+        """Precision of the passes of chains, if they are compiled or remote."""
 
     @abstractmethod
     def prior(
         self, task: Task, settings: LearnedDirections, shape: float, components: int | None = None, few: bool = False
     ) -> Prior:
-        """Who owns which component, and the shapes of the weights: `shape` for a group that does not own it.
+        """Return the prior: owners of components and shapes of the weights; `shape` is for groups that are not owners.
 
-        `few` if there is too little to hold some out.
+        `few` if there is too little to hold out.
         """
 
     @abstractmethod
     def starts(self, task: Task, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
-        """A position for each chain or climb to begin with."""
+        """Return a starting position for each generator."""
 
     @abstractmethod
     def folds(self, task: Task, n_folds: int) -> Folds:
-        """At most so many folds."""
+        """Return at most this number of folds."""
 
     @abstractmethod
     def splits(self, task: Task, cv: Any) -> Folds:
-        """The folds of `EM(cv)`."""
+        """Return the folds of `EM(cv)`."""
 
     @abstractmethod
     def training(self, task: Task, train: Any) -> tuple[Task, Numbers | None]:
-        """The part that a fold trains on, and which groups have weights there; None: all."""
+        """Return the training part of a fold, and the groups with weights there (None: all)."""
 
     @abstractmethod
     def predicted(self, task: Task, positions: Array, prior: Prior, some: Numbers) -> Array:
-        """Average over positions (draw, D) of what they predict for some observations, (n, n_predicted)."""
+        """Average predictions for some observations (n, n_predicted) over positions (draw, D)."""
 
     @abstractmethod
     def observed(self, task: Task) -> Numbers | None:
-        """The column of `predicted` that was observed; None if there is one column, Pr(outcome) over a guess's."""
+        """Return the observed column of `predicted`, or None for one column, Pr(outcome) over a guess's."""
 
     @abstractmethod
     def probed(self, task: Task, draws: Stacked, most: int) -> Array:
-        """Probabilities (chain, draw, observation, …) of some observations, by which chains are compared.
+        """Return probabilities (chain, draw, observation, …) of some observations, for the comparison of chains.
 
-        At most so many of each draw, or those of 20 observations.
+        Returns at most `most` per draw, or those of 20 observations.
         """
 
 
 def random_weights(seen: Observations, rng: np.random.Generator) -> Array:
-    """Gam(c, 1) for an observation that counts c times, c·Exp(1) for all of one unit, scaled to sum to Σ c."""
+    """Draw Gam(c, 1) for an observation with count c, or c·Exp(1), one exponential per unit; scaled to sum to Σ c."""
     counts = seen.weights
     if seen.units is None:
         found: Array = rng.standard_gamma(counts)
@@ -186,24 +186,24 @@ def random_weights(seen: Observations, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class Task:
-    """Observations in an order that depends on what they hold, with their covariates, standardised.
+    """Observations in an order that depends only on their content, with standardised covariates.
 
     Attributes
     ----------
     seen : Observations
-        Those in this process: all, or some by which to start, to choose, to diagnose and to sum up.
+        Observations in this process: all, or a subset to start, choose, diagnose and summarise with.
     Z : (rows, d) array
-        Covariates in the design that is looked at: a row for each class, or those that situations refer to.
+        Covariates in the current design: rows of classes, or the rows of situations.
     reader : Reader
-        What differs between classes and situations.
+        Differences between classes and situations.
     source : Source
-        Seed of the chains, whether the user chose it, and whether to show progress bars.
+        Seed of the chains, its origin, and the setting of progress bars.
     engine : str
-        Of the passes in this process.
+        Engine of the passes in this process.
     remote : Remote, optional
-        The observations on workers, if these make the passes.
+        Observations on workers, if these run the passes.
     design : object
-        What the caller calls the design.
+        The caller's name for the design.
     """
 
     seen: Observations
@@ -216,47 +216,47 @@ class Task:
 
     @property
     def seed(self) -> np.random.SeedSequence:
-        """Of the chains."""
+        """Seed of the chains."""
         return self.source.seed
 
     @property
     def progress(self) -> bool:
-        """Whether to show bars."""
+        """True to show progress bars."""
         return self.source.progress
 
     @property
     def seeded(self) -> bool:
-        """Whether the user chose the seed."""
+        """True if the user chose the seed."""
         return self.source.seeded
 
     @property
     def n_rows(self) -> int:
-        """Distinct rows, or situations."""
+        """Number of distinct rows, or of situations."""
         return len(self.seen) if self.remote is None else self.remote.n_rows
 
     @property
     def n_seen(self) -> float:
-        """Observations, each as often as it counts."""
+        """Total count of observations."""
         return float(self.seen.weights.sum()) if self.remote is None else self.remote.n_seen
 
     @property
     def n_columns(self) -> int:
-        """d."""
+        """Number of columns d."""
         return self.Z.shape[1]
 
     @property
     def n_predicted(self) -> int:
-        """Numbers that `predicted` gives for an observation."""
+        """Length of a prediction of `predicted`."""
         return self.reader.n_predicted(self)
 
     @property
     def wide(self) -> bool:
-        """Whether covariates outnumber observations."""
+        """True if covariates outnumber observations."""
         return self.n_columns > self.n_rows
 
     @property
     def on_gpu(self) -> bool:
-        """Whether one pass serves several chains, on the GPU of this process."""
+        """True if one pass serves several chains, on the GPU of this process."""
         return self.engine == "cupy"
 
     @property
@@ -266,46 +266,46 @@ class Task:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """All that must be the same for a checkpoint to be continued, besides prior and settings."""
+        """What must be unchanged for a checkpoint to continue, besides prior and settings."""
         return self.reader.identity(self)
 
     @cached_property
     def local(self) -> Gradient:
-        """Passes in this process over the observations in it, in doubles."""
+        """Passes in this process over its observations, in float64."""
         return make_engine(self.engine).gradient(self.Z, self.seen, np.float64)
 
     @property
     def precision(self) -> npt.DTypeLike:
-        """Of the passes of chains, if they are compiled or on workers."""
+        """Precision of the passes of chains, if they are compiled or remote."""
         return self.reader.precision(self)
 
     def prepared(self, dtype: npt.DTypeLike) -> Gradient:
-        """Ready for passes, in `precision` for chains and in doubles for modes."""
+        """Return prepared rows, in `precision` for chains and in float64 for modes."""
         return self.reader.prepared(self, dtype) if self.remote is None else self.remote.gradient(self.design, dtype)
 
     def part(self, train: Any) -> Self:
-        """The same with what a fold trains on."""
+        """Return the task with the training part of a fold."""
         some, remote = (train, None) if self.remote is None else self.remote.part(train)
         Z = self.Z if self.seen.codes is None else self.Z[some]
         return replace(self, seen=self.seen.part(some), Z=Z, remote=remote)
 
     def reweighted(self, rng: np.random.Generator) -> Self:
-        """The same observations with random weights, whose expectations are their counts."""
+        """Return the same observations with random weights, whose expectations are their counts."""
         seen = self.seen.weighted(random_weights(self.seen, rng))
         if self.remote is None:
             return replace(self, seen=seen)
         return replace(self, seen=seen, remote=self.remote.reweighted(seen, rng))
 
     def starts(self, prior: Prior, rngs: Sequence[np.random.Generator]) -> list[Array]:
-        """A position for each chain or climb to begin with."""
+        """Return a starting position for each generator."""
         return self.reader.starts(self, prior, rngs)
 
     def predicted(self, positions: Array, prior: Prior, some: Numbers) -> Array:
-        """Average over positions (draw, D) of what they predict for some observations, (n, n_predicted)."""
+        """Average predictions for some observations (n, n_predicted) over positions (draw, D)."""
         return self.reader.predicted(self, positions, prior, some)
 
     def unpacked(self, positions: Array, prior: Prior) -> Stacked:
-        """Draws from positions (chain, draw, D)."""
+        """Return draws from positions (chain, draw, D)."""
         beta, log_weights, scales = directions_and_weights(positions, prior, self.n_columns)
         log_weights = log_weights if self.seen.response.absolute else normalised(log_weights)
         values = between_bounds(positions[..., -prior.parameters :]) if prior.parameters else None

@@ -1,15 +1,15 @@
-"""Totals of the weights of each group, apart from how they are shared out to components: coordinates for many rows.
+"""Totals of each group's weights, separate from their division among components: coordinates for many rows.
 
-Σ_j λ_kj is the rate of item k for an average person. Many rows know it to a few per cent, and hardly at all how it is
-shared out to components. In ln λ that is a curved ridge, along which chains creep. With
+Σ_j λ_kj is the rate of item k for an average person. Many rows determine it to a few per cent, but hardly its division
+among components. In ln λ this is a curved ridge, along which chains mix slowly. With
 
     λ_kj = T_k g_kj / Σ_j g_kj,      g_kj ~ Gam(a_kj, 1),  T_k ~ Gam(Σ_j a_kj, 1),
 
-λ has the law that it has without, λ_kj ~ Gam(a_kj, 1) (Lukacs 1955); T_k is a coordinate of its own, Σ_j g_kj is free.
-Most responses do not know the scale of all λ: ln T = Rζ with the reflection R that takes the first axis to the mean of
-all, so that this scale is ζ_0 and the others are narrow alike.
+λ keeps its law λ_kj ~ Gam(a_kj, 1) (Lukacs 1955); T_k is a separate coordinate, and Σ_j g_kj is free. Most responses do
+not identify the scale of all λ: ln T = Rζ with the reflection R that maps the first axis to the mean of all, so that
+ζ_0 is this scale and the other coordinates are equally narrow.
 
-A position with totals is one without, where g takes the place of λ, and ζ (K,) behind it.
+A position with totals is a position without them, with g in place of λ, followed by ζ (K,).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ TOTALS = record(Totals, REALS, TABLE)
 
 
 def make_totals(prior: Prior) -> Totals:
-    """Memory for one chain."""
+    """Allocate memory for one chain."""
     return Totals(np.empty(len(prior.shape)), np.empty(prior.shape.shape))
 
 
 @inner
 def reflect(x, first, n, out, start):
-    """out = Rx of the n numbers from x[first] on; R is its own inverse. Both may be the same."""
+    """Set out = Rx for the n numbers from x[first] on; R is its own inverse. Both arrays may be the same."""
     root, along = np.sqrt(n), 0.0
     for k in range(n):
         along += x[first + k] / root
@@ -54,7 +54,7 @@ def reflect(x, first, n, out, start):
 
 @apart(NOTHING(REALS, PRIOR, PLACE, TOTALS))
 def share_out(q, prior, place, totals):
-    """ln λ = ln T_k + ln g_kj − ln Σ_j g_kj; without totals ln λ = ln g."""
+    """Compute ln λ = ln T_k + ln g_kj − ln Σ_j g_kj; without totals ln λ = ln g."""
     K, M = place.log_weights.shape
     if prior.totals:
         reflect(q, len(q) - K, K, totals.log_total, 0)
@@ -73,7 +73,7 @@ def share_out(q, prior, place, totals):
 
 @apart(REAL(REALS, REALS, PRIOR, TOTALS, REAL, TABLE))
 def take_back(q, gradient, prior, totals, value, to_log_weights):
-    """Add the prior of T to the value; slopes in ζ, and those in ln g in place of those in ln λ."""
+    """Add the prior of T to the value, and transform slopes in ln λ to slopes in ln g and ζ."""
     K, M = to_log_weights.shape
     if not prior.totals:
         return value

@@ -1,4 +1,4 @@
-"""What advances the chains over directions, for the long run and for the short ones of held-out rows."""
+"""Samplers that advance the chains over directions, in the main run and in the short runs of held-out folds."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from plackett.inference.driver import Chain
 from plackett.inference.store import Portion
 from plackett.model.race import Array
 
-MANY = 5000  # observations from which on chains begin uphill, and find their steps with the mass of all
-CLIMB, GAIN = 1000, 0.1  # iterations of L-BFGS, and the gain in log-density that is worth another
-AT_ONCE = 8  # chains under way at a time where passes are waited for
-NARROW = 200.0  # the variance that is believed of a coordinate, times the observations, where they are many
+MANY = 5000  # observations from which chains start near modes, and share their mass
+CLIMB, GAIN = 1000, 0.1  # iterations of L-BFGS, and the smallest gain in log-density worth another
+AT_ONCE = 8  # concurrent chains if passes are remote
+NARROW = 200.0  # prior variance of a coordinate, times the number of observations, if there are many
 
 
 class HamiltonianSampler:
-    """Advances chains, whose states are a `Walk`, on the posterior of the directions."""
+    """Advance chains, whose states are `Walk`s, on the posterior of the directions."""
 
     def __init__(self, task: Task, prior: Prior, tune: int, longest: int):
         self.rows, self.prior, self.longest = task.prepared(task.precision), prior, longest
         self.n_columns, self.ends = task.n_columns, hmc.windows(tune)
         self.n_seen = task.n_seen
-        self.narrow = prior.totals or self.n_seen >= MANY  # the posterior, for which chains prepare
+        self.narrow = prior.totals or self.n_seen >= MANY  # True if the posterior is narrow
         self.walk_on = compiled_walk(self.rows, prior, task.n_columns, task.precision)
         self.workers = AT_ONCE if task.is_remote else 1 if self.walk_on is None else cores()
 
     def begin(self, positions: list[Array], up: Callable[[], bool] | None = None) -> list[hmc.Walk]:
-        """Chains at positions, or uphill of them where observations are many; climbs end where `up` is true.
+        """Start chains at positions, or near modes for many observations; optimisation ends when `up` is true.
 
-        A place that is far below another, by more than their widths can make up for, is left for that one.
+        A mode far below another, by more than their widths can compensate, is replaced by that one.
         """
         if self.n_seen < MANY or self.prior.totals:
             return [hmc.begin(position, by_slopes=self.narrow) for position in positions]
@@ -50,7 +50,7 @@ class HamiltonianSampler:
         return [hmc.begin(places[c].copy(), NARROW / self.n_seen, self.narrow) for c in chosen]
 
     def _uphill(self, position: Array, up: Callable[[], bool] | None) -> tuple[Array, float]:
-        """A place near the mode above a position, and the log-density there."""
+        """Return a position near the mode above a position, and its log-density."""
 
         def note(_: Array) -> None:
             if up is not None and up():
@@ -87,9 +87,10 @@ class HamiltonianSampler:
             self.advance(chain, tuning, position[c], value[c])
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """Chains share their mass: what one has learned of a coordinate holds for the others.
+        """Share the mass among chains: what one has learned of a coordinate holds for the others.
 
-        By slopes it is the mean of the masses, so that what is narrow for one chain is taken for narrow.
+        For a narrow posterior the masses are averaged, so that a coordinate that is narrow in one chain is narrow in
+        all.
         """
         found = np.array([chain.state.variance[hmc.INVERSE_MASS] for chain in chains])
         shared = 1 / (1 / found).mean(axis=0) if self.narrow else found.mean(axis=0)
@@ -98,12 +99,12 @@ class HamiltonianSampler:
 
 
 class FlyingTogether(HamiltonianSampler):
-    """The same with trajectories of all chains side by side, where the engine's rows can be flown over."""
+    """Sampler that moves all chains in step on the GPU, if the rows of the engine allow it."""
 
     rows: Any
 
     def begin(self, positions: list[Array], up: Callable[[], bool] | None = None) -> list[hmc.Walk]:
-        """At modes, where rows are many."""
+        """Start chains at modes if rows are many."""
         if self._many:
             return flights.begin_at_modes(self.rows, self.prior, positions)
         return super().begin(positions, up)
@@ -116,7 +117,7 @@ class FlyingTogether(HamiltonianSampler):
     advance_all = advance_together
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
-        """Those of one chain."""
+        """Fill the arrays of one chain."""
         self.advance_together([chain], tuning, position[None], value[None])
 
     @property
@@ -125,20 +126,20 @@ class FlyingTogether(HamiltonianSampler):
 
     @property
     def _renewal(self) -> flights.Renewal | None:
-        """Of scales over situations, where the posterior is narrow."""
+        """Renewal of scales over situations with a narrow posterior, or None."""
         if not self.narrow or isinstance(self.rows, CupyDirections):
             return None
         return lambda position, rng: renew_scales(position, self.n_columns, self.prior, rng)
 
 
 def make_sampler(task: Task, prior: Prior, tune: int, longest: int) -> HamiltonianSampler:
-    """For the rows of the task's engine."""
+    """Return the sampler for the rows of the task's engine."""
     kind = FlyingTogether if task.on_gpu else HamiltonianSampler
     return kind(task, prior, tune, longest)
 
 
 def load_kernels(task: Task, prior: Prior) -> None:
-    """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
+    """Compile kernels by zero iterations in this thread, where Ctrl-C is noticed."""
     D = size(prior, task.n_columns)
     runner = make_sampler(task, prior, 0, 1)
     runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))

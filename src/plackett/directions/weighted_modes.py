@@ -1,16 +1,15 @@
-"""The weighted likelihood bootstrap: modes under random weights of the observations, independent of one another.
+"""Weighted likelihood bootstrap: independent modes under random weights of the observations.
 
-Newton & Raftery (1994), Lyddon, Holmes & Walker (2019). An observation that counts c times gets the weight Gam(c, 1),
-one of a unit that is held out together c·Exp(1) with the unit. The normal prior of
-u and v is centred at a draw from itself, so that where the posterior is normal the modes are draws from it, and not too
-narrow where the prior matters: with information J of the data and I of the prior the modes vary by
-(J + I)⁻¹ (J + I) (J + I)⁻¹. The scales s of covariates are climbed with the directions: a covariate that does not help
-is shut by a small s, at the price of ln s alone, where its noise from the prior would harm. Each climb has a start of
-its own.
+Newton & Raftery (1994), Lyddon, Holmes & Walker (2019). An observation with count c gets the weight Gam(c, 1); the
+observations of a unit that is held out together share an exponential, c·Exp(1). The normal prior of u and v is centred
+at a draw from itself, so that the modes are posterior draws if the posterior is normal, and not too narrow where the
+prior matters: with information J of the data and I of the prior the modes have the variance (J + I)⁻¹ (J + I) (J +
+I)⁻¹. The scales s of covariates are optimised with the directions: a small s removes a useless covariate at the price
+of ln s alone, which would otherwise add noise from its prior. Each mode has its own starting point.
 
-Scales σ_0 = σ_1 = σ are the same for all draws: held-out observations choose σ by the averaged predictions of a few
-such modes that have not seen them, and the design of the covariates if another predicts clearly better than the first.
-Of many observations a part decides, and all of them refine the modes.
+The scales σ_0 = σ_1 = σ are the same for all draws. Held-out observations choose σ by the averaged predictions of a few
+such modes fitted without them, and the design of the covariates if another one predicts clearly better than the first.
+For many observations a subset decides, and all of them refine the modes.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ from plackett.model.race import Array
 from plackett.model.verdict import PROBABILITIES
 from plackett.output.progress import progress_bar
 
-PER_FOLD = {500: 4, 5000: 6, np.inf: 4}  # modes of a fold that choose σ, for fewer observations than the key
+PER_FOLD = {500: 4, 5000: 6, np.inf: 4}  # modes per fold that choose σ, for fewer observations than the key
 MOST_FOLDS = 5
-DECIDE = 100_000  # observations that decide, at the most: more would leave σ and what is stacked as they are
-FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # of the path, from weak to strong penalties
-USUAL = 0.35  # σ where too little can be held out
+DECIDE = 100_000  # maximum of observations that decide: more would hardly change σ and the stacking
+FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # the path, from weak to strong penalties
+USUAL = 0.35  # σ if too little can be held out
 LATE = "there was no time to predict all held-out data: no mode is stacked with the draws"
-TOLERANCE = 1e-5  # of objective and gradient per observation: a hundredth of the spread of modes is of no account
+TOLERANCE = 1e-5  # of objective and gradient per observation: about a hundredth of the spread of modes
 
 
 class Climber:
-    """Climbs under weights and a centre of the prior of its own, from a start of its own."""
+    """Optimisation under its own weights, prior centre and starting point."""
 
     def __init__(self, task: Task, prior: Prior, seed: np.random.SeedSequence, max_iter: int, up: Callable[[], bool]):
         rng = np.random.default_rng(seed)
@@ -65,30 +64,30 @@ class Climber:
         self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns, of_coordinates=False)
 
     def to(self, scale: float) -> Array:
-        """The mode at this scale, from the last position."""
+        """Return the mode at this scale, starting at the last position."""
         how = self.max_iter, TOLERANCE, self.tilt, self.up, True
         self.position, *_ = ascend(self.task, self.prior, self.density, self.position, scale, *how)
         return self.position
 
 
 class Decided(NamedTuple):
-    """The task with the design chosen, its place, σ, and held-out predictions if there was enough for them."""
+    """Task with the chosen design, its index, σ, and held-out predictions if there was enough data."""
 
     task: Task
     which: int
     scale: float
     held_out: HeldOut | None
-    late: bool = False  # whether time was up
+    late: bool = False  # True if time was up
 
 
 def workers_for(task: Task, prior: Prior) -> int:
-    """Climbs that run at a time: one where a pass has all cores, or the GPU."""
+    """Number of concurrent optimisations: one if a pass uses all cores, or the GPU."""
     packed = task.prepared(task.precision).packed_for(len(prior.owner), task.precision)
     return cores() if packed is not None and not task.on_gpu else 1
 
 
 def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter: int, clock: Clock) -> Decided:
-    """σ and design by the averaged predictions of modes that have not seen a fold; by some of them if time is up."""
+    """Choose σ and design by averaged held-out predictions of modes; by a part of them if time is up."""
     reader, n_folds = task.reader, min(n_folds_of(task), MOST_FOLDS)
     if n_folds < 2:
         return Decided(task, 0, USUAL * shrinkage(task.n_columns), None)
@@ -98,7 +97,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
     contest = Contest(task, every)
     found = {choice: np.full((len(task.seen), task.n_predicted), np.nan) for choice in every}
     repeats = next(n for many, n in PER_FOLD.items() if task.n_rows < many)
-    root = np.random.SeedSequence(0)  # decisions are a function of the data alone
+    root = np.random.SeedSequence(0)  # decisions depend on the data alone
     seeds = [[root.spawn(repeats) for _ in folds] for _ in tasks]
     given_up = threading.Event()
 
@@ -145,7 +144,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
 
 
 def choose(contest: Contest) -> Choice:
-    """The best σ of the first design, or of another that is clearly better."""
+    """Return the best σ of the first design, or of another that is clearly better."""
     first = [choice for choice in contest.known if choice[0] == 0]
     best = contest.best()
     if not first or best[0] == 0:
@@ -156,9 +155,9 @@ def choose(contest: Contest) -> Choice:
 
 
 def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int, clock: Clock) -> tuple[Array, Array]:
-    """Positions (draw, D) of modes under random weights, and the log-posterior of each under the weights as they are.
+    """Return positions (draw, D) of modes under random weights, and their log-posteriors under the original weights.
 
-    Where time is up there are fewer, but one at least.
+    If time is up there are fewer, but at least one.
     """
     given_up, found = threading.Event(), list[Array]()
 
@@ -188,9 +187,9 @@ def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int
 def bootstrap(
     settings: Bootstrap, task: Task, directions: LearnedDirections, shape: float, instead: Clock | None = None
 ) -> Fit:
-    """Draws of directions and weights, with a mode stacked beside them.
+    """Draw directions and weights by bootstrap, and stack the draws with a mode.
 
-    `instead` is the clock of chains for whose draws there is no time.
+    `instead` is the clock of chains that had no time for draws.
     """
     settings.check()
     clock, notes, reader = instead or Clock(settings.max_seconds), list[str](), task.reader

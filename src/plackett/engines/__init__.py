@@ -1,1 +1,1 @@
-"""Where passes over the rows run. An engine never sees a prior."""
+"""Engines: where passes over the rows run. An engine never sees a prior."""

@@ -1,4 +1,4 @@
-"""What an engine offers, and what rows of classes have in common on all engines."""
+"""Protocols of engines, rows and gradients, and what rows of classes and situations share on all engines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from plackett.model.features import RUN, Features
 from plackett.model.race import Array, Slopes, Stats, Weights
 from plackett.responses.base import Parameter
 
-PROBED = 2000  # rows that the likelihood of a start sees, or is worth
+PROBED = 2000  # rows in, or effective size of, the likelihood that chooses starting points
 Places = npt.NDArray[np.unsignedinteger]
-Trial = Callable[[Array, float], float]  # a log-likelihood of ln λ̄ and ln Λ
+Trial = Callable[[Array, float], float]  # log-likelihood of ln λ̄ and ln Λ
 COMPILED = NoMoves(
     "Gibbs(moves='exchange') is compiled and cannot be had with engine='{engine}'. Use Gibbs(moves='none') or "
     "engine='auto'.",
@@ -35,66 +35,66 @@ ON_WORKERS = NoMoves(
 
 
 class Rows(Protocol):
-    """Observations as an engine holds them, ready for passes."""
+    """Observations prepared by an engine for passes."""
 
     n_rows: int
     n_groups: int
     n_features: int
-    n_seen: float  # rows or situations, each as often as it was observed
-    parameters: tuple[Parameter, ...]  # of the response; most have none
-    values_of_parameters: Array  # at which passes are taken
-    absolute: bool  # whether the likelihood depends on the scale Λ of the weights, as for race ties
-    order: Any  # canonical: order[i] is the number, as given, of the i-th row or situation
+    n_seen: float  # number of rows or situations, with their counts
+    parameters: tuple[Parameter, ...]  # parameters of the response; empty for most
+    values_of_parameters: Array  # values of the parameters during passes
+    absolute: bool  # True if the likelihood depends on the scale Λ of the weights, as for race ties
+    order: Any  # canonical order: order[i] is the input position of the i-th row or situation
 
     @property
     def features(self) -> Features:
-        """The rows of W in canonical order; for situations those that are used, in order of their first use."""
+        """Rows of W in canonical order; for situations the rows in use, by first use."""
         ...
 
     @property
     def work(self) -> int:
-        """How many numbers a pass reads."""
+        """Count of numbers read by a pass."""
         ...
 
     def set_threads(self, n_threads: int) -> None:
-        """Share passes among so many threads; the results stay the same."""
+        """Share passes among so many threads; results do not change."""
         ...
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure, E-step of (10) and (18)."""
+        """Return expected wins and exposure, the E-step of (10) and (18)."""
         ...
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure, (11) and (12); a function of the weights and the key alone."""
+        """Return sampled wins and exposure, (11) and (12), as a function of weights and key alone."""
         ...
 
     def value(self, weights: Weights) -> float:
-        """The log-likelihood."""
+        """Return the log-likelihood."""
         ...
 
     def trial(self, rng: np.random.Generator) -> Trial:
-        """A log-likelihood of ln λ̄ and ln Λ to choose starts by, of about 2,000 rows at most."""
+        """Return a log-likelihood of ln λ̄ and ln Λ from at most about 2,000 rows, to choose starting points."""
         ...
 
     def identity(self, mirrors: Any) -> tuple[Any, ...]:
-        """What must be the same for a checkpoint to be continued; `mirrors` are those of the feature map."""
+        """Return what must be unchanged for a checkpoint to continue; `mirrors` are those of the feature map."""
         ...
 
     def at(self, values: Array) -> Self:
-        """The same rows with these values of the parameters of the response."""
+        """Return these rows with other values of the response's parameters."""
         ...
 
     def moves(self) -> object | None:
-        """What the sampler's exact moves need of these rows; None where there are none over such rows."""
+        """Return what the sampler's exact moves need of these rows, or None if there are no moves for them."""
         ...
 
     def walk(self) -> Likelihood | None:
-        """The likelihood of worths and parameters, for a Hamiltonian walk; None where sweeps are used."""
+        """Return the likelihood of worths and parameters for a Hamiltonian walk, or None if sweeps are used."""
         ...
 
 
 class Likelihood(Protocol):
-    """V of x = ln λ, one weight an item, and of the unconstrained parameters f of the response, with derivatives."""
+    """V of x = ln λ, one weight per item, and of the unconstrained response parameters f, with derivatives."""
 
     n_groups: int
     n_seen: float
@@ -102,11 +102,11 @@ class Likelihood(Protocol):
     parameters: tuple[Parameter, ...]
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
-        """V, ∂V/∂x (K,) and ∂V/∂f (P,)."""
+        """Return V, ∂V/∂x (K,) and ∂V/∂f (P,)."""
         ...
 
     def curvature(self, log_weights: Array, free: Array) -> Array:
-        """−∂²V (K + P, K + P)."""
+        """Return −∂²V (K + P, K + P)."""
         ...
 
 
@@ -117,39 +117,39 @@ class Unparametrised:
     values_of_parameters: Array = np.empty(0)
 
     def at(self, values: Array) -> Self:
-        """The same rows."""
+        """Return self: there are no parameters."""
         return self
 
     def walk(self) -> Likelihood | None:
-        """Plain sweeps, or exact moves, mix."""
+        """Return None: plain sweeps or exact moves mix."""
         return None
 
 
 class ClassRows(Unparametrised):
-    """What rows of classes know besides their passes: features, classes and weights, in canonical order."""
+    """Features, classes and weights of rows of classes, in canonical order."""
 
     absolute = False
     codes: npt.NDArray[np.intp]
-    counts: Array | None  # None if all are 1
+    counts: Array | None  # None if all counts are 1
     features_of: Callable[[], Features]
 
     def describe(self, features_of: Callable[[], Features], codes: npt.NDArray[np.intp], counts: Array | None) -> Self:
-        """Keep what was observed, in canonical order; features are made when they are first asked for."""
+        """Store the observations in canonical order; features are computed on first access."""
         self.features_of, self.codes, self.counts = features_of, codes, counts
         return self
 
     def describe_in_order(self, W: Features, seen: Observations, order: npt.NDArray[np.intp]) -> Self:
-        """The same from observations as they came."""
+        """Store observations given in input order."""
         counts = None if seen.counts is None else seen.counts[order]
         return self.describe(partial(in_order, W, order), seen.class_codes[order], counts)
 
     @cached_property
     def features(self) -> Features:
-        """The rows of W."""
+        """Rows of W."""
         return self.features_of()
 
     def trial(self, rng: np.random.Generator) -> Trial:
-        """The log-likelihood of some rows, which does not depend on Λ."""
+        """Return the log-likelihood of a subset of rows, which does not depend on Λ."""
         n = len(self.codes)
         some = rng.choice(n, PROBED, replace=False) if n > PROBED else np.arange(n)
         W, codes = self.features[some], self.codes[some]
@@ -164,50 +164,50 @@ class ClassRows(Unparametrised):
         return log_likelihood
 
     def identity(self, mirrors: object) -> tuple[Any, ...]:
-        """Features, classes, mirrors and weights."""
+        """Return features, classes, mirrors and weights."""
         weight = () if self.counts is None else (self.counts,)
         return self.features, self.codes, mirrors, *weight
 
     def moves(self) -> object | None:
-        """There are moves over dense rows of the compiled engine alone."""
+        """Return None: only dense rows of the compiled engine have moves."""
         return None
 
 
 class SituationRows(Unparametrised):
-    """What rows of situations derive from their passes."""
+    """Methods of rows of situations that follow from their passes."""
 
     n_seen: float
-    held: Any  # the arrays that say what was observed
+    held: Any  # arrays that define the observations
     value: Callable[..., float]
 
     def trial(self, rng: np.random.Generator) -> Trial:
-        """The log-likelihood of all situations, to the power that makes them worth 2,000."""
+        """Return the log-likelihood of all situations, raised to the power that makes them worth 2,000."""
         power = min(1.0, PROBED / self.n_seen)
         return lambda log_weights, log_mass: power * self.value(Weights.point(log_weights + log_mass))
 
     def identity(self, mirrors: object) -> tuple[Any, ...]:
-        """Features and outcomes, in canonical order, and mirrors."""
+        """Return features and outcomes in canonical order, and mirrors."""
         return *self.held, mirrors
 
     def moves(self) -> object | None:
-        """There are moves over situations of the compiled engine alone."""
+        """Return None: only situations of the compiled engine have moves."""
         return None
 
 
 class Gradient(Protocol):
-    """Covariates as an engine holds them, whose features exp(x·β) are computed during a pass."""
+    """Covariates prepared by an engine; features exp(x·β) are computed during a pass."""
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
+        """Return ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
         ...
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
-        """The arrays that a compiled chain reads; None if threads should share the rows, or there is no such chain."""
+        """Return the arrays for compiled chains; None if threads should share rows or chains are not compiled."""
         ...
 
 
 class ParametricSlopes(Protocol):
-    """The log-likelihood and its gradient, also in the parameters of the response."""
+    """Log-likelihood and its gradient, including the gradient in the response's parameters."""
 
     value: float
     directions: Array
@@ -216,51 +216,51 @@ class ParametricSlopes(Protocol):
 
 
 class ParametricGradient(Protocol):
-    """The same where the response has parameters."""
+    """Covariates prepared by an engine for a response with parameters."""
 
     def at(self, values: Array) -> Self:
-        """The same observations with these values of the parameters."""
+        """Return the same observations with other parameter values."""
         ...
 
     def gradient(self, beta: Array, log_weights: Array) -> ParametricSlopes:
-        """As that of `Gradient`, and the gradient in the parameters."""
+        """Return the result of `Gradient.gradient`, with the gradient in the parameters."""
         ...
 
 
 class Engine(Protocol):
-    """Makes rows of features and observations, and gradients of covariates and observations."""
+    """Factory of rows and gradients from features or covariates and observations."""
 
     offers: Offers
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
-        """Sort, pack and keep the rows.
+        """Sort, pack and store the rows.
 
         Parameters
         ----------
         W : (rows, p) or None
-            Not negative. A factor common to all entries of a situation changes nothing except for race ties.
-            None for rankings without covariates, which are counted by their distinct sets of items left.
+            Non-negative. A factor common to all entries of a situation has no effect except for race ties.
+            None for rankings without covariates, which are reduced to their distinct sets of remaining items.
         seen : Observations
             Classes or situations.
         places : array or pair of arrays, optional
-            Where these are a part of all observations: the place of each row among all rows, or the places of each
-            situation and of its first entry. Random numbers belong to them.
+            If these are part of a larger table: position of each row among all rows, or positions of each situation
+            and of its first entry. Random numbers depend on them.
         """
         ...
 
     def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> Gradient:
-        """Pack and keep covariates in the order given within a class; `dtype` is the precision that suffices."""
+        """Pack and store covariates in input order within each class; `dtype` is a sufficient precision."""
         ...
 
 
 def canonical_order(
     features: Features, codes: npt.NDArray[np.intp], sample_weight: Array | None = None
 ) -> tuple[npt.NDArray[np.intp], Array]:
-    """Rows by class, then by a projection of their features on a fixed direction; and that projection.
+    """Order rows by class, then by a projection of their features on a fixed direction; also return the projection.
 
-    The order depends on what the rows hold and not on how they came, so that sums and random draws are
-    the same for shuffled data; equal rows are interchangeable. On the first direction, zeros and ones in different
-    columns often have equal sums: a second one tells such rows apart, and rows that are equal go by their weights.
+    The order depends on the content of the rows and not on their input order, so that sums and random draws are the
+    same for shuffled data; equal rows are interchangeable. On the first direction, zeros and ones in different columns
+    often have equal sums. A second direction separates such rows, and equal rows are ordered by weight.
     """
     n, p = features.shape
     key = projection(features, np.arange(n), np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0])
@@ -275,22 +275,22 @@ def canonical_order(
 
 
 def projection(features: Features, rows: npt.NDArray[np.intp], direction: Array) -> Array:
-    """W_r·direction of these rows; a library's matrix product would round a row by its place."""
-    if hasattr(features, "project"):  # where the rows are, if that is elsewhere
+    """Project these rows: W_r·direction. A library's matrix product would round a row depending on its position."""
+    if hasattr(features, "project"):  # computed where the rows are stored
         return features.project(rows, direction)
     found = np.empty(len(rows))
     for start in range(0, len(rows), RUN):
         some = slice(start, start + RUN)
         W = features[rows[some]]
         if sparse.issparse(W):
-            found[some] = W @ direction  # an entry after the other
+            found[some] = W @ direction  # entries are added one by one
         else:
             np.einsum("ij,j->i", np.asarray(W, dtype=np.float64), direction, out=found[some])
     return found
 
 
 def check_counts(counts: Array, name: str = "weights", of: str = "rows") -> Array:
-    """Refuse fractions in a sampled pass, where a weight of 2 is two rows."""
+    """Refuse fractional weights in a sampled pass, where a weight of 2 stands for two rows."""
     if (counts != np.round(counts)).any():
         raise ValueError(
             f"a sampler takes whole numbers as {name} (a {name[:-1]} of 2 is two {of}), got "

@@ -1,4 +1,4 @@
-"""The engine on a GPU: passes by the kernels in ``cuda/``."""
+"""GPU engine: passes by the kernels in ``cuda/``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CupyEngine:
     Parameters
     ----------
     exact : bool
-        Hold features of classes in doubles whatever their type, as ascents need them.
+        Store features of classes in float64 whatever their type, as maximisation needs.
     """
 
     offers = Offers(COMPILED)
@@ -33,11 +33,11 @@ class CupyEngine:
         self.exact = exact
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
-        """Bring the rows to the GPU, in canonical order."""
+        """Copy the rows to the GPU, in canonical order."""
         if W is None:
             raise ValueError(
-                "rankings without covariates are counted by the sets of those left, which a processor does at once: "
-                "engine='cupy' has nothing to add. Use engine='auto'."
+                "rankings without covariates are reduced to sets of remaining items, which are fast on the processor: "
+                "engine='cupy' does not take them. Use engine='auto'."
             )
         if seen.situations is None:
             return bring_rows(W, seen, places, self.exact)
@@ -47,5 +47,5 @@ class CupyEngine:
         return found
 
     def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> CupyDirections | CupySituations:
-        """Bring covariates to the GPU, for features that are computed during a pass."""
+        """Copy covariates to the GPU, for features that are computed during a pass."""
         return CupySituations(Z, seen) if seen.codes is None else bring_covariates(Z, seen, np.dtype(dtype))

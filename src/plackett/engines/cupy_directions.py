@@ -1,8 +1,8 @@
-"""Features exp(x·β) on a GPU: ln p(Y|β, λ) and its gradient, for all chains in one pass over the rows.
+"""Features exp(x·β) on a GPU: ln p(Y|β, λ) and its gradient for all chains, in one pass over the rows.
 
-In floats, where columns and components are few enough for a tile of rows to stay on the chip, one kernel does it all
-(``cuda/gradient.cu``). Otherwise scores and slopes are matrix products of the library, and `class_sums` says what lies
-between them, in array operations of CuPy or NumPy.
+In float32, if columns and components are few enough for a tile of rows to fit in shared memory, one kernel does
+everything (``cuda/gradient.cu``). Otherwise scores and slopes are library matrix products, and `class_sums` computes
+the steps between them with array operations of CuPy or NumPy.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from plackett.engines.tiles import Blocks, blocks_of
 from plackett.model.features import RUN
 from plackett.model.race import Array, Slopes
 
-BLOCK = 2048  # rows whose sums are taken together
-TOGETHER = 4  # chains, at the most, that one reading of the rows serves
-BEYOND = 1024  # rows of zeros after the last: a tile may reach so far
-ABSENT = -1e30  # ln Λ of a component that no row knows
-PRODUCTS = 1 << 28  # bytes of scores that are held at a time, where they are products of the library
+BLOCK = 2048  # rows per block of sums
+TOGETHER = 4  # maximum number of chains per pass over the rows
+BEYOND = 1024  # rows of zeros at the end, so that the last tile is complete
+ABSENT = -1e30  # ln Λ of a padding component
+PRODUCTS = 1 << 28  # bytes of scores per batch of library products
 
 
-class Plan(NamedTuple):
-    """How the kernel is compiled; its names are those of ``gradient.cu``."""
+class GradientPlan(NamedTuple):
+    """Compile-time sizes of the kernel, named as in ``gradient.cu``."""
 
     DPAD: int
     M: int
@@ -42,8 +42,8 @@ class Plan(NamedTuple):
 
 
 @cache
-def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> Plan | None:
-    """For d columns and so many bytes of shared memory; None where a tile of rows would not stay on the chip."""
+def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> GradientPlan | None:
+    """Plan for d columns and `most` bytes of shared memory; None if a tile of rows does not fit."""
     DPAD, M, C = d + (4 - d) % 8, -(-n_components // 4) * 4, n_chains
     if M > 48:
         return None
@@ -59,11 +59,11 @@ def plan_gradient(d: int, n_components: int, n_chains: int, most: int) -> Plan |
                 SPLIT = min(32 * WARPS // squares, tile)
                 work = -(-tile // SPLIT) * (16 * TF * TM + 2 * (TF + TM))
                 found.append((work, TF, TM, SPLIT))
-    return Plan(DPAD, M, C, ROWS, WARPS, *min(found)[1:], chip) if found and chip <= most else None
+    return GradientPlan(DPAD, M, C, ROWS, WARPS, *min(found)[1:], chip) if found and chip <= most else None
 
 
 def votes_and_totals(log_weights: Array, rarest: float) -> tuple[Array, Array]:
-    """θ_kj = λ_kj/Λ_j and ln Λ_j of ln λ (C, K, M); a vote is at least e^rarest of the largest of its component."""
+    """Return θ_kj = λ_kj/Λ_j and ln Λ_j of ln λ (C, K, M); votes are at least e^rarest of the component's largest."""
     peak = log_weights.max(axis=1, keepdims=True)
     weights = np.exp(np.maximum(log_weights - peak, rarest))
     whole = weights.sum(axis=1, keepdims=True)
@@ -71,7 +71,7 @@ def votes_and_totals(log_weights: Array, rarest: float) -> tuple[Array, Array]:
 
 
 def class_sums(X: Any, weight: Any, beta: Any, votes: Any, log_total: Any, xp: Any = np) -> tuple[Any, ...]:
-    """Of rows X (n, d) of one class: Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,).
+    """For rows X (n, d) of one class, return Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,).
 
     β (C, M, d), θ of the class (C, M), ln Λ (C, M).
     """
@@ -90,7 +90,7 @@ def class_sums(X: Any, weight: Any, beta: Any, votes: Any, log_total: Any, xp: A
 
 
 def mean_votes(Z: Any, directions: Any, log_weights: Any, xp: Any = np) -> Any:
-    """(n, K): Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j, averaged over draws of β (S, M, d) and ln λ (S, K, M)."""
+    """Average Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j (n, K) over draws of β (S, M, d) and ln λ (S, K, M)."""
     S, M, d = directions.shape
     peak = log_weights.max(axis=1, keepdims=True)
     votes = xp.exp(log_weights - peak)
@@ -103,24 +103,24 @@ def mean_votes(Z: Any, directions: Any, log_weights: Any, xp: Any = np) -> Any:
 
 
 def mean_votes_on_gpu(Z: Array, directions: Array, log_weights: Array) -> Array:
-    """The same on the GPU, of as many rows at a time as there is room for."""
+    """Compute `mean_votes` on the GPU, in batches of rows that fit in memory."""
     xp, some = gpu(), max(PRODUCTS // (8 * directions.shape[0] * directions.shape[1]), RUN)
     draws = xp.asarray(directions), xp.asarray(log_weights)
     rows = (xp.asarray(Z[start : start + some]) for start in range(0, len(Z), some))
     return np.concatenate([mean_votes(each, *draws, xp).get() for each in rows])
 
 
-class Room(NamedTuple):
-    """What a pass for C chains takes and gives, on the GPU; components are a multiple of four, some known to no row."""
+class GradientRoom(NamedTuple):
+    """Inputs and outputs of a pass for C chains on the GPU; components are padded to a multiple of four."""
 
     beta: Any  # (C, M, d)
     votes: Any  # (C, K, M)
     log_total: Any  # (C, M)
-    sums: Any  # (K, columns): of each class Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,)
+    sums: Any  # (K, columns): for each class Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,)
 
 
 def split_sums(sums: Any, n_chains: int, n_components: int, d: int) -> tuple[Any, Any, Any, Any]:
-    """Xᵀw(ρ − π) (K, C, M, d), Σ wρ/θ and Σ wπ (K, C, M), and Σ w ln p (K, C), as views."""
+    """Split sums into views Xᵀw(ρ − π) (K, C, M, d), Σ wρ/θ and Σ wπ (K, C, M), and Σ w ln p (K, C)."""
     K, size = len(sums), n_chains * n_components
     wins, gates = sums[:, size * d : size * (d + 1)], sums[:, size * (d + 1) : size * (d + 2)]
     each = (K, n_chains, n_components)
@@ -128,7 +128,7 @@ def split_sums(sums: Any, n_chains: int, n_components: int, d: int) -> tuple[Any
 
 
 class CupyDirections:
-    """Covariates (n, d) on the GPU, rows by class, with the pass over them."""
+    """Covariates (n, d) on the GPU, sorted by class, with their pass."""
 
     flight: tuple[str, str] = ("class_flight", "flight_over_classes")
 
@@ -141,16 +141,16 @@ class CupyDirections:
         self.rarest = RAREST if X.itemsize == 8 else RAREST_FLOAT
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
-        """Chains are not compiled."""
+        """Return None: chains are not compiled."""
         return None
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
+        """Return ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
         value, slopes, in_log_weights = self.gradients(beta[None], log_weights[None])
         return Slopes(float(value[0]), slopes[0], in_log_weights[0])
 
     def gradients(self, beta: Array, log_weights: Array) -> tuple[Array, Array, Array]:
-        """Those of all chains: values (C,) and slopes (C, M, d) and (C, K, M), for β (C, M, d) and ln λ (C, K, M)."""
+        """Return values (C,) and slopes (C, M, d) and (C, K, M) of all chains, for β (C, M, d) and ln λ (C, K, M)."""
         found = []
         for c in range(0, len(beta), TOGETHER):
             found.append(self._gradients(beta[c : c + TOGETHER], log_weights[c : c + TOGETHER]))
@@ -167,14 +167,14 @@ class CupyDirections:
         in_log_weights = votes * (wins.transpose(1, 0, 2) - gates.sum(axis=0)[:, None])[..., :M]
         return value.sum(axis=0), slopes.sum(axis=0)[:, :M], in_log_weights
 
-    def room(self, n_chains: int, n_groups: int, n_components: int) -> Room:
-        """For at most four chains."""
+    def room(self, n_chains: int, n_groups: int, n_components: int) -> GradientRoom:
+        """Allocate arrays for at most four chains."""
         xp, (C, K, M), d = gpu(), (n_chains, n_groups, -(-n_components // 4) * 4), self.n_columns
         sums = xp.zeros((K, C * M * (d + 2) + C))
-        return Room(xp.zeros((C, M, d)), xp.zeros((C, K, M)), xp.full((C, M), ABSENT), sums)
+        return GradientRoom(xp.zeros((C, M, d)), xp.zeros((C, K, M)), xp.full((C, M), ABSENT), sums)
 
-    def run(self, room: Room) -> None:
-        """Fill the sums of each class."""
+    def run(self, room: GradientRoom) -> None:
+        """Compute the sums of each class."""
         C, M, d = room.beta.shape
         plan = plan_gradient(d, M, C, chip_bytes()) if self.X.itemsize == 4 else None
         if plan is None:
@@ -182,12 +182,12 @@ class CupyDirections:
         else:
             self._fused(plan, room)
 
-    def handed(self, room: Room) -> tuple[Any, ...]:
-        """What `flight_over_classes` is given besides the prior."""
+    def handed(self, room: GradientRoom) -> tuple[Any, ...]:
+        """Arguments of `flight_over_classes`, apart from the prior."""
         return np.int32(room.beta.shape[1]), np.float64(self.rarest), room.sums, *room[:3]
 
-    def _fused(self, plan: Plan, room: Room) -> None:
-        """One kernel, then the sums of its blocks."""
+    def _fused(self, plan: GradientPlan, room: GradientRoom) -> None:
+        """Run one kernel, then add the sums of its blocks."""
         (K, columns), sums = room.sums.shape, gpu().empty((self.n_blocks, room.sums.shape[1]))
         sizes = {name: value for name, value in plan._asdict().items() if name != "chip"}
         run = kernel("gradient", ("gradient",), plan.chip, D=self.n_columns, **sizes)
@@ -197,8 +197,8 @@ class CupyDirections:
         add = kernel("add_blocks", ("sums",))
         add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), room.sums))
 
-    def _by_products(self, room: Room) -> None:
-        """Matrix products of the library, of as many rows as there is room for."""
+    def _by_products(self, room: GradientRoom) -> None:
+        """Compute by library matrix products, in batches of rows that fit in memory."""
         dtype, (C, M, d) = self.X.dtype, room.beta.shape
         beta, votes, log_total = (each.astype(dtype) for each in room[:3])
         wholes, row = split_sums(room.sums, C, M, d), 0
@@ -215,7 +215,7 @@ class CupyDirections:
 
 
 def bring_covariates(X: Array, seen: Observations, dtype: np.dtype[Any]) -> CupyDirections:
-    """Bring the rows to the GPU by class, in the order in which they come; columns are filled up to 4 mod 8."""
+    """Copy rows to the GPU by class, in input order; columns are padded to 4 mod 8."""
     xp, (n, d), codes = gpu(), X.shape, seen.class_codes
     order, wide = np.argsort(codes, kind="stable"), d + (4 - d) % 8
     needed = (n + BEYOND) * (wide + 1) * dtype.itemsize + (2 * PRODUCTS if dtype.itemsize == 8 else 0)

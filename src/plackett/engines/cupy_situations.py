@@ -1,10 +1,10 @@
 """Choices and rankings on a GPU: the passes of `plackett.engines.situations` by the kernels of ``cuda/situations.cu``.
 
-The gradient of learned directions is that of ``cuda/situation_gradient.cu``, of several chains in one pass.
+``cuda/situation_gradient.cu`` computes the gradient of learned directions, for several chains in one pass.
 
-A thread has an entry or a situation. Sums over the entries of a group are taken in fixed blocks, and those over the
-entries of a row in their order: a pass gives the same bits every time. W lies there as it came, in float32 or float64;
-all else is in doubles.
+Each thread handles one entry or situation. Sums over the entries of a group are taken in fixed blocks, and sums over
+the entries of a row in their order, so that a pass gives the same bits every time. W keeps its type, float32 or
+float64; everything else is float64.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from plackett.model.race import Array, Slopes, Weights, scaled
 from plackett.responses import Choice, Ranking
 from plackett.responses.base import Whole
 
-BLOCK = 1024  # entries whose sums are taken together
-ROOM = 1536  # bytes of a row for the scores of four chains with many components
-THREADS, WIDTH = 256, 128  # of a block of threads; of one that adds entries. The names are those of ``block.cu``
+BLOCK = 1024  # entries per block of sums
+ROOM = 1536  # bytes per row for the scores of four chains with many components
+THREADS, WIDTH = 256, 128  # threads per block; per block that adds entries. Named as in ``block.cu``
 
 
 def by_place(places: Any, size: int) -> tuple[Any, Any]:
-    """Entries in the order of their places, and where each of so many places begins."""
+    """Sort entries by position; return their order and the start of each of `size` positions."""
     counts = np.bincount(places, minlength=size)
     return np.argsort(places, kind="stable").astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int32)
 
 
 def known(seen: Observations) -> bool:
-    """Whether the GPU has kernels for such outcomes: those without ties."""
+    """True if the GPU has kernels for these outcomes, that is, without ties."""
     return not seen.response.absolute and bool((seen.all_situations.outcomes.sizes <= 1).all())
 
 
 class SituationRoom(NamedTuple):
-    """What the gradient for C chains takes, gives and needs, on the GPU."""
+    """Inputs, outputs and scratch of the gradient for C chains on the GPU."""
 
     beta: Any  # (C, M, d)
     log_weights: Any  # (C, K, M)
-    totals: Any  # (C, 2, K): of trajectories alone
+    totals: Any  # (C, 2, K): used by trajectories only
     values: Any  # (C, blocks of situations): their sum is ln p(Y|β, λ)
     in_beta: Any  # (C, M, d): slopes
     in_log_weights: Any  # (K, C, M)
-    scores: Any  # (rows, C·M): x·β, and then what pulls at it
+    scores: Any  # (rows, C·M): x·β, then the slope in it
     log_rate: Any  # (C, E)
     slope: Any  # (C, E): n − r s
     sums: Any  # (blocks of entries, C·M)
@@ -83,22 +83,22 @@ class CupySituations(NumpySituations):
         self.number, self.place = xp.arange(self.n_rows), xp.arange(E)
 
     def put(self, places: tuple[Whole, Whole]) -> None:
-        """Set the places of these situations and their first entries among all, in the order in which they came.
+        """Set the positions of these situations and their first entries among all, in input order.
 
-        Random numbers belong to them.
+        Random numbers depend on these positions.
         """
         (number, first_entry), start, xp = places, self.outcomes.start, gpu()
         self.number = xp.asarray(number[self.order])
         self.place = xp.asarray(np.arange(start[-1]) + np.repeat(first_entry[self.order] - start[:-1], np.diff(start)))
 
     def _run(self, name: str, size: int, *arguments: object, threads: int = THREADS) -> None:
-        """A kernel with so many threads, in blocks of THREADS, or so many blocks of others."""
+        """Run a kernel with so many threads, in blocks of THREADS, or with so many blocks of another size."""
         real = "float" if self.W.itemsize == 4 else "double"
         grid = size if threads != THREADS else -(-size // threads)
         kernel(name, ("draws", "block", "situations"), Real=real)((grid,), (threads,), arguments)
 
     def _stages(self, key: int | None, rate: object, gain: object) -> tuple[Any, Any, Any]:
-        """Arrivals and times at risk of entries, and V of situations."""
+        """Compute arrivals and times at risk of entries, and V of situations."""
         xp, E, T = gpu(), len(self.group), self.n_rows
         arrivals, at_risk, values = xp.empty(E), xp.empty(E), xp.empty(T)
         self._run("stages", T, self.start, self.placed, self.counts, self.number, np.int32(T),
@@ -106,13 +106,13 @@ class CupySituations(NumpySituations):
         return arrivals, at_risk, values
 
     def _add_blocks(self, sums: Any, out: Any) -> None:
-        """Fill (K, columns) with the sums of blocks, added up."""
+        """Add the sums of blocks into `out` (K, columns)."""
         columns = sums.shape[1]
         add = kernel("add_blocks", ("sums",))
         add((-(-columns // 32), self.n_groups), (32, 32), (sums, self.blocks.first_block, np.int32(columns), out))
 
     def _pass(self, weights: Weights, key: int | None) -> tuple[Array, Array, Array]:
-        """V of each situation, wins and exposure."""
+        """Return V of each situation, wins and exposure."""
         xp, E, p = gpu(), len(self.group), self.n_features
         rival, rival_scale, factor, top = self._factors(weights)
         own, own_scale = scaled(weights.log_own)
@@ -136,7 +136,7 @@ class CupySituations(NumpySituations):
         return values.get(), wins, exposure
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
+        """Return the log-likelihood for features exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
         room = self._room(1, *log_weights.shape)
         room.beta.set(beta[None])
         room.log_weights.set(np.ascontiguousarray(log_weights)[None])
@@ -144,7 +144,7 @@ class CupySituations(NumpySituations):
         return Slopes(float(room.values.get().sum()), room.in_beta.get()[0], room.in_log_weights.get()[:, 0])
 
     def room(self, n_chains: int, n_groups: int, n_components: int) -> SituationRoom:
-        """What passes of so many chains need, if there is as much."""
+        """Allocate the arrays for passes of so many chains; raises if memory does not suffice."""
         C, M, (R, d), E = n_chains, n_components, self.features.shape, len(self.group)
         needed = 8 * (R * (C * M + d * (self.W.itemsize < 8)) + 2 * C * E + self.n_blocks * C * M)
         check_fits(needed, free_bytes(), f"{R:,} rows and {E:,} entries for {C} chains of {M:,} components", True)
@@ -160,16 +160,16 @@ class CupySituations(NumpySituations):
 
     @property
     def n_columns(self) -> int:
-        """d, where the features are covariates."""
+        """Number of columns d, if the features are covariates."""
         return self.n_features
 
     @cached_property
     def _doubles(self) -> Any:
-        """The covariates."""
+        """Covariates in float64."""
         return self.W.astype(np.float64, copy=False)
 
     def run(self, room: SituationRoom) -> None:
-        """Fill the values and the slopes from β and ln λ, of all chains at a time; nothing comes back."""
+        """Compute values and slopes of all chains at once from β and ln λ; results stay on the GPU."""
         xp, (C, K, M), (R, d), E = gpu(), room.log_weights.shape, self.features.shape, len(self.group)
         T, sizes = self.n_rows, [np.int32(each) for each in (E, K, M)]
         found = room.log_weights, room.log_rate, room.slope
@@ -191,5 +191,5 @@ class CupySituations(NumpySituations):
         xp.dot(room.scores.T, self._doubles, out=room.in_beta.reshape(C * M, d))
 
     def handed(self, room: SituationRoom) -> tuple[Any, ...]:
-        """What `flight_over_situations` is given besides the prior."""
+        """Arguments of `flight_over_situations`, apart from the prior."""
         return *room[:4], np.int32(room.values.shape[1]), *room[4:6]

@@ -1,8 +1,8 @@
-"""The engine on a Dask cluster: blocks of rows on its workers, K×p states to them, statistics back.
+"""Engine on a Dask cluster: blocks of rows live on workers, which receive K×p states and return statistics.
 
-Inside a worker the passes are those of `plackett.engines.numba`, or of `plackett.engines.cupy` where all workers have
-GPUs. Statistics are added in the order of the blocks, and random numbers belong to the places of rows, situations and
-entries among all, so that answers depend neither on the number of workers nor on which of them were lost on the way.
+Inside a worker the passes are those of `plackett.engines.numba`, or of `plackett.engines.cupy` if all workers have
+GPUs. Statistics are added in the order of the blocks, and random numbers belong to the global positions of rows,
+situations and entries, so that results depend neither on the number of workers nor on lost workers.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from plackett.engines.tiles import CupyRows, bring_rows
 from plackett.features.mapped import in_order
 from plackett.model.race import Array, Stats, Weights
 
-ENTRIES, ENTRIES_ON_GPU = 1 << 24, 1 << 26  # numbers that a pass over a block reads, at most, where arrays are cut
+ENTRIES, ENTRIES_ON_GPU = 1 << 24, 1 << 26  # maximum of numbers read per block, when arrays are cut into blocks
 
 
 class ClusterRows(ClassRows):
     """Rows of classes on the workers.
 
-    `digests` are those of the blocks; None where what was observed came from here, and tells one table from another.
+    `digests` are the digests of the blocks, which identify the table; None if the observations came from the client.
     """
 
     digests: tuple[str, ...] | None = None
@@ -68,24 +68,24 @@ class ClusterRows(ClassRows):
         self.work = n_rows * n_features
 
     def identity(self, mirrors: object) -> tuple[Any, ...]:
-        """Digests of the blocks, and mirrors."""
+        """Return digests of the blocks, and mirrors."""
         return super().identity(mirrors) if self.digests is None else (*self.digests, mirrors)
 
     def set_threads(self, n_threads: int) -> None:
-        """A worker's threads share its passes; the results stay the same."""
+        """Do nothing: each worker uses its own threads."""
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         return self._added(self.held.each(expected, weights, self.on_gpus))
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure."""
+        """Return sampled wins and exposure."""
         if self.sample_weight is not None:
             check_counts(self.sample_weight)
         return self._added(self.held.each(sampled, weights, key, self.on_gpus))
 
     def value(self, weights: Weights) -> float:
-        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        """Return Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
         return self.expect(weights).value
 
     def _added(self, found: list[Stats]) -> Stats:
@@ -101,9 +101,9 @@ class ClusterSituations(SituationRows):
     blocks : Held
         Blocks of `PlacedSituations`.
     rows_of : callable
-        Gives the rows of W, some of whose predictions are diagnosed.
+        Returns the rows of W, some of whose predictions are diagnosed.
     sizes : (T, entries, counts)
-        Numbers of situations and entries, and how often situations were observed in all.
+        Numbers of situations and entries, and the total of their counts.
     """
 
     def __init__(
@@ -123,47 +123,47 @@ class ClusterSituations(SituationRows):
 
     @property
     def features(self) -> Features:
-        """The rows of W that are used, in the order of the situations."""
+        """Rows of W in use, in the order of the situations."""
         return self.rows_of()
 
     @property
     def held(self) -> tuple[Any, ...]:
-        """Digests of the blocks, in their order."""
+        """Digests of the blocks, in order."""
         return tuple(self.blocks.each(PlacedSituations.digest))
 
     @property
     def work(self) -> int:
-        """How many numbers a pass reads."""
+        """Count of numbers read by a pass."""
         return self.n_entries * self.n_features
 
     def set_threads(self, n_threads: int) -> None:
-        """A worker's threads share its passes; the results stay the same."""
+        """Do nothing: each worker uses its own threads."""
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         return reduce(add, self.blocks.each(expected_situations, weights, self.on_gpus))
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure, a function of the weights and the key alone."""
+        """Return sampled wins and exposure, as a function of weights and key alone."""
         return reduce(add, self.blocks.each(sampled_situations, weights, key, self.on_gpus))
 
     def value(self, weights: Weights) -> float:
-        """The log-likelihood: Σ count · ln Pr(outcome)."""
+        """Return the log-likelihood Σ count · ln Pr(outcome)."""
         return float(sum(self.blocks.each(valued_situations, weights, self.on_gpus)))
 
 
 def expected(rows: PlacedRows, weights: Weights, on_gpu: bool) -> Stats:
-    """Expected statistics of one block; on a GPU in doubles, as ascents need them."""
+    """Return expected statistics of one block; on a GPU in float64, as maximisation needs."""
     return _small((rows_there(rows, exact=True) if on_gpu else rows).expect(weights))
 
 
 def sampled(rows: PlacedRows, weights: Weights, key: int, on_gpu: bool) -> Stats:
-    """Sampled statistics of one block."""
+    """Return sampled statistics of one block."""
     return _small((rows_there(rows, exact=False) if on_gpu else rows).sample(weights, key))
 
 
 def rows_there(rows: PlacedRows, exact: bool) -> CupyRows:
-    """The rows of a block on the GPU of the worker."""
+    """Return the rows of a block on the worker's GPU."""
     exact = exact or rows.panels.values.dtype == np.float64
 
     def bring() -> CupyRows:
@@ -177,27 +177,27 @@ def rows_there(rows: PlacedRows, exact: bool) -> CupyRows:
 
 
 def _small(stats: Stats) -> Stats:
-    """Exposure once, as it is the same for all classes."""
+    """Keep one copy of the exposure, which is the same for all classes."""
     return Stats(stats.wins, np.ascontiguousarray(stats.exposure[:1]), stats.value)
 
 
 def expected_situations(rows: PlacedSituations, weights: Weights, on_gpu: bool) -> Stats:
-    """Expected statistics of one block."""
+    """Return expected statistics of one block."""
     return situations_there(rows, on_gpu).expect(weights)
 
 
 def sampled_situations(rows: PlacedSituations, weights: Weights, key: int, on_gpu: bool) -> Stats:
-    """Sampled statistics of one block."""
+    """Return sampled statistics of one block."""
     return situations_there(rows, on_gpu).sample(weights, key)
 
 
 def valued_situations(rows: PlacedSituations, weights: Weights, on_gpu: bool) -> float:
-    """The log-likelihood of one block."""
+    """Return the log-likelihood of one block."""
     return situations_there(rows, on_gpu).value(weights)
 
 
 def situations_there(rows: PlacedSituations, on_gpu: bool) -> NumpySituations:
-    """The situations of a block on the GPU of the worker, if it has kernels for such; if not, as they are."""
+    """Return the situations of a block on the worker's GPU, if it has kernels for them, and else unchanged."""
     if not on_gpu or not known(rows.seen):
         return rows
 
@@ -211,21 +211,21 @@ def situations_there(rows: PlacedSituations, on_gpu: bool) -> NumpySituations:
 
 
 def packed(W: npt.NDArray[np.floating], seen: Observations, places: Places) -> PlacedRows:
-    """A block of rows whose places are known."""
+    """Pack a block of rows with known positions."""
     rows = place_rows(W, seen, threads_here())
     rows.put(places)
     return rows.settled()
 
 
 def packed_situations(W: Array, seen: Observations, number: int, entry: int) -> PlacedSituations:
-    """A block of situations that come one after the other from these places on."""
+    """Pack a block of consecutive situations that start at these positions."""
     rows, start = place_situations(W, seen, threads_here()), seen.all_situations.outcomes.start
     rows.put((number + np.arange(len(start) - 1), entry + start[:-1]))
     return rows.settled()
 
 
 def power_of_two(x: float) -> int:
-    """The smallest that is not below x: so many equal blocks can be shared out to 2, 4 or 8 workers."""
+    """Smallest power of two not below x: so many equal blocks can be divided among 2, 4 or 8 workers."""
     return 1 << max(math.ceil(math.log2(x)), 0)
 
 
@@ -235,23 +235,23 @@ def smallest_kind(n: int) -> Any:
 
 
 class DaskEngine:
-    """Passes on the workers of the Dask client in use."""
+    """Passes on the workers of the current Dask client."""
 
     offers = Offers(ON_WORKERS, partitions=True)
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
-        """Cut the rows, in canonical order, into blocks of the same size, and send them to the workers in turn.
+        """Cut the rows, in canonical order, into blocks of equal size, and send them to the workers in turn.
 
-        Distinct sets of rankings without covariates stay here, as they are few and a pass over them is short.
+        Distinct sets of rankings without covariates stay on the client: they are few, and a pass over them is short.
         """
         if places is not None:
-            raise ValueError("engine='dask' holds all rows, and does not know places among others.")
+            raise ValueError("engine='dask' holds all rows, so that places among others have no meaning.")
         if W is None:
             return plain_rows(seen, CompiledLeftSets, self._situations)
         return self._situations(W, seen) if seen.codes is None else self._classes(W, seen, seen.codes)
 
     def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> NoReturn:
-        """Covariates stay on the workers, standardised and packed there by `plackett.cluster.directions`."""
+        """Raise ValueError: `plackett.cluster.directions` standardises and packs covariates on the workers."""
         raise ValueError("engine='dask' takes covariates in partitions, and not as an array.")
 
     def _classes(self, W: Features, seen: Observations, codes: npt.NDArray[np.intp]) -> ClusterRows:
@@ -291,7 +291,7 @@ class DaskEngine:
 
 
 def client_in_use() -> Any:
-    """The Dask client in use; raises ClusterError without one."""
+    """Return the current Dask client; raises ClusterError without one."""
     client = in_use()
     if client is None:
         raise ClusterError("engine='dask' needs a distributed.Client here.")

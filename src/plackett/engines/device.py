@@ -1,7 +1,7 @@
-"""The GPU behind ``engine="cupy"``: whether there is one, whether data fit on it, and kernels compiled for it.
+"""GPU behind ``engine="cupy"``: detection, memory checks and compilation of kernels.
 
-Kernels are the files of ``cuda/``, compiled for the sizes of the data at hand; CuPy keeps them on disk. This module
-knows no model.
+Kernels are the files of ``cuda/``, compiled for the sizes of the data; CuPy caches them on disk. This module knows no
+model.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
-OLDEST = 80  # compute capability, times ten, from which tiles can be copied to the chip while others are at work
-MANY_ROWS, MANY_ENTRIES = 20_000, 1 << 23  # of X and W, from which a GPU gains
+OLDEST = 80  # ten times the compute capability that supports asynchronous copies to shared memory
+MANY_ROWS, MANY_ENTRIES = 20_000, 1 << 23  # sizes of X and W from which a GPU is faster
 OTHERWISE = "Or use engine='auto', which runs on the processor."
 
 
 @cache
 def gpu() -> Any:
-    """CuPy, where it sees a GPU that can run the kernels; otherwise an error that says what is missing."""
+    """Return CuPy if it sees a suitable GPU; otherwise raise an error that names what is missing."""
     try:
         import cupy
     except ImportError as error:
@@ -38,7 +38,7 @@ def gpu() -> Any:
 
 @cache
 def present() -> bool:
-    """Whether CuPy is installed and sees a GPU that can run the kernels."""
+    """True if CuPy is installed and sees a suitable GPU."""
     if find_spec("cupy") is None:
         return False
     try:
@@ -49,12 +49,12 @@ def present() -> bool:
 
 
 def chosen_engine(asked: str, gains: bool, needed: int) -> str:
-    """The engine of a fit: "auto" is the GPU if it `gains`, one is present and half of it holds the bytes `needed`."""
+    """Resolve "auto": the GPU if it `gains`, is present and half of its memory holds the bytes `needed`."""
     return "cupy" if asked == "auto" and gains and present() and 2 * needed <= free_bytes() else asked
 
 
 def check_capability(capability: str) -> None:
-    """Refuse a GPU that is too old; "86" is compute capability 8.6."""
+    """Raise if the GPU is too old; "86" is compute capability 8.6."""
     if int(capability) < OLDEST:
         raise RuntimeError(
             f"engine='cupy' needs a GPU of compute capability {OLDEST / 10} or later (Ampere, 2020), and this one has "
@@ -63,17 +63,17 @@ def check_capability(capability: str) -> None:
 
 
 def check_fits(needed: int, free: int, what: str, single: bool) -> None:
-    """Refuse data that the GPU has no room for; `single` if they are float32 already."""
+    """Raise if the data do not fit in GPU memory; `single` if they already are float32."""
     if needed > free:
         smaller = "" if single else "Features in float32 take half: give X or a map in float32. "
         raise MemoryError(
             f"{what} take {needed:,} bytes on the GPU, and {free:,} are free there. {smaller}"
-            f"Rows can be shared out to several GPUs with engine='dask'. {OTHERWISE}"
+            f"Rows can be divided among several GPUs with engine='dask'. {OTHERWISE}"
         )
 
 
 def free_bytes() -> int:
-    """What can still be had on the GPU: free, or held by CuPy for nobody."""
+    """Free GPU memory in bytes, including unused blocks of CuPy's pool."""
     cupy = gpu()
     free: int = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
     return free
@@ -81,14 +81,14 @@ def free_bytes() -> int:
 
 @cache
 def chip_bytes() -> int:
-    """Shared memory that one block may have."""
+    """Shared memory in bytes that one block may use."""
     most: int = gpu().cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
     return most
 
 
 @cache
 def kernel(name: str, sources: tuple[str, ...], chip: int = 0, **sizes: object) -> Any:
-    """A kernel of these files with so many bytes of shared memory, where `sizes` are what it knows when compiled."""
+    """Compile a kernel from these files with so many bytes of shared memory; `sizes` are compile-time constants."""
     folder = files("plackett.engines") / "cuda"
     code = "\n".join((folder / f"{source}.cu").read_text(encoding="utf-8") for source in sources)
     defined = tuple(f"-D{size}={value}" for size, value in sizes.items())

@@ -1,6 +1,6 @@
-"""Passes over situations, compiled: rates and scatter of blocks that threads share.
+"""Compiled passes over situations: rates and scatter of blocks that threads share.
 
-What each is, `plackett.engines.situations` says, which has the same in NumPy.
+`plackett.engines.situations` defines these quantities, with the NumPy reference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plackett.model.draws import begin, share_out
 
 @jit
 def dots(W, situations, first, last, weights, out):
-    """W_e·λ_g of the entries of situations first ≤ t < last."""
+    """Write W_e·λ_g of the entries of situations first ≤ t < last into `out`."""
     base = situations.outcomes.start[first]
     for e in range(base, situations.outcomes.start[last]):
         out[e - base] = dot(W[situations.row[e]], weights[situations.group[e]])
@@ -25,7 +25,7 @@ def dots(W, situations, first, last, weights, out):
 
 @jit
 def rates(situations, first, last, waited, factor, rates):
-    """r_e, none of those that are positive below 1e-280."""
+    """Write r_e into `rates`; positive rates are at least 1e-280."""
     base = situations.outcomes.start[first]
     for e in range(base, situations.outcomes.start[last]):
         rate = waited[e - base]
@@ -34,7 +34,7 @@ def rates(situations, first, last, waited, factor, rates):
 
 @jit
 def add_gain(situations, first, last, arrivals, arrived, own_scale, waited, rival_scale, values):
-    """Add Σ ln(W_e·U_g) − ln(W_e·V_g) of those who arrived to V of the rival weights."""
+    """Add Σ ln(W_e·U_g) − ln(W_e·V_g) of arrived entries to V, which uses the rival weights."""
     start = situations.outcomes.start
     for t in range(first, last):
         for e in range(start[t], start[t + 1]):
@@ -45,7 +45,7 @@ def add_gain(situations, first, last, arrivals, arrived, own_scale, waited, riva
 
 @jit
 def scatter(W, situations, first, last, arrivals, arrived, at_risk, wins, exposure):
-    """Add c n_e W_ej / W_e·U_g to the wins, still to be multiplied by U_gj, and c s_e W_ej to the exposure."""
+    """Add c n_e W_ej / W_e·U_g to the wins (before multiplication by U_gj), and c s_e W_ej to the exposure."""
     start = situations.outcomes.start
     for t in range(first, last):
         count = situations.outcomes.counts[t]

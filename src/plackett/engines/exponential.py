@@ -1,13 +1,13 @@
-"""The block exp(x·β): features made as a pass goes, for classes, and the gradient of the log-likelihood.
+"""Features exp(x·β) of classes, computed during the pass, and the gradient of the log-likelihood.
 
 ln p(Y|β, λ) = Σ_i w_i [ln Σ_j e^{x_i·β_j} λ_{y_i j} − ln Σ_j e^{x_i·β_j} Λ_j], Λ_j = Σ_k λ_kj. With the shares
 ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} of the label and the gates π_ij ∝ e^{x_i·β_j} Λ_j of the row, the gradient is
 Xᵀw(ρ − π) in β, and wins − exposure∘λ in ln λ: wins_kj = Σ_{y_i=k} w_i ρ_ij, exposure_j = Σ_i w_i π_ij / Λ_j.
 
-Rows are sorted by class, eight doubles or sixteen floats to a vector, two vectors to a panel. Both matrix products keep
-a tile of their result in registers: four components by two vectors of rows for x·β, four components by two columns for
-Xᵀw(ρ − π). Sums are taken in fixed blocks of rows: chains run side by side, or share the blocks of one chain out to
-threads, with the same results.
+Rows are sorted by class, with eight doubles or sixteen floats per vector and two vectors per panel. Both matrix
+products keep a tile of their result in registers: four components by two vectors of rows for x·β, four components by
+two columns for Xᵀw(ρ − π). Sums are taken in fixed blocks of rows, so that chains run side by side, or threads share
+the blocks of one chain, with the same results.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from plackett.compute.pieces import cores
 from plackett.compute.vectors import BYTES, all_lanes, exp, larger, load, log, multiply_add, spread, store, total
 from plackett.model.race import Array, Slopes
 
-TILE = 8  # panels whose residuals are held until they are multiplied with the rows
-BLOCK = 1 << 14  # rows whose sums are taken together
-LARGE = 1 << 22  # products of a score, over all rows, from which the cores share the rows of one chain
+TILE = 8  # panels whose residuals are buffered before the product with the rows
+BLOCK = 1 << 14  # rows per block of sums
+LARGE = 1 << 22  # multiplications for the scores of all rows, from which threads share one chain
 LOWEST, LOWEST_FLOAT = -600.0, -80.0  # ln of the smallest gate, relative to the largest of its row
 RAREST, RAREST_FLOAT = -100.0, -50.0  # ln of the smallest vote, relative to the largest of its component
 
@@ -47,17 +47,17 @@ RAREST, RAREST_FLOAT = -100.0, -50.0  # ln of the smallest vote, relative to the
 Numbers = npt.NDArray[np.floating]
 
 
-class Covariates(NamedTuple):
-    """The packed rows; a class is padded to whole vectors with rows of weight zero, columns to an even number."""
+class ClassCovariates(NamedTuple):
+    """Packed rows. Each class is padded to whole vectors with rows of weight zero, columns to an even number."""
 
     values: Numbers  # (panel, column, lane)
     weight: Numbers  # (panel, lane)
     label: npt.NDArray[np.int64]  # (panel, 2): a vector holds rows of one class
-    n_columns: int  # without padding
+    n_columns: int  # number of columns without padding
 
 
-class Scratch(NamedTuple):
-    """What a pass works with, and where it leaves the gradient; components are padded to a multiple of four."""
+class ClassScratch(NamedTuple):
+    """Scratch and gradient of a pass; components are padded to a multiple of four."""
 
     beta: Numbers  # (component, column)
     residual: Numbers  # (TILE, component, lane): scores, then w(ρ − π)
@@ -67,15 +67,15 @@ class Scratch(NamedTuple):
     gate_lanes: Numbers  # (M, lane of a vector)
     votes: Numbers  # (K, M): λ_kj/Λ_j
     log_total: Numbers  # (M,): ln Λ_j
-    directions: Array  # (M, d): the gradient in β
-    log_weights: Array  # (K, M): the gradient in ln λ
+    directions: Array  # (M, d): gradient in β
+    log_weights: Array  # (K, M): gradient in ln λ
 
 
-COVARIATES = record(Covariates, CUBE, TABLE, WHOLE_TABLE, WHOLE)
-SCRATCH = record(Scratch, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, REALS, TABLE, TABLE)
-FLOAT_COVARIATES = record(Covariates, FLOAT_CUBE, FLOAT_TABLE, WHOLE_TABLE, WHOLE)
+COVARIATES = record(ClassCovariates, CUBE, TABLE, WHOLE_TABLE, WHOLE)
+SCRATCH = record(ClassScratch, TABLE, CUBE, TABLE, CUBE, CUBE, TABLE, TABLE, REALS, TABLE, TABLE)
+FLOAT_COVARIATES = record(ClassCovariates, FLOAT_CUBE, FLOAT_TABLE, WHOLE_TABLE, WHOLE)
 FLOAT_SCRATCH = record(
-    Scratch,
+    ClassScratch,
     FLOAT_TABLE,
     FLOAT_CUBE,
     FLOAT_TABLE,
@@ -89,14 +89,14 @@ FLOAT_SCRATCH = record(
 )
 
 
-def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: npt.DTypeLike) -> Covariates:
-    """Rows of each class in the order in which they come, in panels."""
+def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: npt.DTypeLike) -> ClassCovariates:
+    """Pack the rows of each class into panels, in input order."""
     n, d = X.shape
     width = BYTES // np.dtype(dtype).itemsize
     size = np.bincount(codes)
     vectors = -(-size // width)
     label = np.repeat(np.arange(len(size)), vectors)
-    first = np.concatenate([[0], np.cumsum(vectors)[:-1]]) * width  # place of a class's first row
+    first = np.concatenate([[0], np.cumsum(vectors)[:-1]]) * width  # position of each class's first row
     order = np.argsort(codes, kind="stable")
     before = np.concatenate([[0], np.cumsum(size)[:-1]])
     place = np.empty(n, dtype=np.intp)
@@ -107,14 +107,14 @@ def pack(X: Array, codes: npt.NDArray[np.intp], weight: Array | None, dtype: npt
     weights[place] = 1.0 if weight is None else weight
     values = np.ascontiguousarray(values.reshape(n_panels, 2 * width, -1).transpose(0, 2, 1))
     labels = np.concatenate([label, label[-1:]])[: 2 * n_panels].reshape(n_panels, 2).astype(np.int64)
-    return Covariates(values, weights.reshape(n_panels, 2 * width), labels, d)
+    return ClassCovariates(values, weights.reshape(n_panels, 2 * width), labels, d)
 
 
-def make_scratch(n_components: int, n_columns: int, n_classes: int, dtype: npt.DTypeLike) -> Scratch:
-    """Scratch for one chain."""
+def make_scratch(n_components: int, n_columns: int, n_classes: int, dtype: npt.DTypeLike) -> ClassScratch:
+    """Allocate scratch for one chain."""
     M, K, width = n_components, n_classes, BYTES // np.dtype(dtype).itemsize
     components, columns = -(-M // 4) * 4, n_columns + n_columns % 2
-    return Scratch(
+    return ClassScratch(
         np.zeros((components, columns), dtype),
         np.zeros((TILE, components, 2 * width), dtype),
         np.empty((components, width), dtype),
@@ -188,7 +188,7 @@ def add_products(values, residual, first, last, sums):
 
 @inner
 def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gate_lanes):
-    """Turn the scores of a vector of rows into w(ρ − π); adds wρ and wπ to the lanes, returns w·ln p in each lane.
+    """Replace the scores of a vector of rows by w(ρ − π); add wρ and wπ to the lanes; return w·ln p per lane.
 
     vote = λ_{y j}/Λ_j of the rows' class. Scores are taken relative to the largest of each row.
     """
@@ -216,7 +216,7 @@ def gates_and_shares(score, half, share, log_total, vote, weight, win_lanes, gat
 
 @inner
 def take_in(beta, log_weights, own_beta, votes, log_total, to_directions, to_weights):
-    """Take in β, λ_kj/Λ_j and ln Λ_j, and begin the gradient, to β and ln λ, at 0."""
+    """Store β, λ_kj/Λ_j and ln Λ_j, and set the gradient in β and ln λ to 0."""
     (K, M), d = log_weights.shape, beta.shape[1]
     rarest = RAREST if votes.itemsize == 8 else RAREST_FLOAT
     for j in range(M):
@@ -245,7 +245,7 @@ def clear(lanes):
 
 @inner
 def add_block(packed, first, last, scratch):
-    """ln p(Y|β, λ) of the panels first ≤ q < last; their part of the gradient is added to what the scratch has."""
+    """Return ln p(Y|β, λ) of the panels first ≤ q < last, and add their gradient to the scratch."""
     (K, M), d, width = scratch.votes.shape, scratch.directions.shape[1], scratch.share.shape[1]
     clear(scratch.win_lanes)
     clear(scratch.gate_lanes)
@@ -275,7 +275,7 @@ def add_block(packed, first, last, scratch):
 
 
 def _log_likelihood(packed, first, last, beta, log_weights, scratch):
-    """ln p(Y|β, λ) of the panels first ≤ q < last; its gradient is left in the scratch."""
+    """Return ln p(Y|β, λ) of the panels first ≤ q < last; writes its gradient into the scratch."""
     gradient = scratch.directions, scratch.log_weights
     take_in(beta, log_weights, scratch.beta, scratch.votes, scratch.log_total, *gradient)
     value, step = 0.0, BLOCK // packed.weight.shape[1]
@@ -289,9 +289,9 @@ log_likelihood_in_floats = apart(REAL(FLOAT_COVARIATES, WHOLE, WHOLE, TABLE, TAB
 
 
 class ExponentialRows:
-    """Packed covariates with their pass; the blocks of large data are shared out to threads.
+    """Packed covariates with their pass; threads share the blocks of large data.
 
-    In floats a pass takes half the time, and the log-likelihood of a row is right to about 1e-6.
+    In float32 a pass takes half the time, and the log-likelihood of a row is accurate to about 1e-6.
     """
 
     def __init__(
@@ -307,20 +307,20 @@ class ExponentialRows:
         self.blocks = list(itertools.pairwise([*range(0, n_panels, step), n_panels]))
 
     def large(self, n_components: int) -> bool:
-        """Whether a pass is worth sharing out."""
+        """True if threads should share a pass."""
         return len(self.blocks) > 1 and self.packed.values.size * n_components >= LARGE
 
     @property
     def kernel(self) -> Any:
-        """For the precision of the rows."""
+        """Log-likelihood kernel for the precision of the rows."""
         return log_likelihood if self.packed.values.itemsize == 8 else log_likelihood_in_floats
 
-    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> Covariates | None:
-        """The rows, which compiled chains read in floats; None if there are so many that threads should share them."""
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> ClassCovariates | None:
+        """Return the rows for compiled chains in float32; None if there are so many that threads should share them."""
         return None if self.large(n_components) or self.packed.values.itemsize == 8 else self.packed
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """ln p(Y|β, λ) and its gradient."""
+        """Return ln p(Y|β, λ) and its gradient."""
         (K, M), d = log_weights.shape, beta.shape[1]
 
         def of_block(block: tuple[int, int]) -> Slopes:

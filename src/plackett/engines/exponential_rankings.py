@@ -1,15 +1,15 @@
-"""The block exp(x·β) where everyone who ranks or chooses items has a row of covariates of their own: the fast gradient.
+"""Features exp(x·β) if every ranking or choice of items has its own row of covariates: the fast gradient.
 
 A row has gates e_j ∝ e^{x·β_j} Λ_j, Λ_j = Σ_k λ_kj, relative to its largest, and with the votes θ_kj = λ_kj/Λ_j item k
-has the rate D_k = Σ_j e_j θ_kj. In the order of the outcome, with w_p copies of the stage at place p (none where the
-order is no longer known) and R_p = Σ_{p' ≥ p} D_p',
+has the rate D_k = Σ_j e_j θ_kj. In the order of the outcome, let w_p be the number of copies of the stage at place p (0
+where the order is unknown), and R_p = Σ_{p' ≥ p} D_p'. Then
 
     ln p = Σ_p w_p ln(D_p/R_p),      C_p = ∂ ln p/∂D_p = w_p/D_p − Σ_{p' ≤ p} w_p'/R_p',
 
 and the gradient is Σ_i x_i e_ij Σ_k C_ik θ_kj in β_j, θ_kj Σ_i C_ik e_ij in ln λ_kj.
 
-Rows lie in lanes, as in `plackett.engines.exponential`, whose products of matrices are used for all five sums; only
-between items and places the lanes are gone through one by one. Sums are taken in fixed blocks of rows.
+Rows lie in lanes, as in `plackett.engines.exponential`, whose matrix products compute all five sums; only the exchange
+between items and places handles lanes one by one. Sums are taken in fixed blocks of rows.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from plackett.model.race import Array, Slopes
 from plackett.responses import choice, ranking
 from plackett.responses.base import Outcomes, Response, Whole
 
-TILE = 4  # panels whose gates are held until they are multiplied with the rows
-BLOCK = 1 << 13  # rows whose sums are taken together
+TILE = 4  # panels whose gates are buffered before the product with the rows
+BLOCK = 1 << 13  # rows per block of sums
 KINDS = [choice.expect_block, ranking.expect_block]  # responses in stages
-NOTHING_LEFT = 1e-35  # in place of a rate of 0, where there is no stage
+NOTHING_LEFT = 1e-35  # replaces a rate of 0 where there is no stage
 
 
 class RankedRows(NamedTuple):
-    """Rows in panels of two vectors, padded with rows of which nothing is known."""
+    """Rows in panels of two vectors, padded with rows without observations."""
 
     values: Numbers  # (panel, column, lane)
     copies: Numbers  # (panel, place, lane): w
-    place: npt.NDArray[np.uint32]  # (panel, place · lane): where the table of a panel has D of the entry at that place
+    place: npt.NDArray[np.uint32]  # (panel, place · lane): index of D of the entry at that place in the panel's table
 
 
-class Scratch(NamedTuple):
-    """What a pass works with, and where it leaves the gradient.
+class RankingScratch(NamedTuple):
+    """Scratch and gradient of a pass.
 
-    Components are padded to a multiple of four, items so too with at least one that nobody knows.
+    Components are padded to a multiple of four, items likewise with at least one padding item.
     """
 
     beta: Numbers  # (component, column)
@@ -81,25 +81,25 @@ class Scratch(NamedTuple):
     votes: Numbers  # (item, M): θ
     by_component: Numbers  # (component, K): θ
     log_total: Numbers  # (M,): ln Λ
-    directions: Array  # (M, d): the gradient in β
-    log_weights: Array  # (K, M): the gradient in ln λ
+    directions: Array  # (M, d): gradient in β
+    log_weights: Array  # (K, M): gradient in ln λ
 
 
 PLACES = types.Array(types.uint32, 2, "C")
 ROWS, FLOAT_ROWS = (record(RankedRows, kind, kind, PLACES) for kind in (CUBE, FLOAT_CUBE))
 SCRATCH, FLOAT_SCRATCH = (
-    record(Scratch, *[two] * 5, one, *[three] * 2, *[two] * 2, one, TABLE, TABLE)
+    record(RankingScratch, *[two] * 5, one, *[three] * 2, *[two] * 2, one, TABLE, TABLE)
     for one, two, three in ((REALS, TABLE, CUBE), (FLOATS, FLOAT_TABLE, FLOAT_CUBE))
 )
 
 
 def padded(n: int) -> int:
-    """The next multiple of four."""
+    """Round up to a multiple of four."""
     return -(-n // 4) * 4
 
 
 def ranks_items(outcomes: Outcomes, group: Whole, row: Whole, n_groups: int, response: Response) -> bool:
-    """Whether each situation has a row of its own and no item twice, and is seen in stages."""
+    """True if each situation has its own row, no item twice, and a response in stages."""
     if response.expect_block not in KINDS:
         return False
     situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
@@ -109,7 +109,7 @@ def ranks_items(outcomes: Outcomes, group: Whole, row: Whole, n_groups: int, res
 def pack(
     X: Array, outcomes: Outcomes, group: Whole, n_groups: int, response: Response, dtype: npt.DTypeLike
 ) -> RankedRows:
-    """Situations in the order in which they come, each with its row of X."""
+    """Pack situations in input order, each with its row of X."""
     (n, d), sizes = X.shape, np.diff(outcomes.start)
     lanes = 2 * BYTES // np.dtype(dtype).itemsize
     n_panels, most = -(-n // lanes), int(sizes.max())
@@ -128,8 +128,8 @@ def pack(
     return RankedRows(laid_out(values), laid_out(copies), place.astype(np.uint32))
 
 
-def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups: int) -> Scratch:
-    """Scratch for one chain."""
+def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups: int) -> RankingScratch:
+    """Allocate scratch for one chain."""
     (_, columns, lanes), places, dtype = packed.values.shape, packed.copies.shape[1], packed.values.dtype
     M, K = padded(n_components), padded(n_groups + 1)
     shapes = (
@@ -138,15 +138,15 @@ def make_scratch(packed: RankedRows, n_components: int, n_columns: int, n_groups
     )  # fmt: skip
     arrays: list[Any] = [np.zeros(shape, dtype) for shape in shapes]
     arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
-    return Scratch(*arrays)
+    return RankingScratch(*arrays)
 
 
 @inner
 def begin_pass(beta, log_weights, scratch):
-    """Take in β, θ and ln Λ, and begin the gradient at 0.
+    """Store β, θ and ln Λ, and set the gradient to 0.
 
-    No kernel for classes is called with a `Scratch` of this module, but with its arrays: a cache would name the type,
-    and looking into an old one would import this module while the kernel is being compiled.
+    Kernels for classes receive the arrays of this `RankingScratch` and not the tuple: a cache would name its type, and
+    reading an old cache would import this module during compilation.
     """
     gradient = scratch.directions, scratch.log_weights
     take_in(beta, log_weights, scratch.beta, scratch.votes, scratch.log_total, *gradient)
@@ -157,7 +157,7 @@ def begin_pass(beta, log_weights, scratch):
 
 @inner
 def make_gates(gates, log_total):
-    """e of a panel in place of its scores, relative to the largest of each row."""
+    """Replace the scores of a panel by e, relative to the largest of each row."""
     width = BYTES // gates.itemsize
     lanes, lowest = 2 * width, all_lanes(gates, LOWEST if gates.itemsize == 8 else LOWEST_FLOAT)
     for half in range(0, lanes, width):
@@ -172,7 +172,7 @@ def make_gates(gates, log_total):
 
 @inner
 def go_through_stages(copies, rates, left):
-    """ln p of the rows of a panel, added up; C in place of D at every place."""
+    """Replace D by C at every place; return ln p of the rows of a panel, summed."""
     places, lanes = copies.shape
     width, least, value = lanes // 2, all_lanes(rates, NOTHING_LEFT), 0.0
     for half in range(0, lanes, width):
@@ -192,7 +192,7 @@ def go_through_stages(copies, rates, left):
 
 @inner
 def go_through_panel(packed, q, slopes, rates, left):
-    """ln p of the rows of a panel; C in place of D."""
+    """Replace D by C; return ln p of the rows of a panel."""
     place = packed.place[q]
     for at in range(len(place)):
         rates[at] = slopes[place[at]]
@@ -205,7 +205,7 @@ def go_through_panel(packed, q, slopes, rates, left):
 
 @inner
 def add_tile(packed, first, last, scratch):
-    """ln p of the panels first ≤ q < last; their part of the gradient is added to the lanes."""
+    """Return ln p of the panels first ≤ q < last, and add their gradient to the lanes."""
     value = 0.0
     for i in range(last - first):
         scores_of(packed.values[first + i], scratch.beta, scratch.gates[i])
@@ -225,7 +225,7 @@ def add_tile(packed, first, last, scratch):
 
 @inner
 def add_block(packed, first, last, scratch):
-    """ln p of the panels first ≤ q < last; their part of the gradient is added to what the scratch has."""
+    """Return ln p of the panels first ≤ q < last, and add their gradient to the scratch."""
     (K, M), d = scratch.log_weights.shape, scratch.directions.shape[1]
     width, padding = scratch.product_lanes.shape[2], scratch.moved_lanes.shape[1]
     clear(scratch.product_lanes)
@@ -243,7 +243,7 @@ def add_block(packed, first, last, scratch):
 
 
 def _log_likelihood(packed, first, last, beta, log_weights, scratch):
-    """ln p(Y|β, λ) of the panels first ≤ q < last; its gradient is left in the scratch."""
+    """Return ln p(Y|β, λ) of the panels first ≤ q < last; writes its gradient into the scratch."""
     begin_pass(beta, log_weights, scratch)
     value, step = 0.0, BLOCK // packed.copies.shape[2]
     for begin in range(first, last, step):
@@ -256,12 +256,12 @@ log_likelihood_in_floats = apart(REAL(FLOAT_ROWS, WHOLE, WHOLE, TABLE, TABLE, FL
 
 
 def is_large(packed: RankedRows, n_components: int) -> bool:
-    """Whether a pass is worth sharing out to threads."""
+    """True if threads should share a pass."""
     return packed.copies.size > packed.copies.shape[1] * BLOCK and packed.values.size * n_components >= LARGE
 
 
 def gradient(packed: RankedRows, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
-    """ln p(Y|β, λ) and its gradient; the blocks of large data are shared out to threads, with the same results."""
+    """Return ln p(Y|β, λ) and its gradient; threads share the blocks of large data, with the same results."""
     pass_over = log_likelihood_in_floats if packed.values.dtype == np.float32 else log_likelihood
     (K, M), d = log_weights.shape, beta.shape[1]
     beta, log_weights = np.ascontiguousarray(beta), np.ascontiguousarray(log_weights)

@@ -1,14 +1,14 @@
-"""The block exp(x·β) for situations: features made as a pass goes, for any response, and the gradient.
+"""Features exp(x·β) of situations, computed during the pass for any response, and the gradient.
 
-Rows have gates e_ij ∝ e^{x_i·β_j} Λ_j, Λ_j = Σ_k λ_kj, relative to their largest, made once however many entries share
-the row. With the votes θ_kj = λ_kj/Λ_j an entry has the rate r_e ∝ D_e = Σ_j e_ij θ_gj. The response makes the slopes
-n_e − r_e s_e of the log-likelihood in ln r_e, and with C_e = (n_e − r_e s_e)/D_e its gradient is
+Rows have gates e_ij ∝ e^{x_i·β_j} Λ_j, Λ_j = Σ_k λ_kj, relative to their largest, computed once for all entries that
+share the row. With the votes θ_kj = λ_kj/Λ_j an entry has the rate r_e ∝ D_e = Σ_j e_ij θ_gj. The response returns the
+slopes n_e − r_e s_e of the log-likelihood in ln r_e, and with C_e = (n_e − r_e s_e)/D_e its gradient is
 
     Σ_i x_i e_ij Σ_{e of i} C_e θ_gj   in β_j,        θ_gj Σ_{e of g} C_e e_ij   in ln λ_gj.
 
-Sums are taken entry by entry; where everyone who ranks items has a row of their own, `exponential_rankings` is faster.
-Rows go in tiles, some situations and the rows that these alone use, which stay in cache; sums of tiles are added up in
-fixed blocks, which threads may share.
+Sums are taken entry by entry; if every ranking has its own row, `exponential_rankings` is faster. A tile consists of
+some situations and the rows that only these use, so that it fits in cache; sums of tiles are added in fixed blocks,
+which threads may share.
 """
 
 from __future__ import annotations
@@ -50,67 +50,67 @@ from plackett.compute.vectors import (
 from plackett.model.race import Array, Slopes
 from plackett.responses.base import Outcomes, Response, Whole
 
-TILE = 64  # rows, or a few more
+TILE = 64  # rows per tile, approximately
 BLOCK = 1 << 13  # rows whose sums are taken together
-LARGE = 1 << 22  # products of a score, over all rows, from which the cores share the rows of one chain
+LARGE = 1 << 22  # multiplications for the scores of all rows, from which threads share one chain
 LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row
 RAREST = -300.0  # ln of the smallest vote, relative to the largest of its component
-FARTHEST = -300.0  # ln of the largest gate of a row, relative to those of its situation where rates are relative
+FARTHEST = -300.0  # smallest ln of a row's largest gate relative to its situation, where rates are relative
 
 
-class Covariates(NamedTuple):
-    """The situations as a pass reads them."""
+class SituationCovariates(NamedTuple):
+    """Packed situations."""
 
     values: Array  # (rows · columns,): columns padded to a multiple of four, and four rows of zeros at the end
     outcomes: Outcomes
     group: Whole  # (entries,)
     row: Whole  # (entries,)
-    tile_situation: Whole  # (tiles + 1,): where tiles begin
+    tile_situation: Whole  # (tiles + 1,): first situation of each tile
     tile_row: Whole  # (tiles + 1,)
-    blocks: Whole  # tiles where blocks begin, and the end
+    blocks: Whole  # first tile of each block, and the end
     expect: int  # address of the response's `expect_block`
     absolute: bool
 
 
-class Scratch(NamedTuple):
-    """What a pass works with, and where it leaves the gradient; tables are flat, their rows padded to vectors."""
+class SituationScratch(NamedTuple):
+    """Scratch and gradient of a pass; tables are flat, with rows padded to vectors."""
 
     beta: Array  # (column, component)
     log_total: Array  # (component,): ln Λ
     votes: Array  # (group, component): θ
     gates: Array  # (row of a tile, component)
     pull: Array  # (row of a tile, component)
-    peak: Array  # (row of a tile,): ln of what gates are relative to
+    peak: Array  # (row of a tile,): ln of the largest gate
     rates: Array  # (entry of a tile,): r
     relative: Array  # D, then C
     arrivals: Array  # n
     at_risk: Array  # s
     values: Array  # (situation,)
-    product: Array  # (column, component): of a block
+    product: Array  # (column, component): sums of a block
     moved: Array  # (group, component): Σ C e of a block
-    directions: Array  # (M, d): the gradient in β
-    log_weights: Array  # (K, M): the gradient in ln λ
+    directions: Array  # (M, d): gradient in β
+    log_weights: Array  # (K, M): gradient in ln λ
 
 
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
-COVARIATES = record(Covariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH)
-SCRATCH = record(Scratch, *[REALS] * 13, TABLE, TABLE)
+COVARIATES = record(SituationCovariates, REALS, OUTCOMES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLES, WHOLE, TRUTH)
+SCRATCH = record(SituationScratch, *[REALS] * 13, TABLE, TABLE)
 EXPECT = Pointer(NOTHING, OUTCOMES, WHOLE, WHOLE, *[REALS] * 4)
 expect = EXPECT.call
 
 
 def padded(n: int, width: int = WIDTH) -> int:
-    """The next multiple."""
+    """Round up to a multiple of `width`."""
     return -(-n // width) * width
 
 
 def tiles_of(start: Whole, row: Whole) -> tuple[Whole, Whole]:
-    """Situations and rows at which tiles begin, and the ends: no row is used by two tiles.
+    """First situations and rows of the tiles, and the ends; no two tiles share a row.
 
     Rows are numbered in the order of their first use.
     """
-    used = np.append(0, np.maximum.accumulate(np.maximum.reduceat(row, start[:-1])) + 1)  # before each situation
-    later = np.minimum.accumulate(np.minimum.reduceat(row, start[:-1])[::-1])[::-1]  # the first row used from there on
+    used = np.append(0, np.maximum.accumulate(np.maximum.reduceat(row, start[:-1])) + 1)  # rows before each situation
+    later = np.minimum.accumulate(np.minimum.reduceat(row, start[:-1])[::-1])[::-1]  # first row used from there on
     cuts = [0]
     for t in np.flatnonzero(later >= used[:-1])[1:]:
         if used[t] - used[cuts[-1]] >= TILE:
@@ -119,8 +119,8 @@ def tiles_of(start: Whole, row: Whole) -> tuple[Whole, Whole]:
     return ends, used[ends].astype(np.int64)
 
 
-def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Response) -> Covariates | None:
-    """The situations for the compiled pass; None where the response is not compiled."""
+def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Response) -> SituationCovariates | None:
+    """Pack situations for the compiled pass; None if the response is not compiled."""
     if not is_compiled(response.expect_block):
         return None
     n, d = X.shape
@@ -128,7 +128,7 @@ def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Respo
     values[:n, :d] = X
     situation, rows = tiles_of(outcomes.start, row)
     starts = np.flatnonzero(np.diff(rows[:-1] // BLOCK, prepend=-1))
-    return Covariates(
+    return SituationCovariates(
         values.ravel(),
         outcomes,
         group.astype(np.int64),
@@ -141,20 +141,20 @@ def pack(X: Array, outcomes: Outcomes, group: Whole, row: Whole, response: Respo
     )
 
 
-def make_scratch(packed: Covariates, n_components: int, n_columns: int, n_groups: int) -> Scratch:
-    """Scratch for one chain."""
+def make_scratch(packed: SituationCovariates, n_components: int, n_columns: int, n_groups: int) -> SituationScratch:
+    """Allocate scratch for one chain."""
     M, d = padded(n_components), padded(n_columns, 4)
     rows = int(np.diff(packed.tile_row).max()) + 4
     entries = padded(int(np.diff(packed.outcomes.start[packed.tile_situation]).max()))
     sizes = (d * M, M, n_groups * M, rows * M, rows * M, rows, entries, entries, entries, entries)
     arrays = [np.zeros(size) for size in (*sizes, len(packed.outcomes.counts), d * M, n_groups * M)]
     arrays += [np.empty((n_components, n_columns)), np.empty((n_groups, n_components))]
-    return Scratch(*arrays)
+    return SituationScratch(*arrays)
 
 
 @inner
 def add_products(A, a, a_row, a_step, B, b, b_step, n, C, c, c_row):
-    """Four vectors C_p += Σ_q A_pq B_q: A_pq at a + p·a_row + q·a_step, B_q at b + q·b_step, C_p at c + p·c_row."""
+    """Add Σ_q A_pq B_q to four vectors C_p: A_pq at a + p·a_row + q·a_step, B_q at b + q·b_step, C_p at c + p·c_row."""
     c0, c1 = load(C, c), load(C, c + c_row)
     c2, c3 = load(C, c + 2 * c_row), load(C, c + 3 * c_row)
     for q in range(n):
@@ -171,7 +171,7 @@ def add_products(A, a, a_row, a_step, B, b, b_step, n, C, c, c_row):
 
 @inner
 def begin_pass(beta, log_weights, scratch):
-    """Take in β, θ and ln Λ, and begin the gradient at 0."""
+    """Store β, θ and ln Λ, and set the gradient to 0."""
     (K, M), d = log_weights.shape, beta.shape[1]
     width = len(scratch.log_total)
     for j in range(M):
@@ -196,7 +196,7 @@ def begin_pass(beta, log_weights, scratch):
 
 @inner
 def make_gates(values, columns, first, n, scratch):
-    """Gates of n rows from `first` on, relative to the largest of each."""
+    """Compute gates of n rows from `first` on, relative to the largest of each."""
     width = len(scratch.log_total)
     d = len(scratch.beta) // width
     for i in range(0, n, 4):
@@ -217,7 +217,7 @@ def make_gates(values, columns, first, n, scratch):
 
 @inner
 def rate_of(packed, e, i, scratch):
-    """D_e of an entry whose row is the i-th of its tile."""
+    """Return D_e of an entry whose row is the i-th of its tile."""
     width, g = len(scratch.log_total), packed.group[e]
     sums = spread(0.0)
     for j in range(0, width, WIDTH):
@@ -227,7 +227,7 @@ def rate_of(packed, e, i, scratch):
 
 @inner
 def make_rates(packed, first, last, first_row, scratch):
-    """D and r of the entries of a tile, r up to a factor of the situation unless rates are absolute."""
+    """Compute D and r of the entries of a tile; r up to a factor per situation unless rates are absolute."""
     start = packed.outcomes.start
     base = start[first]
     for t in range(first, last):
@@ -246,7 +246,7 @@ def make_rates(packed, first, last, first_row, scratch):
 
 @inner
 def make_slopes(packed, first, last, scratch):
-    """C_e of the entries of a tile in place of D_e."""
+    """Replace D_e by C_e for the entries of a tile."""
     start = packed.outcomes.start
     base = start[first]
     for t in range(first, last):
@@ -258,7 +258,7 @@ def make_slopes(packed, first, last, scratch):
 
 @inner
 def pull(packed, low, high, first_row, n, scratch):
-    """Σ C θ of n rows, and Σ C e of all groups."""
+    """Compute Σ C θ of n rows, and add Σ C e of all groups."""
     width = len(scratch.log_total)
     for at in range(0, n * width, WIDTH):
         store(scratch.pull, at, spread(0.0))
@@ -274,7 +274,7 @@ def pull(packed, low, high, first_row, n, scratch):
 
 @inner
 def add_tile(packed, tile, scratch):
-    """The log-likelihood of a tile; its part of the gradient is added to the sums of the block."""
+    """Return the log-likelihood of a tile, and add its gradient to the sums of the block."""
     first, last = packed.tile_situation[tile], packed.tile_situation[tile + 1]
     first_row, n = packed.tile_row[tile], packed.tile_row[tile + 1] - packed.tile_row[tile]
     low, high = packed.outcomes.start[first], packed.outcomes.start[last]
@@ -301,7 +301,7 @@ def add_tile(packed, tile, scratch):
 
 @inner
 def add_block(packed, first, last, scratch):
-    """The log-likelihood of the tiles first ≤ tile < last; their gradient is added to what the scratch has."""
+    """Return the log-likelihood of the tiles first ≤ tile < last, and add their gradient to the scratch."""
     (K, M), d, width = scratch.log_weights.shape, scratch.directions.shape[1], len(scratch.log_total)
     for at in range(0, len(scratch.product), WIDTH):
         store(scratch.product, at, spread(0.0))
@@ -320,7 +320,7 @@ def add_block(packed, first, last, scratch):
 
 @apart(REAL(COVARIATES, WHOLE, WHOLE, TABLE, TABLE, SCRATCH))
 def log_likelihood(packed, first, last, beta, log_weights, scratch):
-    """ln p(Y|β, λ) of the blocks first ≤ b < last; its gradient is left in the scratch."""
+    """Return ln p(Y|β, λ) of the blocks first ≤ b < last; writes its gradient into the scratch."""
     begin_pass(beta, log_weights, scratch)
     value = 0.0
     for b in range(first, last):
@@ -328,13 +328,13 @@ def log_likelihood(packed, first, last, beta, log_weights, scratch):
     return value
 
 
-def is_large(packed: Covariates, n_components: int) -> bool:
-    """Whether a pass is worth sharing out to threads."""
+def is_large(packed: SituationCovariates, n_components: int) -> bool:
+    """True if threads should share a pass."""
     return len(packed.blocks) > 2 and len(packed.values) * n_components >= LARGE
 
 
-def gradient(packed: Covariates, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
-    """ln p(Y|β, λ) and its gradient; the blocks of large data are shared out to threads, with the same results."""
+def gradient(packed: SituationCovariates, beta: Array, log_weights: Array, n_threads: int | None = None) -> Slopes:
+    """Return ln p(Y|β, λ) and its gradient; threads share the blocks of large data, with the same results."""
     (K, M), d = log_weights.shape, beta.shape[1]
     beta, log_weights = np.ascontiguousarray(beta), np.ascontiguousarray(log_weights)
 

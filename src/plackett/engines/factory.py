@@ -1,4 +1,4 @@
-"""The engines by name."""
+"""Engines by name."""
 
 from plackett.capabilities import Offers
 from plackett.data.observations import Observations
@@ -19,7 +19,7 @@ ENGINES: dict[str, type[Engine]] = {
 
 
 def engine_class(name: str, partitions: bool = False) -> type[Engine]:
-    """The class of the engine of that name; "auto" is "dask" for data in partitions, and else "numba"."""
+    """Return the engine class with this name; "auto" is "dask" for partitioned data, else "numba"."""
     name = ("dask" if partitions else "numba") if name == "auto" else name
     if name not in ENGINES:
         raise ValueError(f"engine must be 'auto' or one of {sorted(ENGINES)}, got {name!r} instead.")
@@ -27,23 +27,23 @@ def engine_class(name: str, partitions: bool = False) -> type[Engine]:
 
 
 def offers_of(name: str, partitions: bool = False) -> Offers:
-    """What the engine of that name offers."""
+    """Return what the engine with this name offers."""
     return engine_class(name, partitions).offers
 
 
 def choose_engine(asked: str, shape: tuple[int, ...], seen: Observations, learned: bool = False) -> str:
-    """The engine of a fit in memory: "auto" becomes "cupy" where a GPU is present and gains, and else stays.
+    """Choose the engine of a fit in memory: "auto" becomes "cupy" if a GPU is present and faster.
 
     Parameters
     ----------
     asked : str
-        The setting.
+        The user's setting.
     shape : (int, int)
         Shape of W, or of the covariates if directions are learned.
     seen : Observations
         Classes or situations.
     learned : bool
-        Whether directions are learned.
+        True if directions are learned.
     """
     n, p = shape
     if seen.situations is not None:
@@ -55,7 +55,7 @@ def choose_engine(asked: str, shape: tuple[int, ...], seen: Observations, learne
 
 
 def make_engine(name: str, exact: bool = False) -> Engine:
-    """The engine of that name; "auto" is "numba". With `exact` a GPU holds features in doubles, as ascents need them.
+    """Make the engine with this name; "auto" is "numba". With `exact` a GPU stores features in float64 (for EM).
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Passes over choices in nests, whose rates are made as a pass goes: r_e = Σ_j e^{z_e·β_j} λ_gj.
+"""Passes over nested choices with rates computed during the pass: r_e = Σ_j e^{z_e·β_j} λ_gj.
 
-With the slopes of V in ln r_e, which `plackett.responses.nests` has, and the shares ρ_ej of the components in a rate
-the gradient is Σ_e ∂V/∂ln r_e ρ_ej z_e in β_j, and the same without z_e in ln λ_gj. Knows no prior.
+Let ρ_ej be the shares of the components in a rate, and take the slopes of V in ln r_e from `plackett.responses.nests`.
+Then the gradient is Σ_e ∂V/∂ln r_e ρ_ej z_e in β_j, and the same without z_e in ln λ_gj. The module knows no prior.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from plackett.responses.nests import START, Nests, nested_slopes
 
 @dataclass(frozen=True)
 class NestedSlopes(Slopes):
-    """The same, and the gradient in the dissimilarities."""
+    """Slopes, with the gradient in the dissimilarities."""
 
     parameters: Array
 
 
 @dataclass(frozen=True)
 class NestedChoices:
-    """Choices with covariates of their entries, at some dissimilarities of the nests.
+    """Choices with covariates of their entries, at given dissimilarities of the nests.
 
     Attributes
     ----------
     x : (entries, d) array
         Covariates, the chosen entry of each situation first.
     outcomes : Outcomes
-        Where situations begin, and how often each was seen.
+        Starts and counts of the situations.
     group, nest : (entries,) arrays
-        Whose weights an entry uses, and its nest; −1 for one that stands alone.
+        Group whose weights an entry uses, and its nest (−1: stands alone).
     dissimilarity : (G,) array
         α.
     """
@@ -51,17 +51,17 @@ class NestedChoices:
 
     @classmethod
     def of(cls, Z: Array, seen: Observations, nests: Nests, of_row: Whole) -> Self:
-        """Situations whose rows of Z are of these nests."""
+        """Build from observations whose rows of Z belong to these nests."""
         outcomes, group, row = seen.all_situations
         x = np.ascontiguousarray(Z[row], dtype=np.float64)
         return cls(x, outcomes, group, of_row[row].astype(np.int64), np.full(len(nests.names), START))
 
     def at(self, dissimilarity: Array) -> Self:
-        """The same choices with other dissimilarities."""
+        """Return the same choices with other dissimilarities."""
         return replace(self, dissimilarity=np.ascontiguousarray(dissimilarity))
 
     def gradient(self, beta: Array, log_weights: Array) -> NestedSlopes:
-        """The log-likelihood and its gradient in β (M, d), ln λ (K, M) and α (G,)."""
+        """Return the log-likelihood and its gradient in β (M, d), ln λ (K, M) and α (G,)."""
         log_share = self.x @ beta.T + log_weights[self.group]
         log_rate = logsumexp(log_share, axis=1)
         counts, start = self.outcomes.counts, self.outcomes.start
@@ -76,5 +76,5 @@ class NestedChoices:
         return NestedSlopes(float(counts @ values), pull.T @ self.x, to_weights, counts @ to_alpha)
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Sequence[Array], ...] | None:
-        """Chains are not compiled."""
+        """Return None: chains are not compiled."""
         return None

@@ -1,4 +1,4 @@
-"""The fast engine: compiled passes on all cores."""
+"""Fast engine: compiled passes on all cores."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from plackett.responses.base import Whole
 
 SMALL_PANELS = 1 << 18  # entries of W below which handing out blocks costs more than it saves
 SMALL_SPARSE = 1 << 18  # entries and weights together below which handing out work costs more than it saves
-COLUMNS = 1 << 12  # handed to a thread at a time
-BLOCK = 4096  # entries in a block of situations, unless there are more than
+COLUMNS = 1 << 12  # columns per task of a thread
+BLOCK = 4096  # entries per block of situations, for at most BLOCKS blocks
 BLOCKS = 64
-ROOM = 1 << 22  # numbers that the wins of all blocks may take up
+ROOM = 1 << 22  # maximum of numbers in the wins of all blocks
 
 
 class PanelRows(ClassRows):
-    """Dense rows of classes in panels; blocks of large data are shared among threads.
+    """Dense rows of classes in panels; threads share the blocks of large data.
 
-    `place` (panel, lane) has the place of each row among all rows, where these are some of them; random numbers belong
-    to it.
+    `place` (panel, lane) is the position of each row among all rows if these are a part; random numbers depend on it.
     """
 
     place: Places | None = None
@@ -55,12 +54,12 @@ class PanelRows(ClassRows):
         self.set_threads(1 if panels.values.size < SMALL_PANELS else cores())
 
     def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
+        """Share passes among so many threads; results do not change."""
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def put(self, places: Places) -> None:
-        """Set the places of these rows among all, given in the order in which the rows came."""
+        """Set the positions of these rows among all, given in input order."""
         first, fill = self.panels.first_row, self.panels.fill
         self.place = np.zeros(self.panels.weight.shape, dtype=places.dtype)
         lanes = np.arange(LANES)
@@ -90,26 +89,26 @@ class PanelRows(ClassRows):
         return Stats(by_class, for_all, float(value.sum() + offset))
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         return self._pass(expect_blocks, weights)
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure."""
+        """Return sampled wins and exposure."""
         if not self.whole:
             check_counts(self.panels.weight)
         return self._pass(sample_blocks, weights, np.uint64(key), self.place)
 
     def value(self, weights: Weights) -> float:
-        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        """Return Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
         return self.expect(weights).value
 
     def moves(self) -> PanelRows:
-        """These rows."""
+        """Return these rows."""
         return self
 
 
 class SparseRows(ClassRows):
-    """Sparse rows of classes; large data are shared among threads, by blocks of rows and by columns."""
+    """Sparse rows of classes; threads share large data by blocks of rows and by columns."""
 
     def __init__(self, features: Any, seen: Observations):
         codes, sample_weight, n_groups = seen.class_codes, seen.counts, seen.n_groups
@@ -123,17 +122,19 @@ class SparseRows(ClassRows):
         self.class_weight = np.bincount(codes, weight, minlength=n_groups)
         columns = np.append(features.indices.astype(np.uint32), np.zeros(sparse_rows.AHEAD, dtype=np.uint32))
         start = features.indptr.astype(np.int64)
-        self.entries = sparse_rows.Entries(features.data, columns, start, weight, *sparse_rows.blocks(codes, n_groups))
-        self._rooms: list[tuple[Array, Array]] = []  # scratch of passes that have ended: fresh memory costs a third
+        self.entries = sparse_rows.SparseEntries(
+            features.data, columns, start, weight, *sparse_rows.blocks(codes, n_groups)
+        )
+        self._rooms: list[tuple[Array, Array]] = []  # scratch of earlier passes: fresh memory costs a third
         self.set_threads(1 if features.nnz + n_groups * self.n_features < SMALL_SPARSE else cores())
 
     def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
+        """Share passes among so many threads; results do not change."""
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def _share(self, work: Callable[[int, int], None], cuts: Iterable[int]) -> None:
-        """Do the work between every two cuts."""
+        """Run the work between each two cuts."""
         if self._pool is None:
             for first, last in itertools.pairwise(cuts):
                 work(first, last)
@@ -159,24 +160,24 @@ class SparseRows(ClassRows):
         return Stats(wins, for_all, float(value.sum() + self.class_weight @ (own_scale - scale)))
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         return self._pass(sparse_rows.expect_blocks, weights, 0)
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure."""
+        """Return sampled wins and exposure."""
         check_counts(self.entries.weight)
         return self._pass(sparse_rows.sample_blocks, weights, key)
 
     def value(self, weights: Weights) -> float:
-        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        """Return Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
         return self.expect(weights).value
 
 
 class CompiledSituations(NumpySituations):
-    """Situations with compiled passes; blocks are shared among threads.
+    """Situations with compiled passes; threads share blocks.
 
-    `number` and `first_entry` (T,) are the places of situations and of their first entries among all, to which random
-    numbers belong.
+    `number` and `first_entry` (T,) are the positions of situations and of their first entries among all; random numbers
+    depend on them.
     """
 
     n_threads = 1
@@ -193,12 +194,12 @@ class CompiledSituations(NumpySituations):
         self.set_threads(cores() if len(self.cuts) > 2 else 1)
 
     def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
+        """Share passes among so many threads; results do not change."""
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def put(self, places: tuple[Whole, Whole]) -> None:
-        """Set the places of these situations and their first entries among all, in the order in which they came."""
+        """Set the positions of these situations and their first entries among all, in input order."""
         self.number, self.first_entry = places[0][self.order], places[1][self.order]
 
     def _pass(self, weights: Weights, key: int | None, scatter: bool = True) -> tuple[Array, Array, Array]:
@@ -239,18 +240,18 @@ class CompiledSituations(NumpySituations):
         return values, wins.sum(axis=0) * factor_of_wins, np.exp(-top) * exposure.sum(axis=0)
 
     def values(self, weights: Weights) -> Array:
-        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
+        """Return ln Pr(outcome) of each situation, in input order and without its count."""
         values = np.empty(self.n_rows)
         values[self.order] = self._pass(weights, None, scatter=False)[0]
         return values
 
     @cached_property
-    def covariates(self) -> exponential_situations.Covariates | None:
-        """The features as covariates x of exp(x·β); None where a compiled pass does not know the response."""
+    def covariates(self) -> exponential_situations.SituationCovariates | None:
+        """Features packed as covariates x of exp(x·β); None if a compiled pass does not know the response."""
         return exponential_situations.pack(self.features.astype(np.float64), *self.situations, self.response)
 
     def ranked(self, dtype: npt.DTypeLike) -> exponential_rankings.RankedRows | None:
-        """The same where everyone who ranks or chooses items has a row of their own; None elsewhere."""
+        """Return the packed form for situations with their own rows; None for others."""
         outcomes, group, row = self.situations
         if not exponential_rankings.ranks_items(outcomes, group, row, self.n_groups, self.response):
             return None
@@ -258,8 +259,8 @@ class CompiledSituations(NumpySituations):
 
     def packed_for(
         self, n_components: int, dtype: npt.DTypeLike
-    ) -> exponential_rankings.RankedRows | exponential_situations.Covariates | None:
-        """What compiled chains read; None for many situations, or a response from outside this package."""
+    ) -> exponential_rankings.RankedRows | exponential_situations.SituationCovariates | None:
+        """Return the packed form for compiled chains; None for many situations or an external response."""
         if self.covariates is None:
             return None
         packed = self.ranked(dtype)
@@ -272,9 +273,9 @@ class CompiledSituations(NumpySituations):
         return self.ranked(np.float64)
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
+        """Return the log-likelihood for features exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
 
-        With a response from outside this package it is that of the reference.
+        A response from outside this package uses the reference.
         """
         if self._ranked is not None:
             return exponential_rankings.gradient(self._ranked, beta, log_weights)
@@ -283,7 +284,7 @@ class CompiledSituations(NumpySituations):
         return exponential_situations.gradient(self.covariates, beta, log_weights)
 
     def moves(self) -> CompiledSituations | None:
-        """These situations; without features plain sweeps mix, and moves need a likelihood free of Λ."""
+        """Return self; None without features, where plain sweeps mix, or if the likelihood depends on Λ."""
         return self if self.n_features > 1 and not self.absolute else None
 
 
@@ -293,7 +294,7 @@ class NumbaEngine:
     offers = Offers()
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
-        """Pack the rows, in canonical order."""
+        """Pack the rows in canonical order."""
         if W is None:
             return plain_rows(seen, CompiledLeftSets, CompiledSituations)
         if seen.situations is None and sparse.issparse(W):
@@ -305,14 +306,14 @@ class NumbaEngine:
         return rows
 
     def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> ExponentialRows | CompiledSituations:
-        """Pack covariates; situations are kept in both precisions."""
+        """Pack covariates; situations are stored in both precisions."""
         if seen.codes is None:
             return CompiledSituations(Z, seen)
         return ExponentialRows(Z, seen.codes, seen.weights, dtype)
 
 
 def panel_rows(W: Features, seen: Observations) -> PanelRows:
-    """Dense rows of classes, packed in canonical order."""
+    """Pack dense rows of classes in canonical order."""
     order, _ = canonical_order(W, seen.class_codes, seen.counts)
     panels = pack(W, seen.class_codes, seen.counts, seen.n_groups, order)
     return PanelRows(panels, seen.n_groups, order).describe_in_order(W, seen, order)

@@ -1,4 +1,4 @@
-"""The readable reference: every other engine must equal this one."""
+"""Readable reference: every other engine must equal this one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NumpyRows(ClassRows):
         self.member = np.equal.outer(np.arange(self.n_groups), self.codes)  # δ(Y_i, k)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
-        """W_ij U_{Y_i j} and W_i·Σ_l V_l, both up to scale, and the terms of the value."""
+        """Return W_ij U_{Y_i j} and W_i·Σ_l V_l, both up to scale, and the terms of the value."""
         own, own_scale = weights.scaled_own
         total, total_scale = weights.scaled_total
         share = self.W * own[self.codes]
@@ -42,14 +42,14 @@ class NumpyRows(ClassRows):
         return share, rival * np.exp(total_scale), terms
 
     def expect(self, weights: Weights) -> Stats:
-        """⟨n_kj⟩ and ⟨z_i⟩ of (10) and (18)."""
+        """Return ⟨n_kj⟩ and ⟨z_i⟩ of (10) and (18)."""
         share, rival, terms = self._races(weights)
         own = share.sum(axis=1, keepdims=True)
         claim = self.sample_weight[:, None] * np.divide(share, own, out=np.zeros_like(share), where=own > 0)
         return Stats(self.member @ claim, self._exposure(self.sample_weight / rival), float(self.sample_weight @ terms))
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """C_i by (11) and Z_i by (12); a row of weight w is w equal rows, with a multinomial and a Gam(w) together."""
+        """Draw C_i by (11) and Z_i by (12); a row of weight w (w equal rows) by one multinomial and one Gam(w)."""
         count, (share, rival, terms) = check_counts(self.sample_weight), self._races(weights)
         climb = np.cumsum(share, axis=1)
         target = uniforms(key, self.n_rows) * climb[:, -1]
@@ -65,25 +65,25 @@ class NumpyRows(ClassRows):
         return Stats(wins, self._exposure(time / rival), float((count * terms).sum()))
 
     def value(self, weights: Weights) -> float:
-        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        """Return Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
         return self.expect(weights).value
 
     def set_threads(self, n_threads: int) -> None:
-        """There is one thread."""
+        """Do nothing: there is one thread."""
 
     def _exposure(self, time: Array) -> Array:
-        """Every class is waited for in every row."""
+        """Exposure, the same for all classes: every class is at risk in every row."""
         return np.broadcast_to(time @ self.W, (self.n_groups, self.n_features))
 
 
 class NumpySparseRows(NumpyRows):
-    """The same of CSR rows, none of them empty: `share` has what is not zero, one row after the other."""
+    """CSR rows, none of them empty; `share` holds their non-zero entries row by row."""
 
     def __init__(self, W: Any, seen: Observations):
         super().__init__(W, seen)
         self.start = self.W.indptr[:-1]
         self.row = np.repeat(np.arange(self.n_rows), np.diff(self.W.indptr))
-        self.place = self.codes[self.row], self.W.indices  # of an entry of W in a table (K, p)
+        self.place = self.codes[self.row], self.W.indices  # index of an entry of W in a table (K, p)
 
     def _races(self, weights: Weights) -> tuple[Array, Array, Array]:
         own, own_scale = weights.scaled_own
@@ -100,7 +100,7 @@ class NumpySparseRows(NumpyRows):
         return wins
 
     def expect(self, weights: Weights) -> Stats:
-        """⟨n_kj⟩ and ⟨z_i⟩ of (10) and (18)."""
+        """Return ⟨n_kj⟩ and ⟨z_i⟩ of (10) and (18)."""
         share, rival, terms = self._races(weights)
         own = np.add.reduceat(share, self.start)[self.row]
         claim = self.sample_weight[self.row] * np.divide(share, own, out=np.zeros_like(share), where=own > 0)
@@ -108,7 +108,7 @@ class NumpySparseRows(NumpyRows):
         return Stats(self._wins(self.place, claim), exposure, float(self.sample_weight @ terms))
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """C_i by (11) and Z_i by (12), of equal rows together."""
+        """Draw C_i by (11) and Z_i by (12), equal rows together."""
         count, (share, rival, terms) = check_counts(self.sample_weight), self._races(weights)
         won, time = np.zeros_like(share), -np.log(uniforms(key ^ KEY_OF_TIMES, self.n_rows))
         for i, u in enumerate(uniforms(key, self.n_rows)):
@@ -125,25 +125,25 @@ class NumpySparseRows(NumpyRows):
 
 @dataclass
 class NumpyDirections:
-    """Covariates X (n, d), Y (n,) and the weight of each row."""
+    """Covariates X (n, d), classes Y (n,) and the weight of each row."""
 
     X: Array
     codes: npt.NDArray[np.intp]
     weight: Array
 
     def shares_and_gates(self, beta: Array, log_weights: Array) -> tuple[Array, Array, Array]:
-        """ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} (n, M), π_ij ∝ e^{x_i·β_j} Λ_j (n, M), and the log-likelihood of each row."""
+        """Return ρ_ij ∝ e^{x_i·β_j} λ_{y_i j} (n, M), π_ij ∝ e^{x_i·β_j} Λ_j (n, M), and each row's log-likelihood."""
         score = self.X @ beta.T
         own, all_ = score + log_weights[self.codes], score + logsumexp(log_weights, axis=0)
         mine, total = logsumexp(own, axis=1, keepdims=True), logsumexp(all_, axis=1, keepdims=True)
         return np.exp(own - mine), np.exp(all_ - total), (mine - total)[:, 0]
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
-        """Chains are not compiled."""
+        """Return None: chains are not compiled."""
         return None
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """Xᵀw(ρ − π) in β, wins − Σ_i w_i π_ij λ_kj/Λ_j in ln λ."""
+        """Return the gradient: Xᵀw(ρ − π) in β, wins − Σ_i w_i π_ij λ_kj/Λ_j in ln λ."""
         rho, pi, value = self.shares_and_gates(beta, log_weights)
         votes = np.exp(log_weights - logsumexp(log_weights, axis=0))
         wins = np.zeros_like(log_weights)
@@ -153,14 +153,14 @@ class NumpyDirections:
 
 
 class NumpyEngine:
-    """Plain NumPy, one thread of Python."""
+    """Plain NumPy in one thread."""
 
     offers = Offers(COMPILED)
 
     def rows(self, W: Features | None, seen: Observations, places: Any = None) -> Rows:
         """Sort the rows."""
         if places is not None:
-            raise ValueError("engine='numpy' holds all rows, and does not know places among others.")
+            raise ValueError("engine='numpy' holds all rows, so that places among others have no meaning.")
         if W is None:
             return plain_rows(seen, LeftSets, NumpySituations)
         if seen.codes is None:
@@ -168,5 +168,5 @@ class NumpyEngine:
         return NumpySparseRows(W, seen) if sparse.issparse(W) else NumpyRows(W, seen)
 
     def gradient(self, Z: Array, seen: Observations, dtype: npt.DTypeLike) -> NumpyDirections | NumpySituations:
-        """Keep the rows as they come, in float64 whatever suffices."""
+        """Store the rows in input order, in float64 whatever `dtype` suffices."""
         return NumpySituations(Z, seen) if seen.codes is None else NumpyDirections(Z, seen.codes, seen.weights)

@@ -1,4 +1,4 @@
-"""Pairs without covariates: by distinct pairs with counts of wins, losses and ties, so that votes cost nothing.
+"""Pairs without covariates, as distinct pairs with counts of wins, losses and ties; cost does not grow with votes.
 
 A pass goes through arrays over the distinct pairs; `plackett.responses.pair_laws` has the mathematics. With x = ln λ
 and the parameters φ of the law the log-likelihood is Σ count · V(x_i, x_j, φ), and its slopes and curvature in x and φ
@@ -80,25 +80,25 @@ class PairRows(SituationRows):
 
     @property
     def held(self) -> tuple[Any, ...]:
-        """The pairs and their counts, and what they mean."""
+        """Pairs, counts and the name of their law."""
         return self.first, self.second, self.shown, self.counts, type(self.law).__name__
 
     @property
     def work(self) -> int:
-        """How many numbers a pass goes through."""
+        """Count of numbers read by a pass."""
         return self.counts.size
 
     def set_threads(self, n_threads: int) -> None:
-        """A pass is too short to be shared out."""
+        """Do nothing: a pass is too short to be shared."""
 
     def at(self, values: Array) -> Self:
-        """The same pairs with these values of the parameters."""
+        """Return the same pairs with other parameter values."""
         found = copy.copy(self)
         found.values_of_parameters = np.array(values, dtype=np.float64)
         return found
 
     def _log_rates(self, log_weights: Array, values: Array) -> tuple[Array, Array, Array]:
-        """ln r of both items of each pair, and the parameters of the law without η."""
+        """Return ln r of both items of each pair, and the parameters of the law without η."""
         u, v = log_weights[self.first], log_weights[self.second]
         if not self.ordered:
             return u, v, values
@@ -112,11 +112,11 @@ class PairRows(SituationRows):
         return found
 
     def _arrivals(self) -> Array:
-        """n (K,)."""
+        """Arrivals n (K,)."""
         return self._by_item(*(self.law.arrivals.T @ self.counts))
 
     def _stats(self, weights: Weights, first: Array, second: Array, value: float) -> Stats:
-        """Wins and exposure from r s of both items of each pair."""
+        """Return wins and exposure from r s of both items of each pair."""
         x = weights.log_rival[:, 0]
         top = 0.0 if self.absolute else max(float(x.max()), -np.finfo(np.float64).max)
         waited = self._by_item(first, second) * np.exp(-np.maximum(x - top, LOWEST) - top)
@@ -127,7 +127,7 @@ class PairRows(SituationRows):
         return Stats(wins[:, None], waited[:, None], value)
 
     def _rival(self, weights: Weights) -> Array:
-        """ln λ, finite."""
+        """Return ln λ, bounded below."""
         x = weights.log_rival[:, 0]
         return np.maximum(x, x.max() + LOWEST)
 
@@ -135,28 +135,28 @@ class PairRows(SituationRows):
         return float(np.einsum("op,op->", self.counts, value))
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         found = self._chances(self._rival(weights), self.values_of_parameters)
         of_first, of_second = (np.einsum("op,op->p", self.counts, each) for each in (found.first, found.second))
         return self._stats(weights, of_first, of_second, self._total(found.value))
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure, a function of the weights and the key alone."""
+        """Return sampled wins and exposure, as a function of weights and key alone."""
         check_counts(self.counts.ravel(), "counts", "situations")
         rates = self._log_rates(self._rival(weights), self.values_of_parameters)
         drawn = self.law.draw(np.random.default_rng(key), *rates, self.counts)
         return self._stats(weights, *drawn, self.value(weights))
 
     def value(self, weights: Weights) -> float:
-        """The log-likelihood."""
+        """Return the log-likelihood."""
         return self.expect(weights).value
 
     def walk(self) -> PairRows:
-        """A Hamiltonian walk goes over the pairs themselves."""
+        """Return self: a Hamiltonian walk uses the pairs directly."""
         return self
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
-        """The log-likelihood, and its slopes in ln λ (K,) and in the unconstrained parameters (P,)."""
+        """Return the log-likelihood, and its slopes in ln λ (K,) and in the unconstrained parameters (P,)."""
         found = self._chances(log_weights, self._bound(free))
         of_first, of_second, of_free = self._by_pair(found)
         return self._total(found.value), self._by_item(of_first, of_second), of_free.sum(axis=1)
@@ -165,7 +165,7 @@ class PairRows(SituationRows):
         return np.array([each.bound(u) for each, u in zip(self.parameters, free, strict=True)])
 
     def _by_pair(self, found: Chances) -> tuple[Array, Array, Array]:
-        """Slopes of each pair in both log-rates, and in the unconstrained parameters (P, pairs)."""
+        """Return the slopes of each pair in both log-rates, and in the unconstrained parameters (P, pairs)."""
         of_first, of_second = (
             np.einsum("op,op->p", self.counts, arrivals[:, None] - each)
             for arrivals, each in zip(self.law.arrivals.T, (found.first, found.second), strict=True)
@@ -174,7 +174,7 @@ class PairRows(SituationRows):
         return of_first, of_second, np.vstack([of_free, self.shown * of_first]) if self.ordered else of_free
 
     def curvature(self, log_weights: Array, free: Array) -> Array:
-        """−∂²V (K + P, K + P) in ln λ and the unconstrained parameters, by differences of the slopes of each pair."""
+        """Return −∂²V (K + P, K + P) in ln λ and unconstrained parameters, by differences of the pairs' slopes."""
         K, P = self.n_groups, len(free)
         u, v, _ = self._log_rates(log_weights, self._bound(free))
         found = np.zeros((K + P, K + P))
@@ -195,7 +195,7 @@ class PairRows(SituationRows):
         return found
 
     def _slopes_after(self, h: float, which: int, u: Array, v: Array, free: Array) -> tuple[Array, Array, Array]:
-        """Slopes by pair after a step h in the first or second log-rate, or in a parameter."""
+        """Return slopes by pair after a step h in the first or second log-rate, or in a parameter."""
         moved, n = free.copy(), len(self.law.parameters)
         if which >= 2:
             moved[which - 2] += h

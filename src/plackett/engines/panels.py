@@ -1,10 +1,10 @@
-"""Dense rows of classes, compiled: sorted by class, packed in feature-major panels of 64, compiled loops across rows.
+"""Dense rows of classes, compiled: sorted by class and packed in feature-major panels of 64, with loops across rows.
 
-Within a panel λ_kj meets eight rows at a time, and the sums of 32 rows stay in registers; C_i of (11) is a
-branch-free count of running sums below a uniform target. A panel is read from memory once: the second loop finds it
-in the first cache, and panels to come are asked for meanwhile. Sums are taken in fixed blocks of panels, and the random
-numbers belong to the rows, so that results do not depend on the number of threads. A row of weight w is w equal rows:
-its draws are a Gamma and a multinomial, in a branch that only blocks with such rows take.
+Within a panel λ_kj meets eight rows at a time, and the sums of 32 rows stay in registers; C_i of (11) is a branch-free
+count of running sums below a uniform target. A panel is read from memory once: the second loop finds it in the
+first-level cache, while later panels are prefetched. Sums are taken in fixed blocks of panels, and random numbers
+belong to the rows, so that results do not depend on the number of threads. A row of weight w is w equal rows: its draws
+are a Gamma and a multinomial, in a branch that only blocks with such rows take.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from plackett.model.features import Features
 from plackett.model.race import Array
 
 LANES = 64
-BLOCK = 64  # panels in a block: the unit of summation and of work for a thread
+BLOCK = 64  # panels per block, the unit of summation and of work for a thread
 
 _STEP, _MIX_1, _MIX_2, _TIMES = (np.uint64(c) for c in (STEP, MIX_1, MIX_2, KEY_OF_TIMES))
 
@@ -65,8 +65,8 @@ class Panels(NamedTuple):
     first_row: npt.NDArray[np.int64]  # (panel,) position of its first row in canonical order
     block_start: npt.NDArray[np.int64]  # (block + 1,) first panel of each block
     block_class: npt.NDArray[np.int64]  # (block,) a block holds rows of one class
-    block_weight: Array  # (block,) weight of its rows together
-    plain: npt.NDArray[np.bool_]  # (block,) whether all its rows have weight 1
+    block_weight: Array  # (block,) total weight of its rows
+    plain: npt.NDArray[np.bool_]  # (block,) True if all its rows have weight 1
     weight: Array  # (panel, lane)
 
 
@@ -81,7 +81,7 @@ def pack(
     n_groups: int,
     order: npt.NDArray[np.intp],
 ) -> Panels:
-    """Lay the rows out in panels, in that order, which is by class."""
+    """Pack the rows into panels in this order, which is sorted by class."""
     first_row: list[int] = []
     fill: list[int] = []
     block_start, block_class = [0], []
@@ -113,7 +113,7 @@ def pack(
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of array.flat[index], into the second cache: the first holds the panel at hand."""
+    """Prefetch the cache line of array.flat[index] into the second level; the first holds the current panel."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -129,7 +129,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def of_doubles(typingctx: Any, array: Any) -> Any:
-    """Whether an array holds doubles: known when a kernel is compiled, so that only one way is."""
+    """True if an array holds doubles. The answer is known at compile time, so that only one branch is compiled."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.get_constant(types.boolean, array.dtype == types.float64)
@@ -139,7 +139,7 @@ def of_doubles(typingctx: Any, array: Any) -> Any:
 
 @inner
 def uniform(key, row):
-    """The same numbers as `plackett.model.draws.uniforms`."""
+    """Return the same number as `plackett.model.draws.uniforms`."""
     bits = key + row * _STEP
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
     bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
@@ -149,7 +149,7 @@ def uniform(key, row):
 
 @inner
 def _read_ahead(values, panel, j):
-    """Ask for a feature of a panel at once: floats, which come faster than they are used."""
+    """Prefetch a whole feature (floats, which arrive faster than they are used)."""
     start = (panel * values.shape[1] + j) * LANES
     for lane in range(0, LANES, 64 // values.itemsize):
         prefetch(values, start + lane)
@@ -157,7 +157,7 @@ def _read_ahead(values, panel, j):
 
 @inner
 def _read_steadily(values, q, j, quarter):
-    """Ask for a quarter of a feature two panels ahead: doubles, whose requests would queue if made at once."""
+    """Prefetch a quarter of a feature two panels ahead (doubles, whose requests would queue if made at once)."""
     start = ((q + 2) * values.shape[1] + j) * LANES + quarter
     prefetch(values, start)
     prefetch(values, start + WIDTH)
@@ -165,7 +165,7 @@ def _read_steadily(values, q, j, quarter):
 
 @inner
 def _sums(values, q, own, total, T, R):
-    """T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four vectors of them at a time."""
+    """Compute T_r = W_r·U and R_r = W_r·Σ_l V_l for the rows of a panel, four vectors of them at a time."""
     p = values.shape[1]
     for half in range(0, LANES, 4 * WIDTH):
         t0 = t1 = t2 = t3 = spread(0.0)
@@ -195,7 +195,7 @@ def _store_four(out, at, a, b, c, d):
 
 @inner
 def _log_shares(weight, T, R):
-    """Σ_r weight_r ln(T_r / R_r)."""
+    """Return Σ_r weight_r ln(T_r / R_r)."""
     margin, shares = spread(1.0), spread(0.0)
     for r in range(0, LANES, WIDTH):
         margin = smaller(margin, load(T, r) - spread(1e-290) * load(R, r))
@@ -239,7 +239,7 @@ def _clear(lanes):
 
 @jit
 def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
-    """Expected statistics, (10) and (18), of blocks first ≤ b < last into row b of the outputs."""
+    """Write expected statistics, (10) and (18), of blocks first ≤ b < last into row b of the outputs."""
     values, p = panels.values, panels.values.shape[1]
     T, R, claim, z = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
     win_lanes, exposure_lanes = np.empty((p, WIDTH)), np.empty((p, WIDTH))
@@ -252,7 +252,7 @@ def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
             _sums(values, q, u, whole, T, R)
             value[b] += _log_shares(panels.weight[q], T, R)
             for r in range(LANES):
-                supported = panels.weight[q, r] if T[r] > 0.0 else 0.0  # else the value is −inf
+                supported = panels.weight[q, r] if T[r] > 0.0 else 0.0  # otherwise the value is −inf
                 claim[r] = supported / max(T[r], 1e-300)
                 z[r] = supported / R[r]
             for half in range(0, LANES, 4 * WIDTH):
@@ -264,7 +264,7 @@ def expect_blocks(panels, first, last, own, whole, wins, exposure, value):
 
 @apart(REAL(REAL, types.uint64, types.uint64), allocates=True)
 def arrival_times(count, key, row):
-    """The sum of `count` standard exponentials of a row."""
+    """Draw the sum of `count` standard exponentials of a row."""
     stream = np.empty(1, dtype=np.uint64)
     begin(stream, key, row)
     return gamma(count, stream)
@@ -280,7 +280,7 @@ def winning_features(count, features, own, total, key, row, wins):
 
 @inner
 def _place(panels, place, q, r):
-    """The number of a row, whose random numbers these are: place[q, r], or its position where all rows are here."""
+    """Position of a row among all, which determines its random numbers: place[q, r], or the packed position if None."""
     if place is None:
         return np.uint64(panels.first_row[q] + r)
     return np.uint64(place[q, r])
@@ -288,7 +288,7 @@ def _place(panels, place, q, r):
 
 @inner
 def _add_wins(panels, place, q, own, T, below, key, one, wins):
-    """Wins of a panel in which not all rows have weight 1; `one` is room for a row."""
+    """Add the wins of a panel whose rows do not all have weight 1; `one` is scratch for a row."""
     p = own.size
     for r in range(panels.fill[q]):
         weight = panels.weight[q, r]
@@ -302,7 +302,7 @@ def _add_wins(panels, place, q, own, T, below, key, one, wins):
 
 @jit
 def sample_blocks(panels, first, last, own, whole, key, place, wins, exposure, value):
-    """Sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs; `place` as `_place`."""
+    """Write sampled statistics, (11) and (12), of blocks first ≤ b < last into row b of the outputs."""
     values, p = panels.values, panels.values.shape[1]
     T, R, z = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     target, below = np.empty(LANES), np.empty(LANES)

@@ -1,7 +1,7 @@
-"""Rows of one block among many, with their places among all rows.
+"""Rows of one block, with their positions among all rows.
 
-The random numbers of a sampled pass are a function of (key, place), so that a row or situation draws the same wherever
-its block lies and however the blocks were cut. Statistics of blocks add.
+The random numbers of a sampled pass are a function of (key, position), so that draws of a row or situation depend
+neither on where its block lives nor on how blocks were cut. Statistics of blocks add.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plackett.model.race import Array
 
 
 class PlacedBlock(Block):
-    """A block whose passes are shared among threads, which do not travel."""
+    """Block whose passes are shared among threads; the threads are not serialised."""
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_pool": None}
@@ -32,10 +32,10 @@ class PlacedBlock(Block):
 
 
 class PlacedRows(PlacedBlock, PanelRows):
-    """Rows of classes."""
+    """Block of rows of classes."""
 
     def unpacked(self) -> tuple[npt.NDArray[np.intp], Array, Places | None]:
-        """Class, weight and place of all rows, in the order in which they came."""
+        """Return class, weight and position of all rows, in input order."""
         panels = self.panels
         of_panel = np.repeat(panels.block_class, np.diff(panels.block_start))
         used = np.arange(LANES) < panels.fill[:, None]
@@ -49,7 +49,7 @@ class PlacedRows(PlacedBlock, PanelRows):
         return codes, weight, places
 
     def unpacked_features(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.floating]:
-        """W of the rows with these numbers, in the order in which they came."""
+        """Return W of the rows with these numbers, in input order."""
         at = np.empty(self.n_rows, dtype=np.intp)
         at[self.order] = np.arange(self.n_rows)
         where = at[rows]
@@ -59,10 +59,10 @@ class PlacedRows(PlacedBlock, PanelRows):
 
 
 class PlacedSituations(PlacedBlock, CompiledSituations):
-    """Choices or rankings."""
+    """Block of choices or rankings."""
 
     def digest(self) -> str:
-        """SHA-256 of all that the block holds."""
+        """Return the SHA-256 of all data of the block."""
         found = hashlib.sha256(type(self.response).__name__.encode())
         for part in (self.features, *self.situations.outcomes, self.group, self.row, self.number):
             found.update(np.ascontiguousarray(part))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ class PlacedSituations(PlacedBlock, CompiledSituations):
 
 
 def place_rows(W: Features, seen: Observations, n_threads: int) -> PlacedRows:
-    """Rows of classes of one block, in the canonical order of this block."""
+    """Pack rows of classes of one block, in the canonical order of this block."""
     order, _ = canonical_order(W, seen.class_codes, seen.counts)
     rows = PlacedRows(pack(W, seen.class_codes, seen.counts, seen.n_groups, order), seen.n_groups, order)
     rows.set_threads(n_threads)
@@ -78,7 +78,7 @@ def place_rows(W: Features, seen: Observations, n_threads: int) -> PlacedRows:
 
 
 def place_situations(W: Features, seen: Observations, n_threads: int) -> PlacedSituations:
-    """Situations of one block, in the canonical order of this block."""
+    """Pack situations of one block, in the canonical order of this block."""
     rows = PlacedSituations(W, seen)
     rows.set_threads(n_threads)
     return rows

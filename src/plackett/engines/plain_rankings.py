@@ -1,6 +1,6 @@
-"""Rankings without covariates: by their distinct sets of items left, except for rankings with ties.
+"""Rankings without covariates, as distinct sets of remaining items, except for rankings with ties.
 
-`LeftSets` is the reference, `CompiledLeftSets` the fast one; `plackett.responses.left_sets` has the mathematics.
+`LeftSets` is the reference, `CompiledLeftSets` the fast version; `plackett.responses.left_sets` has the mathematics.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ OTHERS = 0x2545F4914F6CDD1D  # xor-ed into the key of rankings with ties
 
 
 class LeftSets(SituationRows):
-    """The readable reference, a set at a time."""
+    """Readable reference, one set at a time."""
 
     absolute, n_features, features = False, 1, ONE
 
     def __init__(self, situations: NumpySituations):
-        """From situations as an engine holds them, in canonical order."""
+        """Build from prepared situations in canonical order."""
         outcomes, self.n_groups = situations.outcomes, situations.n_groups
         self.sets, (_, chosen, situation) = sets_of(outcomes, situations.group, situations.n_groups)
         times = np.where(chosen, outcomes.counts[situation], 0.0)
@@ -41,19 +41,19 @@ class LeftSets(SituationRows):
 
     @property
     def held(self) -> tuple[Any, ...]:
-        """The sets and the wins."""
+        """Sets and wins."""
         return *self.sets, self.wins
 
     @property
     def work(self) -> int:
-        """How many numbers a pass goes through."""
+        """Count of numbers read by a pass."""
         return len(self.sets.item)
 
     def set_threads(self, n_threads: int) -> None:
-        """A pass is too short to be shared out."""
+        """Do nothing: a pass is too short to be shared."""
 
     def _pass(self, rates: Array, key: int | None) -> tuple[float, Array]:
-        """Σ c_S ln R_S, and the exposure."""
+        """Return Σ c_S ln R_S, and the exposure."""
         item, smaller, count = self.sets
         left, exposure = np.zeros(len(item)), np.zeros((self.n_groups, 1))
         for v in range(1, len(item)):
@@ -74,21 +74,21 @@ class LeftSets(SituationRows):
         return Stats(self.wins[:, None].copy(), np.exp(-scale[0]) * exposure, value)
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected exposure; the wins are known."""
+        """Return expected exposure, and the wins, which are known."""
         return self._stats(weights, None)
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled exposure, a function of the weights and the key alone."""
+        """Return sampled exposure, as a function of weights and key alone, and the wins."""
         check_counts(self.wins, "counts", "situations")
         return self._stats(weights, key)
 
     def value(self, weights: Weights) -> float:
-        """The log-likelihood: Σ count · ln Pr(outcome)."""
+        """Return the log-likelihood Σ count · ln Pr(outcome)."""
         return self._stats(weights, None).value
 
 
 class CompiledLeftSets(LeftSets):
-    """The same passes compiled."""
+    """Compiled version of `LeftSets`."""
 
     def _pass(self, rates: Array, key: int | None) -> tuple[float, Array]:
         left, exposure = np.empty(len(self.sets.item)), np.zeros((self.n_groups, 1))
@@ -97,8 +97,8 @@ class CompiledLeftSets(LeftSets):
         return sample_sets(self.sets, rates, np.uint64(key), left, exposure), exposure
 
 
-class Together(SituationRows):
-    """Rows of two kinds, whose passes add; `order` is of both, by the numbers under which they came."""
+class CombinedRows(SituationRows):
+    """Rows of two kinds, whose passes add; `order` covers both, by input position."""
 
     absolute, features = False, ONE
 
@@ -109,52 +109,52 @@ class Together(SituationRows):
         self.order = order
 
     def identity(self, mirrors: object) -> tuple[Any, ...]:
-        """What both parts hold, and mirrors."""
+        """Return the data of both parts, and mirrors."""
         return *self.parts[0].held, *self.parts[1].identity(mirrors)
 
     def walk(self) -> Likelihood | None:
-        """That of both parts, where those with ties have one."""
+        """Return the likelihood of both parts, or None if the rankings with ties have none."""
         return None if self.parts[1].walk() is None else ByPasses(self)
 
     @property
     def work(self) -> int:
-        """How many numbers a pass goes through."""
+        """Count of numbers read by a pass."""
         return self.parts[0].work + self.parts[1].work
 
     def set_threads(self, n_threads: int) -> None:
-        """Share passes out to so many threads; the results stay the same."""
+        """Share passes among so many threads; results do not change."""
         self.parts[1].set_threads(n_threads)
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         rows, others = self.parts
         return rows.expect(weights) + others.expect(weights)
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure, each part with random numbers of its own."""
+        """Return sampled wins and exposure; each part has its own random numbers."""
         rows, others = self.parts
         return rows.sample(weights, key) + others.sample(weights, key ^ OTHERS)
 
     def value(self, weights: Weights) -> float:
-        """The log-likelihood."""
+        """Return the log-likelihood."""
         rows, others = self.parts
         return rows.value(weights) + others.value(weights)
 
 
 def without_covariates(seen: Observations) -> Observations:
-    """The same situations, all of whose entries use row 0 of W."""
+    """Return the same situations, with all entries on row 0 of W."""
     outcomes, group, row = seen.all_situations
     return Observations.of_situations(Situations(outcomes, group, np.zeros_like(row)), seen.response, seen.n_groups)
 
 
 def left_sets(seen: Observations, kind: type[LeftSets]) -> LeftSets:
-    """Rankings without covariates and without ties, by their distinct sets."""
+    """Reduce rankings without covariates or ties to their distinct sets."""
     untied = Observations.of_situations(seen.all_situations, Ranking(), seen.n_groups)
     return kind(NumpySituations(ONE, without_covariates(untied)))
 
 
 def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Features, Observations], Rows]) -> Rows:
-    """Rankings without covariates: distinct sets, and what `tied_rows` makes of rankings with ties."""
+    """Return rows for rankings without covariates: distinct sets, with `tied_rows` for rankings with ties."""
     if all_pairs(seen):
         return PairRows(seen)
     seen = without_covariates(seen)
@@ -170,4 +170,4 @@ def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Fe
     numbers = np.flatnonzero(~tied), np.flatnonzero(tied)
     plain, others = (seen.part(some) for some in numbers)
     rows, rest = left_sets(plain, sets), tied_rows(ONE, others)
-    return Together(rows, rest, np.append(numbers[0][rows.order], numbers[1][rest.order]))
+    return CombinedRows(rows, rest, np.append(numbers[0][rows.order], numbers[1][rest.order]))

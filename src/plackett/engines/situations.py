@@ -1,4 +1,4 @@
-"""Passes over situations with any response: rates → response → scatter. Knows no prior and no outcome from inside.
+"""Passes over situations with any response: rates → response → scatter. Knows no prior and no details of outcomes.
 
 Entry e of a situation has the rate r_e = Σ_j W_ej λ_gj. Its row of W may be that of the situation, shared by all
 entries (rankings, classes: g is the item), or its own (choices between alternatives with attributes: g is 0, or the
@@ -10,9 +10,9 @@ Where W = exp(x·β) is made as a pass goes, the log-likelihood has the slope n_
 ρ_ej = e^{x_e·β_j} λ_gj / r_e its gradient is Σ_e (n_e − r_e s_e) ρ_ej x_e in β_j, and in ln λ_gj the same without x_e,
 over the entries of g.
 
-`NumpySituations` is the reference, `numba.py` has the fast one. Sums are taken in fixed blocks of
-situations in canonical order and random numbers belong to the situation, so that results depend neither on threads nor
-on the order that came.
+`NumpySituations` is the reference, `numba.py` has the fast version. Sums are taken in fixed blocks of situations in
+canonical order, and random numbers belong to the situation, so that results depend neither on threads nor on the input
+order.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from plackett.model.race import Array, Slopes, Stats, Weights, scaled
 from plackett.responses.base import Parameter, Whole, checked, in_order, parameters_of, places_of
 from plackett.responses.unknown_order import UnknownOrder
 
-TINY = 1e-280  # a positive rate stays positive, however far below the largest it is
+TINY = 1e-280  # smallest positive rate, however far below the largest
 KEY_OF_WINS = np.uint64(KEY_OF_TIMES)
 
 
 def digests(features: Features, situations: Situations) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Whole]:
-    """Of what each situation holds, and of the row of W of each entry; and the bucket of each entry.
+    """Return digests of situations and of each entry's row of W, and the bucket of each entry.
 
-    They are made of whole numbers, which no rounding touches.
+    Digests use integers, which do not depend on rounding.
     """
     (start, bucket_start, _, count), group, row = situations
     digest = np.empty(features.shape[0], dtype=np.uint64)
@@ -60,15 +60,15 @@ def digests(features: Features, situations: Situations) -> tuple[npt.NDArray[np.
 
 
 def order_of(whole: npt.NDArray[np.uint64], counts: Array) -> npt.NDArray[np.intp]:
-    """Situations by their digests, then by their counts; equal ones are interchangeable."""
+    """Order situations by digest, then by count; equal situations are interchangeable."""
     return np.lexsort((counts, whole))
 
 
 def canonical(features: Features, situations: Situations) -> tuple[Situations, npt.NDArray[np.intp], Whole]:
-    """The situations in an order that depends on what they hold, that order, and the rows of W they use, in turn.
+    """Return the situations in an order that depends on their content, that order, and the rows of W in order of use.
 
     Situations are ordered by their digests; entries that share a bucket by their group and the digest of their
-    features. Equal ones are interchangeable.
+    features. Equal situations or entries are interchangeable.
     """
     (start, _, _, count), group, row = situations
     whole, digest, places = digests(features, situations)
@@ -81,7 +81,7 @@ def canonical(features: Features, situations: Situations) -> tuple[Situations, n
 
 
 def checked_situations(features: Features, seen: Observations) -> Situations:
-    """The situations; raises ValueError for outcomes that the response does not have, or numbers out of bounds."""
+    """Return the situations; raise ValueError for outcomes that the response refuses or indices out of bounds."""
     situations = seen.all_situations
     seen.response.check(checked(situations.outcomes))
     for name, numbers, bound in (
@@ -94,7 +94,7 @@ def checked_situations(features: Features, seen: Observations) -> Situations:
 
 
 def merge_equal(seen: Observations) -> Observations:
-    """Each distinct situation once, with the sum of its counts."""
+    """Merge equal situations and add their counts."""
     whole, _, _ = digests(np.ones((1, 1)), seen.all_situations)
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     some = seen.part(first)
@@ -105,7 +105,7 @@ def merge_equal(seen: Observations) -> Observations:
 
 
 class NumpySituations(SituationRows):
-    """The readable reference, one situation at a time."""
+    """Readable reference, one situation at a time."""
 
     def __init__(self, features: Features, seen: Observations):
         response = seen.response
@@ -120,17 +120,17 @@ class NumpySituations(SituationRows):
 
     @property
     def seen(self) -> Observations:
-        """What was observed, in canonical order."""
+        """Observations in canonical order."""
         situations = Situations(self.outcomes, self.group, self.row)
         return Observations.of_situations(situations, self.response, self.n_groups)
 
     @property
     def held(self) -> tuple[Any, ...]:
-        """The arrays that say what was seen, and what it means."""
+        """Arrays that define the observations, and the name of their response."""
         return self.features, *self.outcomes, self.group, self.row, type(self.response).__name__
 
     def at(self, values: Array) -> Self:
-        """The same situations with these values of the parameters of the response."""
+        """Return the same situations with other values of the response's parameters."""
         found = copy.copy(self)
         found.values_of_parameters = values.copy()
         found.response = self.response.at(*values.tolist())  # type: ignore[attr-defined]
@@ -138,23 +138,23 @@ class NumpySituations(SituationRows):
 
     @property
     def work(self) -> int:
-        """How many numbers a pass goes through."""
+        """Count of numbers read by a pass."""
         return len(self.group) * self.n_features
 
     def set_threads(self, n_threads: int) -> None:
-        """There is one thread."""
+        """Do nothing: there is one thread."""
 
     def _factors(self, weights: Weights) -> tuple[Array, Array, Array, float]:
-        """V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors that they leave to rates.
+        """Return V (K, p) with rows scaled to a largest entry of 1, their scales, and the factors left for the rates.
 
-        Times at risk come out in units of exp(−top): a factor common to all rates is taken out where it may be.
+        Times at risk come out in units of exp(−top): a factor common to all rates is removed where that is allowed.
         """
         rival, scale = scaled(weights.log_rival)
         top = 0.0 if self.response.absolute else float(scale.max())
         return rival, scale, np.exp(np.maximum(scale - top, FAINT)), top
 
     def _pass(self, weights: Weights, key: int | None) -> tuple[Array, Array, Array]:
-        """V of each situation, wins and exposure."""
+        """Return V of each situation, wins and exposure."""
         (start, bucket_start, sizes, count), group = self.outcomes, self.group
         rival, rival_scale, factor, top = self._factors(weights)
         own, own_scale = scaled(weights.log_own)
@@ -191,35 +191,35 @@ class NumpySituations(SituationRows):
         return float((self.outcomes.counts[seen] * values[seen]).sum())
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         return self._stats(weights, None)
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure, a function of the weights and the key alone."""
+        """Return sampled wins and exposure, as a function of weights and key alone."""
         check_counts(self.outcomes.counts, "counts", "situations")
         return self._stats(weights, key)
 
     def values(self, weights: Weights) -> Array:
-        """ln Pr(outcome) of each situation, in the order in which they came and without their counts."""
+        """Return ln Pr(outcome) of each situation, in input order and without its count."""
         values = np.empty(self.n_rows)
         values[self.order] = self._pass(weights, None)[0]
         return values
 
     def value(self, weights: Weights) -> float:
-        """The log-likelihood: Σ count · ln Pr(outcome)."""
+        """Return the log-likelihood Σ count · ln Pr(outcome)."""
         return self._total(self.values(weights)[self.order])
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
-        """Chains are not compiled."""
+        """Return None: chains are not compiled."""
         return None
 
     def walk(self) -> Likelihood | None:
-        """Worths of rankings with ties of unknown order, whose times are slow to draw."""
+        """Return the likelihood of worths for ties of unknown order, whose times are slow to draw; else None."""
         plain = self.features.shape == (1, 1) and bool(self.features[0, 0] == 1.0)
         return ByPasses(self) if plain and isinstance(self.response, UnknownOrder) else None
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
-        """The log-likelihood where the features are exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
+        """Return the log-likelihood for features exp(x·β), and its gradient in β (M, d) and ln λ (K, M)."""
         (start, bucket_start, sizes, count), group, x = self.outcomes, self.group, self.features[self.row]
         log_share = x @ beta.T + log_weights[group]
         log_rate = logsumexp(log_share, axis=1)
@@ -234,6 +234,6 @@ class NumpySituations(SituationRows):
         return Slopes(self._total(values), pull.T @ x, to_weights)
 
     def _relative(self, log_rates: Array) -> Array:
-        """The rates of a situation, up to a common factor where that may be, none of them 0."""
+        """Return positive rates of a situation, up to a common factor unless rates are absolute."""
         top = 0.0 if self.response.absolute else log_rates.max()
         return np.exp(np.maximum(log_rates - top, FAINT))

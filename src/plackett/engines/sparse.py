@@ -1,8 +1,8 @@
-"""The block of rows that are mostly zeros (CSR): the passes of `engines/panels.py` over what is not zero.
+"""Mostly zero rows (CSR): the passes of `engines/panels.py` over the non-zero entries.
 
-For every class, U_j and Σ_l V_lj stand side by side, as do the sums of wins and exposure of a block, so that an entry
-of W finds both in one line of the cache; the second line is asked for while the first is read. A block is a part of a
-class and has sums of its own, each as long as a row of weights: blocks are few, and are added in a fixed order, so that
+For every class, U_j and Σ_l V_lj are adjacent in memory, as are the sums of wins and exposure of a block, so that an
+entry of W finds both in one cache line; the second line is prefetched while the first is read. A block is part of a
+class and has its own sums, each as long as a row of weights. Blocks are few and are added in a fixed order, so that
 results do not depend on the number of threads.
 """
 
@@ -20,14 +20,14 @@ from plackett.engines.panels import arrival_times, prefetch, uniform, winning_fe
 from plackett.model.draws import KEY_OF_TIMES
 from plackett.model.race import Array
 
-BLOCKS = 16  # of a class with all rows; others have fewer
-AHEAD = 64  # entries by which weights are asked for before they are needed
-LEAST = -1.7e308  # below it there is −inf alone
+BLOCKS = 16  # blocks of a class that has all rows; smaller classes have fewer
+AHEAD = 64  # prefetch distance of weights, in entries
+LEAST = -1.7e308  # smaller values are −inf
 _TIMES = np.uint64(KEY_OF_TIMES)
 
 
-class Entries(NamedTuple):
-    """The rows in canonical order, as what is not zero of each."""
+class SparseEntries(NamedTuple):
+    """Non-zero entries of the rows, in canonical order."""
 
     values: npt.NDArray[np.floating]  # (entry,)
     columns: npt.NDArray[np.uint32]  # (entry + AHEAD,), 0 at the end
@@ -38,7 +38,7 @@ class Entries(NamedTuple):
 
 
 def blocks(codes: npt.NDArray[np.intp], n_groups: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """First rows of the blocks, and their classes, of sorted codes."""
+    """First rows and classes of the blocks, from sorted codes."""
     most = -(-len(codes) // BLOCKS)
     starts, classes, first = [0], [], 0
     for k, count in enumerate(np.bincount(codes, minlength=n_groups).tolist()):
@@ -51,7 +51,7 @@ def blocks(codes: npt.NDArray[np.intp], n_groups: int) -> tuple[npt.NDArray[np.i
 
 @inner
 def _eight(table, k, at, count, room):
-    """Eight entries of a row from a column on; where fewer are left, −inf after them."""
+    """Load eight entries of a row from a column on, padded with −inf."""
     if count == WIDTH:
         return load(table, k * table.shape[1] + at)
     for i in range(WIDTH):
@@ -61,14 +61,14 @@ def _eight(table, k, at, count, room):
 
 @inner
 def _relative(log_weights, scale):
-    """Exponentials of eight numbers relative to a scale, as `plackett.model.race.scaled` has them."""
+    """Exponentials of eight numbers relative to a scale, as in `plackett.model.race.scaled`."""
     share = exp(larger(log_weights - spread(scale), spread(-690.0)))
     return share * count_below(spread(LEAST), log_weights)
 
 
 @jit
 def weigh(log_own, log_rival, own_scale, scale, first, last, pairs):
-    """Side by side in pairs[k, j], for columns first ≤ j < last: U_kj and Σ_l V_lj, up to their scales."""
+    """Write U_kj and Σ_l V_lj, up to their scales, side by side into pairs[k, j] for columns first ≤ j < last."""
     K = log_own.shape[0]
     sums, room = np.empty(WIDTH), np.empty(WIDTH)
     for at in range(first, last, WIDTH):
@@ -86,9 +86,9 @@ def weigh(log_own, log_rival, own_scale, scale, first, last, pairs):
 
 @inner
 def _rates(rows, i, pairs, sums):
-    """W_i·U and W_i·Σ_l V_l, each in two sums that take turns.
+    """Return W_i·U and W_i·Σ_l V_l, each from two alternating sums.
 
-    Asks for what the row will be added to, and for the weights of entries ahead.
+    Prefetches the sums of the row's columns, and the weights of entries ahead.
     """
     start, stop = rows.start[i], rows.start[i + 1]
     even_own = odd_own = even_all = odd_all = 0.0
@@ -116,7 +116,7 @@ def _clear(sums):
 
 @jit
 def expect_blocks(rows, first, last, pairs, key, sums, value):
-    """Expected statistics, (10) and (18), of blocks first ≤ b < last: Σ claim·W and Σ z·W side by side in sums[b]."""
+    """Write expected statistics, (10) and (18), of blocks first ≤ b < last: Σ claim·W and Σ z·W into sums[b]."""
     for b in range(first, last):
         weights, out = pairs[rows.block_class[b]], sums[b]
         _clear(out)
@@ -124,7 +124,7 @@ def expect_blocks(rows, first, last, pairs, key, sums, value):
         for i in range(rows.block_start[b], rows.block_start[b + 1]):
             own, whole = _rates(rows, i, weights, out)
             value[b] += rows.weight[i] * (math.log(own) - math.log(whole))
-            supported = rows.weight[i] if own > 0.0 else 0.0  # else the value is −inf
+            supported = rows.weight[i] if own > 0.0 else 0.0  # otherwise the value is −inf
             claim, z = supported / max(own, 1e-300), supported / whole
             for e in range(rows.start[i], rows.start[i + 1]):
                 w, j = np.float64(rows.values[e]), rows.columns[e]
@@ -134,7 +134,7 @@ def expect_blocks(rows, first, last, pairs, key, sums, value):
 
 @inner
 def _share_out(rows, i, weights, own, key, room, out):
-    """Add the winning features of a row of weight w, a multinomial; `room` has three lines as long as the row."""
+    """Add the winning features of a row of weight w, a multinomial; `room` is scratch of three rows."""
     start, count = rows.start[i], rows.start[i + 1] - rows.start[i]
     for e in range(count):
         room[0, e] = rows.values[start + e]
@@ -147,7 +147,7 @@ def _share_out(rows, i, weights, own, key, room, out):
 
 @jit
 def sample_blocks(rows, first, last, pairs, key, sums, value):
-    """Sampled statistics, (11) and (12), of blocks first ≤ b < last: wins and Σ z·W side by side in sums[b]."""
+    """Write sampled statistics, (11) and (12), of blocks first ≤ b < last: wins and Σ z·W into sums[b]."""
     longest = 0
     for i in range(rows.block_start[first], rows.block_start[last]):
         if rows.weight[i] != 1.0:
@@ -179,7 +179,7 @@ def sample_blocks(rows, first, last, pairs, key, sums, value):
 
 @jit
 def gather(rows, pairs, sums, expected, first, last, wins, exposure):
-    """The sums of all blocks for columns first ≤ j < last, into wins (K, p) and exposure (p,)."""
+    """Add the sums of all blocks for columns first ≤ j < last into wins (K, p) and exposure (p,)."""
     for j in range(first, last):
         exposure[j] = 0.0
         for k in range(wins.shape[0]):

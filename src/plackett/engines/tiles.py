@@ -1,7 +1,7 @@
-"""Classes on a GPU: rows in tiles of 32, passes for several chains at once (``cuda/race.cu``).
+"""Classes on a GPU: rows in tiles of 32, with passes for several chains at once (``cuda/race.cu``).
 
-Random numbers belong to (key, row) as everywhere, and sums are taken in fixed blocks of tiles: a draw equals that of
-the reference up to the rounding of rates, float32 or float64 as the features are, and is the same on every run.
+Random numbers belong to (key, row) as in all engines, and sums are taken in fixed blocks of tiles. A draw equals that
+of the reference up to the rounding of rates (float32 or float64, as the features), and is the same in every run.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from plackett.engines.base import ClassRows, Features, Places, canonical_order, 
 from plackett.engines.device import check_fits, chip_bytes, free_bytes, gpu, kernel
 from plackett.model.race import Array, Stats, Weights
 
-LANES = 32  # rows of a tile
-BLOCK = 128  # tiles whose sums are taken together
-TOGETHER = 4  # chains, at the most, that one reading of the rows serves
-RESERVED = 1024  # bytes of shared memory that a block takes beyond its own
-UPLOAD = 1 << 26  # bytes of rows that are brought to the GPU at a time
+LANES = 32  # rows per tile
+BLOCK = 128  # tiles per block of sums
+TOGETHER = 4  # maximum number of chains per pass over the rows
+RESERVED = 1024  # bytes of shared memory reserved by the system per block
+UPLOAD = 1 << 26  # bytes of rows per copy to the GPU
 VALUE, EXPECT, SAMPLE = range(3)  # modes of a pass
 
 
 class Blocks(NamedTuple):
-    """Tiles in blocks, each of one class."""
+    """Blocks of tiles, each block within one class."""
 
     first_tile: npt.NDArray[np.int64]
     first_row: npt.NDArray[np.int64]  # in canonical order
     n_rows: npt.NDArray[np.int32]
     label: npt.NDArray[np.int32]
-    first_block: npt.NDArray[np.int32]  # (K + 1,) of each class
+    first_block: npt.NDArray[np.int32]  # (K + 1,) first block of each class
 
 
 def blocks_of(counts: npt.NDArray[np.intp], size: int = BLOCK * LANES) -> Blocks:
-    """Blocks of at most `size` rows of classes with so many; a class begins with a tile of its own."""
+    """Cut classes with these counts into blocks of at most `size` rows; each class begins with a new tile."""
     first_tile, first_row, n_rows, label, first_block = [], [], [], [], [0]
     tile = row = 0
     for k, count in enumerate(counts.tolist()):
@@ -56,9 +56,9 @@ def blocks_of(counts: npt.NDArray[np.intp], size: int = BLOCK * LANES) -> Blocks
 
 
 def lay_out(rows: Any, xp: Any = np) -> Any:
-    """Rows (m, p), m a multiple of 32, as tiles (m/32, p, 32); the lanes of feature j are turned by 4 (j mod 8).
+    """Arrange rows (m, p), m a multiple of 32, as tiles (m/32, p, 32); lanes of feature j are rotated by 4 (j mod 8).
 
-    So a warp finds 32 rows of a feature, or 4 rows of 32 features, in different banks of shared memory.
+    A warp thus reads 32 rows of a feature, or 4 rows of 32 features, from different banks of shared memory.
     """
     m, p = rows.shape
     fours = rows.reshape(m // LANES, LANES, p).transpose(0, 2, 1).reshape(m // LANES, p, 8, 4)
@@ -66,8 +66,8 @@ def lay_out(rows: Any, xp: Any = np) -> Any:
     return fours[:, feature, four ^ (feature & 7)].reshape(m // LANES, p, LANES)
 
 
-class Plan(NamedTuple):
-    """How a pass is compiled; its names are those of ``race.cu``."""
+class PassPlan(NamedTuple):
+    """Compile-time sizes of a pass, named as in ``race.cu``."""
 
     WARPS: int
     STAGES: int
@@ -77,10 +77,10 @@ class Plan(NamedTuple):
 
 
 @cache
-def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | None:
-    """For p features of so many bytes, and so many bytes of shared memory; None if not even the weights fit.
+def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> PassPlan | None:
+    """Plan a pass for p features of `size` bytes and `most` bytes of shared memory; None if the weights do not fit.
 
-    While some tiles are at work, the next ones come. One chain waits for memory: a row stays in registers, if it can.
+    Tiles are loaded while others are processed. One chain waits for memory: a row then stays in registers, if it fits.
     """
     quads = -(-p // 4) * 4
 
@@ -97,7 +97,7 @@ def plan_pass(mode: int, p: int, n_chains: int, size: int, most: int) -> Plan | 
     for warps, stages in ((4, 2), (2, 2), (1, 2), (4, 0)):
         taken = chip(warps, stages)
         if taken <= most:
-            return Plan(warps, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
+            return PassPlan(warps, stages, int(hold and stages > 0), blocks(taken) if stages else 1, taken)
     return None
 
 
@@ -107,15 +107,15 @@ class CupyRows(ClassRows):
     Parameters
     ----------
     tiles : CuPy array (tile, p, 32)
-        Rows in canonical order as `lay_out` has them, a class from a tile of its own; lanes without a row hold ones.
+        Rows in canonical order, arranged by `lay_out`; a class begins with a new tile. Lanes without a row hold ones.
     counts : array (K,)
-        Rows of each class.
+        Number of rows of each class.
     sample_weight : array (n,), optional
-        In canonical order; None if all are 1.
+        Weights in canonical order; None if all are 1.
     order : array (n,)
-        Which of the rows that came is where.
+        Input position of each row.
     places : array (n,) of uint32 or uint64, optional
-        To which random numbers belong, where these are rows among others; in canonical order.
+        Positions among all rows if these are a part, in canonical order; random numbers depend on them.
     """
 
     def __init__(
@@ -143,22 +143,22 @@ class CupyRows(ClassRows):
             self.class_weight = np.bincount(codes, sample_weight, len(counts)).astype(np.float64)
 
     def set_threads(self, n_threads: int) -> None:
-        """The GPU runs a pass with threads of its own."""
+        """Do nothing: the GPU schedules its own threads."""
 
     def expect(self, weights: Weights) -> Stats:
-        """Expected wins and exposure."""
+        """Return expected wins and exposure."""
         return self._pass(EXPECT, [weights], [0])[0]
 
     def sample(self, weights: Weights, key: int) -> Stats:
-        """Sampled wins and exposure."""
+        """Return sampled wins and exposure."""
         return self.sample_together([weights], [key])[0]
 
     def value(self, weights: Weights) -> float:
-        """Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
+        """Return Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l)."""
         return self._pass(VALUE, [weights], [0])[0].value
 
     def sample_together(self, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
-        """Those of several chains, a reading of the rows for every four."""
+        """Sample several chains, up to four per pass over the rows."""
         if self.sample_weight is not None:
             check_counts(self.sample_weight)
         together = TOGETHER
@@ -169,7 +169,7 @@ class CupyRows(ClassRows):
             found += self._pass(SAMPLE, weights[i : i + together], keys[i : i + together])
         return found
 
-    def _plan(self, mode: int, n_chains: int) -> Plan | None:
+    def _plan(self, mode: int, n_chains: int) -> PassPlan | None:
         return plan_pass(mode, self.n_features, n_chains, self.tiles.itemsize, chip_bytes())
 
     def _pass(self, mode: int, weights: Sequence[Weights], keys: Sequence[int]) -> list[Stats]:
@@ -185,7 +185,7 @@ class CupyRows(ClassRows):
         return stats
 
     def launch(self, mode: int, own: Array, total: Array, keys: npt.NDArray[np.uint64]) -> Any:
-        """Sums (K, C, 2p + 1) on the GPU, wins, exposure and value, of U (C, K, p) and Σ_l V_l (C, p)."""
+        """Compute wins, exposure and value on the GPU as sums (K, C, 2p + 1), from U (C, K, p) and Σ_l V_l (C, p)."""
         xp, (C, K, p) = gpu(), own.shape
         plan = self._plan(mode, C)
         assert plan is not None
@@ -215,15 +215,14 @@ class CupyRows(ClassRows):
 
 
 def bring_rows(features: Features, seen: Observations, places: Places | None, exact: bool) -> CupyRows:
-    """Bring rows of classes to the GPU, in canonical order.
+    """Copy rows of classes to the GPU, in canonical order.
 
     Parameters
     ----------
     places : array (n,), optional
-        The places of these rows among others, if there are others.
+        Positions of these rows among all, if these are a part.
     exact : bool
-        Hold features in doubles whatever their type: an ascent to a tolerance of 1e-10 does not see its last steps
-        through the rounding of floats. A draw does not mind.
+        Store features in float64 whatever their type: maximisation to a tolerance of 1e-10 needs it, sampling does not.
     """
     if sparse.issparse(features):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What any feature map must give: a table of non-negative finite numbers without an empty row."""
+"""Checks of the output of any feature map: non-negative finite numbers without an empty row."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from scipy import sparse
 FLOOR = {
     np.dtype(np.float64): -460.0,
     np.dtype(np.float32): -69.0,
-}  # ln of the smallest entry of a scaled row
+}  # ln of the smallest entry of a scaled row, by type
 
 
 def check_features(
     W: Any, names: Callable[[], Any], places: npt.NDArray[np.intp] | None = None, empty: bool = False
 ) -> Any:
-    """The output of a feature map, rows scaled to a largest entry of 1, or an error that names the row and column.
+    """Return features with rows scaled to a largest entry of 1; raises an error that names the row and column.
 
-    What is sparse stays so: a `csr_array` of what is not zero, in order of the columns; all else is an array (n, p).
-    The names of the columns are asked for when they are needed; the places are those of the rows, if not 0 to n − 1.
-    Rows of zeros are refused unless they are said to be allowed.
+    Sparse input becomes a `csr_array` of the non-zero entries, in order of the columns; other input an array (n, p).
+    `names` returns the names of the columns when they are needed; `places` are the row numbers, if not 0 to n − 1. Rows
+    of zeros raise unless `empty`.
     """
     if hasattr(W, "to_numpy"):
         W = W.to_numpy()
@@ -60,14 +60,14 @@ def check_features(
 
 
 def _place(W: Any, found: npt.NDArray[np.intp]) -> tuple[int, int]:
-    """Row and column of an entry; of CSR rows, of what is not zero of them."""
+    """Return row and column of an entry, for CSR rows of a non-zero entry."""
     if len(found) == 2:
         return int(found[0]), int(found[1])
     return int(np.searchsorted(W.indptr, found[0], side="right")) - 1, int(W.indices[found[0]])
 
 
 def _largest(W: Any) -> npt.NDArray[np.floating]:
-    """The largest entry of each row."""
+    """Return the largest entry of each row."""
     if not sparse.issparse(W):
         largest: npt.NDArray[np.floating] = W.max(axis=1)
         return largest

@@ -1,12 +1,12 @@
-"""Alternatives as rows of numbers: constants, attributes with a bend or none, the person, and the two together.
+"""Design of choices: constants, attributes with or without a bend, persons' columns, and interactions.
 
 Entry e of situation t, alternative a with attributes x_ta and a person's columns h_t, becomes the row
 
     z_e = (1{a = k} for all k but one,   B(x_ta),   h_t,   h_t·1{a = k} for all k but one),
 
-standardised. With one component and one set of weights for all, h_t cancels and what is left is conditional logit with
-alternative-specific constants and interactions; a linear utility leaves h_t out. Where alternatives have weights of
-their own, these do the work of the constants, and z_e = (B(x_ta), h_t). Knows neither outcomes nor weights.
+standardised. With one component and one set of weights for all, h_t cancels and the model is conditional logit with
+alternative-specific constants and interactions; a linear utility omits h_t. If alternatives have separate weights,
+these replace the constants, and z_e = (B(x_ta), h_t). The module knows neither outcomes nor weights.
 """
 
 from __future__ import annotations
@@ -28,57 +28,57 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 BENDS = ("none", "hinges", "scores")
-FEW = 5  # values of an attribute below which it has no bend
+FEW = 5  # number of distinct values below which an attribute has no bend
 Codes = npt.NDArray[np.intp]
 
 
 class EntryTable(NamedTuple):
-    """Attributes of entries and persons' columns of situations, as `ChoiceSets` has them."""
+    """Attributes of entries and persons' columns of situations, as in `ChoiceSets`."""
 
-    start: Codes  # (T + 1,) the first entry of each situation
+    start: Codes  # (T + 1,) first entry of each situation
     alternative: Codes  # (entries,)
     values: Array  # (entries, attributes)
     context: Array  # (T, persons' columns)
 
     @classmethod
     def of(cls, X: Any) -> EntryTable:
-        """The numbers of choice sets."""
+        """Return the numbers of choice sets."""
         return cls(X.start, X.alternative, X.values, X.context)
 
     @property
     def situation(self) -> Codes:
-        """The situation of each entry."""
+        """Situation of each entry."""
         return np.repeat(np.arange(len(self.context)), np.diff(self.start))
 
     def take(self, some: Codes) -> EntryTable:
-        """These situations."""
+        """Select situations."""
         entries, start = in_order(some, self.start), np.append(0, np.cumsum(np.diff(self.start)[some]))
         return EntryTable(start, self.alternative[entries], self.values[entries], self.context[some])
 
     def with_attribute(self, f: int | list[int], x: Array) -> EntryTable:
-        """The same with another attribute f of all entries, or others."""
+        """Replace attribute f of all entries, or several attributes."""
         values = self.values.copy()
         values[:, f] = x
         return self._replace(values=values)
 
     def with_person(self, h: int | list[int], x: Array) -> EntryTable:
-        """The same with another person's column h of all situations, or others."""
+        """Replace the person's column h of all situations, or several columns."""
         context = self.context.copy()
         context[:, h] = x
         return self._replace(context=context)
 
 
-class Totals(NamedTuple):
-    """Sums over entries, by alternative; they add over situations."""
+class EntryTotals(NamedTuple):
+    """Sums over entries by alternative, which add over situations."""
 
     n_entries: int
-    seen: npt.NDArray[np.intp]  # (K,) entries
-    weight: Array  # (K,) their weight
-    sums: Array  # (K, attributes) of attributes, by weight
+    seen: npt.NDArray[np.intp]  # (K,) number of entries
+    weight: Array  # (K,) total weight of the entries
+    sums: Array  # (K, attributes) weighted sums of attributes
 
     @classmethod
-    def of(cls, X: ChoiceSets, weight: Array | None = None) -> Totals:
-        """Of choice sets; weights are of the situations."""
+    def of(cls, X: ChoiceSets, weight: Array | None = None) -> EntryTotals:
+        """Compute sums of choice sets; `weight` belongs to situations."""
         of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
         K = len(X.alternatives)
         sums = np.zeros((K, X.values.shape[1]))
@@ -87,8 +87,8 @@ class Totals(NamedTuple):
         total = np.bincount(X.alternative, of_entries, K).astype(np.float64)
         return cls(len(X.alternative), seen, total, sums)
 
-    def __add__(self, other: Totals) -> Totals:  # type: ignore[override]
-        return Totals(
+    def __add__(self, other: EntryTotals) -> EntryTotals:  # type: ignore[override]
+        return EntryTotals(
             self.n_entries + other.n_entries, self.seen + other.seen, self.weight + other.weight, self.sums + other.sums
         )
 
@@ -99,37 +99,37 @@ class ChoiceDesign(BaseEstimator):
     Parameters
     ----------
     constants : bool
-        Whether alternatives have constants, and persons' columns interactions with them. The most frequent alternative
-        is the one that others are compared with. An alternative that occurs in one situation alone has none.
+        True if alternatives have constants, and persons' columns interactions with them. The most frequent alternative
+        is the base. An alternative that occurs in only one situation has no constant.
     bend : {"none", "hinges", "scores"}
         B(x): x itself; x and max(x − q, 0) for its three quartiles q; or its normal score. Attributes of fewer than
         five values have no bend.
     person : bool
-        Whether persons' columns also stand by themselves; in a linear utility they cancel.
+        True to include persons' columns as main effects; in a linear utility they cancel.
     by_alternative : bool
-        Whether each alternative has attributes of its own, x·1{a = k}; an attribute that never varies for an
-        alternative has none there.
+        True for separate attributes of each alternative, x·1{a = k}; an attribute that is constant for an alternative
+        is omitted there.
     base : label, optional
-        The alternative without a constant; None: the one that is available most often.
+        Alternative without a constant; None: the one that is available most often.
 
     Attributes
     ----------
     names_ : (d,) array
-        The columns.
+        Names of the columns.
     source_ : (d,) array
-        The attribute or person's column that each was made of; "constant" for constants.
+        Attribute or person's column that each column derives from; "constant" for constants.
     base_ : int
-        The code of the alternative without a constant; −1 where none has one.
+        Code of the alternative without a constant; −1 if there are no constants.
     centre_, spread_ : arrays
-        Of persons' columns, before they are multiplied with constants.
+        Mean and scale of persons' columns before the products with constants.
     mean_, scale_ : (d,) arrays
-        Of all columns.
+        Mean and scale of all columns.
     unit_ : (d,) array
-        What a slope along a standardised column is divided by to be one per unit of what it was made of.
+        Divisor that converts a slope along a standardised column to one per unit of its source.
     typical_ : (alternatives, attributes) array
-        Averages of the attributes of each alternative; of all entries where it did not occur.
+        Average attributes of each alternative; of all entries if it does not occur.
     shares_ : (alternatives,) array
-        How much of all entries each alternative has.
+        Share of each alternative among all entries.
     own_ : (n, 2) array
         Attribute and alternative of the columns of attributes by alternative.
     """
@@ -149,7 +149,7 @@ class ChoiceDesign(BaseEstimator):
         self.base = base
 
     def fit(self, X: ChoiceSets, weight: Array | None = None) -> ChoiceDesign:
-        """Learn names, scales and bends; weights are of the situations."""
+        """Learn names, scales and bends; `weight` belongs to situations."""
         if self.bend not in BENDS:
             raise ValueError(f"bend must be one of {list(BENDS)}, got {plain(self.bend)} instead.")
         for numbers, names in ((X.values, X.attributes), (X.context, X.person)):
@@ -163,14 +163,14 @@ class ChoiceDesign(BaseEstimator):
         )
         self.centre_, self.spread_ = mean_and_scale(X.context, np.ones(len(X)) if weight is None else weight)
         self.own_ = _varying(X, self.constants) if self.by_alternative else np.empty((0, 2), dtype=np.intp)
-        self._know(X, Totals.of(X, weight))
+        self._know(X, EntryTotals.of(X, weight))
         self._rescale(*mean_and_scale(self.columns(EntryTable.of(X)), of_entries))
         return self
 
-    def fit_straight(self, X: ChoiceSets, totals: Totals, centre: Array, spread: Array) -> ChoiceDesign:
-        """The same without bends, of situations in many places: from their alternatives, columns and sums.
+    def fit_straight(self, X: ChoiceSets, totals: EntryTotals, centre: Array, spread: Array) -> ChoiceDesign:
+        """Fit a design without bends from alternatives, columns and sums of distributed situations.
 
-        The columns can be made then; their scales must be told by `rescaled`.
+        The columns can then be computed; `rescaled` must set their scales.
         """
         self.bent_, self.quartiles_, self.knots_ = _none(), np.empty((3, 0)), None
         self.centre_, self.spread_, self.own_ = centre, spread, np.empty((0, 2), dtype=np.intp)
@@ -178,12 +178,12 @@ class ChoiceDesign(BaseEstimator):
         return self
 
     def rescaled(self, mean: Array, scale: Array) -> ChoiceDesign:
-        """With these means and deviations of all columns."""
+        """Set means and standard deviations of all columns."""
         self._rescale(mean, scale)
         return self
 
-    def _know(self, X: ChoiceSets, totals: Totals) -> None:
-        """Averages, and which alternatives have constants; `X` tells alternatives and columns."""
+    def _know(self, X: ChoiceSets, totals: EntryTotals) -> None:
+        """Store averages, and the alternatives with constants; `X` provides alternatives and columns."""
         _, seen, total, sums = totals
         everywhere = sums.sum(axis=0) / total.sum()
         self.typical_ = np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], everywhere)
@@ -194,7 +194,7 @@ class ChoiceDesign(BaseEstimator):
         self._name(X)
 
     def _base_of(self, X: ChoiceSets, seen: npt.NDArray[np.intp]) -> int:
-        """The code of the alternative without a constant."""
+        """Return the code of the alternative without a constant."""
         if self.base is None:
             return int(np.argmax(seen))
         labels = X.alternatives.tolist()
@@ -208,7 +208,7 @@ class ChoiceDesign(BaseEstimator):
         self.unit_ = self.scale_ * np.append(np.ones(len(self.scale_) - len(together)), together)
 
     def columns(self, table: EntryTable) -> Array:
-        """The columns of all entries (entries, d), in the units of attributes and persons' columns."""
+        """Return the columns of all entries (entries, d), in the units of attributes and persons' columns."""
         check_is_fitted(self)
         persons = table.context[table.situation]
         apart = standardise(persons, self.centre_, self.spread_)
@@ -222,9 +222,9 @@ class ChoiceDesign(BaseEstimator):
         return np.column_stack([marks, attributes, *([persons] if self.person else []), together])
 
     def to_units(self) -> Array:
-        """(d, d): coefficients of the standardised columns to those per unit of attributes and persons' columns.
+        """Matrix (d, d) that maps coefficients of standardised columns to the units of the data.
 
-        Persons' columns are centred in their products with constants; a constant in the units of the data is that of a
+        Persons' columns are centred in their products with constants; a constant in the units of the data belongs to a
         person whose columns are all 0.
         """
         found, (n, q) = np.diag(1 / self.unit_), (len(self.with_constant_), len(self.centre_))
@@ -234,16 +234,16 @@ class ChoiceDesign(BaseEstimator):
         return found
 
     def transform(self, table: EntryTable) -> Array:
-        """The same standardised, for learned directions; a column that never varied is zero."""
+        """Return the standardised columns for learned directions; constant columns are zero."""
         return standardise(self.columns(table), self.mean_, self.scale_)
 
     def average(self) -> EntryTable:
-        """One situation with all alternatives, each with its average attributes, for an average person."""
+        """Return one situation with all alternatives, their average attributes, and an average person."""
         K = len(self.typical_)
         return EntryTable(np.array([0, K]), np.arange(K), self.typical_, self.centre_[None])
 
     def _bent(self, values: Array) -> Array:
-        """B(x) of all attributes."""
+        """Return B(x) of all attributes."""
         if self.bend == "scores" and self.knots_ is not None:
             values = values.copy()
             values[:, self.bent_] = normal_scores(values[:, self.bent_], self.knots_)
@@ -285,7 +285,7 @@ class ChoiceDesign(BaseEstimator):
 
 
 def _varying(X: ChoiceSets, constants: bool) -> Codes:
-    """Attributes and alternatives (n, 2) with more than one value; without constants, with any other than 0."""
+    """Return attributes and alternatives (n, 2) with more than one value; without constants, with a non-zero value."""
     found = []
     for f in range(X.values.shape[1]):
         for k in range(len(X.alternatives)):

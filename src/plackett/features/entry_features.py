@@ -1,4 +1,4 @@
-"""Features and groups of the entries of choice situations, given a fitted design and a fitted map of its columns."""
+"""Features and groups of the entries of choice situations, from a fitted design and a fitted map of its columns."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Codes = npt.NDArray[np.intp]
 def fit_entries(
     design: ChoiceDesign, features: Any, X: ChoiceSets, weight: Array | None, some: Codes
 ) -> tuple[ChoiceDesign, Any]:
-    """A design and a map of its columns, fitted to some of the situations."""
+    """Fit a design and a map of its columns to some of the situations."""
     part = X[some]
     design = clone(design).fit(part, None if weight is None else weight[some])
     return design, clone(features).fit(design.columns(EntryTable.of(part)))
 
 
 def log_features(design: ChoiceDesign, features: object, table: EntryTable) -> Array:
-    """ln W (entries, p), comparable within a situation."""
+    """Return ln W (entries, p), comparable within a situation."""
     columns = design.columns(table)
     if isinstance(features, ExpFeatures):
         return features.exponents(columns)
@@ -43,7 +43,7 @@ def log_features(design: ChoiceDesign, features: object, table: EntryTable) -> A
 
 
 def features_of_entries(design: ChoiceDesign, features: object, table: EntryTable) -> Array:
-    """W (entries, p), the largest of a situation 1."""
+    """Return W (entries, p), scaled to a largest entry of 1 per situation."""
     log_W = log_features(design, features, table)
     top = np.maximum.reduceat(log_W.max(axis=1), table.start[:-1])[table.situation]
     W: Array = np.exp(np.maximum(log_W - top[:, None], LOWEST))
@@ -52,7 +52,7 @@ def features_of_entries(design: ChoiceDesign, features: object, table: EntryTabl
 
 
 def groups_of_entries(weights: str, table: EntryTable, person: Codes | None) -> Codes:
-    """Whose weights ("shared", "alternative" or "person") each entry uses; −1 for a person who is not known."""
+    """Return the group ("shared", "alternative" or "person") of each entry's weights; −1 for an unknown person."""
     if weights == "person" and person is not None:
         return person[table.situation]
     return table.alternative if weights == "alternative" else np.zeros_like(table.alternative)

@@ -18,26 +18,26 @@ from plackett.features.checks import FLOOR
 from plackett.features.standardise import mean_and_scale, standardise
 from plackett.model.race import Array
 
-LARGE = 1 << 22  # entries of W in fit from which float32 is the usual storage
-SPAN = 40.0  # in logarithms, of a row beyond which it is not: fits with the two storages begin to differ
+LARGE = 1 << 22  # entries of W in fit from which float32 is the default storage
+SPAN = 40.0  # log-range of a row beyond which float32 is not used, as fits begin to differ
 
 
-class Columns(NamedTuple):
-    """What is known of the columns of X without its rows."""
+class KnownColumns(NamedTuple):
+    """Summaries of the columns of X, without its rows."""
 
     n_rows: int
     names: Sequence[str] | None
     low: Array  # (d,) smallest values
     high: Array
     mean: Array
-    scale: Array  # deviations, infinite for a constant column
+    scale: Array  # standard deviations, infinite for a constant column
 
 
 class ExpFeatures(TransformerMixin, BaseEstimator):
     """The paper's features: exp(s·x_j), exp(−s·x_j) and a constant.
 
-    Each row is divided by its largest entry, in logarithms, before exponentials are taken: a common factor
-    of a row changes nothing in the model, and no finite input overflows.
+    Each row is divided by its largest entry, on the log scale, before exponentials are taken: a common factor
+    of a row has no effect in the model, and no finite input overflows.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     mean_, scale_ : (d,) arrays
-        What is subtracted from the columns, and what they are divided by.
+        Centres and scales of the columns.
     dtype_ : str
-        The storage that was chosen.
+        Chosen storage type.
 
     Examples
     --------
@@ -101,8 +101,8 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
             self.mean_, self.scale_ = mean_and_scale(X, sample_weights(sample_weight, len(X)))
         return self._choose_dtype(len(X), X.min(axis=0), X.max(axis=0))
 
-    def fit_columns(self, columns: Columns) -> ExpFeatures:
-        """The same from what is known of the columns, where the rows are in many places."""
+    def fit_columns(self, columns: KnownColumns) -> ExpFeatures:
+        """Fit to summaries of the columns of distributed rows."""
         self._check()
         self.n_features_in_ = len(columns.low)
         if columns.names is not None:
@@ -125,14 +125,14 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def _span(self, X: Array) -> float:
-        """A bound on how far apart, in logarithms, two entries of a row are."""
+        """Return an upper bound of the log-range of a row."""
         ends = np.abs(standardise(np.array([X.min(axis=0), X.max(axis=0)]), self.mean_, self.scale_))
         largest = np.sort(ends.max(axis=0))[::-1]
         terms = 2 if self.pair_sums or self.pair_differences else 1
         return 2.0 * float(np.asarray(self.scales, dtype=np.float64).max() * largest[:terms].sum())
 
     def transform(self, X: object) -> npt.NDArray[np.floating]:
-        """Scaled rows of W, the largest entry of each 1."""
+        """Return rows of W, scaled to a largest entry of 1."""
         exponents, dtype = self.exponents(X), np.dtype(getattr(self, "dtype_", self.dtype))  # not in early model files
         exponents -= exponents.max(axis=1, keepdims=True)
         if self.dtype == "auto" and exponents.min() < FLOOR[dtype]:
@@ -141,7 +141,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         return np.exp(exponents, out=exponents).astype(dtype, copy=False)
 
     def exponents(self, X: object) -> Array:
-        """ln W as the formulas say, before anything is divided out: rows can be compared."""
+        """Return ln W by the formulas, before scaling, so that rows can be compared."""
         check_is_fitted(self)
         X = numbers(self, X, reset=False)
         Z = standardise(X, self.mean_, self.scale_)
@@ -152,19 +152,19 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
         return exponents
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Names that read like the formula, in terms of the standardised columns."""
+        """Return names that read like the formula, in terms of the standardised columns."""
         check_is_fitted(self)
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array([_formula(names, *term) for term in self._terms()], dtype=object)
 
     @property
     def mirrors_(self) -> npt.NDArray[np.intp]:
-        """For each feature exp(t), the position of exp(−t); the constant is its own mirror."""
+        """Index of exp(−t) for each feature exp(t); the constant is its own mirror."""
         place = {term: column for column, term in enumerate(self._terms())}
         return np.array([place[(scale, minus, plus)] for scale, plus, minus in self._terms()])
 
     def _terms(self) -> list[tuple[float, tuple[int, ...], tuple[int, ...]]]:
-        """Each feature as exp(scale·(Σ plus − Σ minus)): factor, columns added, columns subtracted."""
+        """Return each feature exp(scale·(Σ plus − Σ minus)) as factor, columns added, columns subtracted."""
         return list(self._each_term())
 
     def _each_term(self) -> Iterator[tuple[float, tuple[int, ...], tuple[int, ...]]]:
@@ -188,7 +188,7 @@ class ExpFeatures(TransformerMixin, BaseEstimator):
 
 
 def _sum(Z: Array, columns: tuple[int, ...]) -> Array | float:
-    """The sum of at most two columns."""
+    """Sum at most two columns."""
     total: Array | float = sum((Z[:, j] for j in columns), start=0.0)
     return total
 

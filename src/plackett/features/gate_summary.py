@@ -1,4 +1,4 @@
-"""Reading learned directions: which covariates matter, and what the components say."""
+"""Interpretation of learned directions: relevance of covariates, and summaries of components."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ READ = 200  # rows
 
 
 def spread_rows(rows: Array, weight: Array) -> Array:
-    """Enough rows to take averages over, spread over the data; one of weight 2 counts as two."""
+    """Select enough rows for averages, spread over the data; a row of weight 2 counts as two."""
     up_to = np.cumsum(weight)
     middle = (np.arange(READ) + 0.5) / READ * up_to[-1]
     return rows[np.searchsorted(up_to, middle)]
 
 
 def gate_shares(gates: Gates, rows: Array) -> Array:
-    """(S, M): the share of the gates that each component of each draw has, over these rows."""
+    """Return (S, M): the share of each component of each draw in the gates, over these rows."""
     share = np.concatenate([block.sum(axis=0)[None] for block in gates.chunks(rows)]).sum(axis=0)
     return share / share.sum(axis=1, keepdims=True)
 
 
 def relevances(gates: Gates, shares: Array) -> Array:
-    """(S, d): by how much a standard deviation of each covariate moves the log-odds between gates, on average.
+    """Return (S, d): average change of the log-odds between gates per standard deviation of each covariate.
 
-    The deviation of β_jf over the components j of each draw, each taken with its share of the gates.
+    This is the standard deviation of β_jf over the components j of each draw, weighted by their shares of the gates.
     """
     found = np.empty((len(shares), len(gates.mean)))
     for s, (part, directions) in enumerate(zip(shares, gates.directions, strict=True)):
@@ -43,14 +43,14 @@ def relevances(gates: Gates, shares: Array) -> Array:
 
 @dataclass(frozen=True)
 class ReadableDraw:
-    """The draw to read: the one whose predictions for the training rows are nearest to the average.
+    """Draw whose predictions for the training rows are nearest to the average.
 
-    Components have no identity from draw to draw, so they are shown as they stand together in one.
+    Components have no identity across draws, so they are shown for one draw.
 
     Attributes
     ----------
     draw : int
-        Its place among those that predict.
+        Its position among the predicting draws.
     share : (M,) array
         Share of the gates of each component, over the training rows.
     """
@@ -60,20 +60,20 @@ class ReadableDraw:
 
 
 def readable_draw(probability: Array, gates: Gates, rows: Array, weight: Array) -> ReadableDraw:
-    """The draw to read, from its probabilities (row, draw, class) and the training rows."""
+    """Select the draw from its probabilities (row, draw, class) and the training rows."""
     distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
     s = int(np.argmin(distance))
     return ReadableDraw(s, np.average(_gate(gates, s, rows), axis=0, weights=weight))
 
 
 def _gate(gates: Gates, s: int, X: Array) -> Array:
-    """The gates of one draw, (n, M)."""
+    """Return the gates of one draw, (n, M)."""
     one = Gates(gates.directions[[s]], gates.offsets[[s]], gates.mean, gates.scale, gates.rotation, gates.knots)
     return np.concatenate([block[:, 0] for block in one.chunks(X)])
 
 
 def _directions(shown: ReadableDraw, gates: Gates) -> Array:
-    """(M, d), from their mean by share: a vector common to all components changes nothing."""
+    """Return directions (M, d) minus their weighted mean: a vector common to all components has no effect."""
     beta = gates.along_covariates(gates.directions[shown.draw])
     return beta - shown.share @ beta
 
@@ -81,7 +81,7 @@ def _directions(shown: ReadableDraw, gates: Gates) -> Array:
 def components(
     shown: ReadableDraw, votes: Array, gates: Gates, classes: npt.NDArray[Any], names: npt.NDArray[Any]
 ) -> Table:
-    """A row for each component and covariate: the largest share first, and of a component what moves it most."""
+    """Return a row for each component and covariate: largest share first, then strongest effect."""
     return _by_covariate(
         "share", shown.share, votes[shown.draw], classes, names, "direction", _directions(shown, gates)
     )
@@ -96,7 +96,7 @@ def _by_covariate(
     effect: str,
     effects: Array,
 ) -> Table:
-    """A row for each component and covariate: what users named are entries, so that no heading can meet another."""
+    """Return a row for each component and covariate; users' names are entries and cannot clash with headings."""
     M, d = effects.shape
     component, covariate = np.repeat(np.arange(M), d), np.tile(np.arange(d), M)
     order = np.lexsort((-np.abs(effects.ravel()), component, -sizes[component]))

@@ -14,17 +14,17 @@ from plackett.data.model_input import numbers
 from plackett.features.standardise import average_row, standardise
 from plackett.model.race import Array
 
-CHUNK = 1 << 18  # gates held at a time
-MANY = 1 << 22  # gates from which all cores make them
-FLOOR = 1e-12  # a shut gate, so that products of gates do not underflow
+CHUNK = 1 << 18  # gates per batch
+MANY = 1 << 22  # number of gates from which all cores are used
+FLOOR = 1e-12  # smallest gate, so that products of gates do not underflow
 
 
 class Gates(TransformerMixin, BaseEstimator):
     """π_sj(x) = softmax_j(offset_sj + z·direction_sj) of S draws, z = (x − mean)/scale · rotation: S·M features.
 
-    The map is what it was made with; fitting learns nothing. With the votes of the same draws as weights,
-    Σ_sj π_sj(x) θ_sjk / S is the posterior average, so that a fitted model is handed on as
-    ``PlackettLuceClassifier(inference, features=clf.features_)``.
+    The parameters determine the map; fitting learns nothing. With the votes of the same draws as weights, Σ_sj π_sj(x)
+    θ_sjk / S is the posterior average, so that a fitted model is reused as ``PlackettLuceClassifier(inference,
+    features=clf.features_)``.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Gates(TransformerMixin, BaseEstimator):
     offsets : (S, M) array
         ln Λ.
     mean, scale : (d,) arrays
-        What covariates are standardised with; the scale of a constant one is infinite.
+        Standardisation of the covariates; the scale of a constant one is infinite.
     rotation : (d, r) array, optional
-        Where covariates are thousands, and more than rows: their principal axes.
+        Principal axes, used for thousands of covariates that outnumber the rows.
     knots : (2, d, m) array, optional
-        Where covariates are taken as normal scores, whose mean and scale these are: values and their scores.
+        Values and their scores if covariates enter as normal scores, to which mean and scale then belong.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Gates(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: object) -> Array:
-        """Gates (n, S·M), none below FLOOR; those of one draw sum to 1."""
+        """Return gates (n, S·M), at least FLOOR; those of one draw sum to 1."""
         X = self._checked(X)
         gates = np.empty((len(X), self.offsets.size))
         start = 0
@@ -72,7 +72,7 @@ class Gates(TransformerMixin, BaseEstimator):
         return gates
 
     def chunks(self, X: Array) -> Iterator[Array]:
-        """Gates (rows, S, M) of runs of rows."""
+        """Yield gates (rows, S, M) of runs of rows."""
         S, M, r = self.directions.shape
         flat, offsets = self.directions.transpose(2, 1, 0).reshape(r, M * S), self.offsets.T
         step = max(1, CHUNK // self.offsets.size)
@@ -81,7 +81,7 @@ class Gates(TransformerMixin, BaseEstimator):
             yield softmax(scores, offsets).transpose(0, 2, 1)
 
     def mixed(self, X: Array, weights: Array) -> Array:
-        """Σ_sj π_sj(x) weights_ksj of every row and k, (n, K), for weights (K, S·M); the gates are not kept."""
+        """Return Σ_sj π_sj(x) weights_ksj of every row and k, (n, K), for weights (K, S·M), without storing gates."""
         S, M, r = self.directions.shape
         step = max(1, COLUMNS // M)
         of_classes = weights.reshape(-1, S, M)
@@ -97,31 +97,31 @@ class Gates(TransformerMixin, BaseEstimator):
         return over_rows(work, [X], many=len(X) * S * M >= MANY)
 
     def standardised(self, X: Array) -> Array:
-        """The rows z that the directions see."""
+        """Return the rows z that directions apply to."""
         return standardise(X, self.mean, self.scale, self.rotation, self.knots)
 
     def on_scale(self, X: Array, places: Sequence[int] | None = None) -> Array:
-        """The rows as the directions see them, but by covariate, of all or of some; zero where one says nothing."""
+        """Return rows on the scale of z by covariate, of all or of some columns; zero for uninformative covariates."""
         some = slice(None) if places is None else list(places)
         knots = None if self.knots is None else self.knots[:, some]
         return np.nan_to_num(standardise(X, self.mean[some], self.scale[some], knots=knots))
 
     def directions_along(self, places: Sequence[int]) -> Array:
-        """Directions (S, M, …) along some of the standardised covariates."""
+        """Return directions (S, M, …) along some of the standardised covariates."""
         some = list(places)
         return self.directions[:, :, some] if self.rotation is None else self.directions @ self.rotation[some].T
 
     def along_covariates(self, slopes: Array) -> Array:
-        """Slopes (…, r) by the columns of z as slopes (…, d) by standardised covariates, zero for constant ones."""
+        """Convert slopes (…, r) by columns of z to slopes (…, d) by standardised covariates, zero for constant ones."""
         found = slopes if self.rotation is None else slopes @ self.rotation.T
         return np.where(np.isfinite(self.scale), found, 0.0)
 
     def reference(self) -> tuple[Array, str]:
-        """The row where z = 0, and what it is in words."""
+        """Return the row where z = 0, and its description."""
         return average_row(self.mean, self.knots)
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Draw and component of each gate."""
+        """Return draw and component of each gate."""
         S, M = self.offsets.shape
         return np.array([f"gate{s}_{j}" for s in range(S) for j in range(M)], dtype=object)
 
@@ -136,7 +136,7 @@ class Gates(TransformerMixin, BaseEstimator):
 
 
 def softmax(scores: Array, offsets: Array) -> Array:
-    """e^{score + offset} over its sum along axis 1, in place."""
+    """Divide e^{score + offset} by its sum along axis 1, in place."""
     scores += offsets
     scores -= scores.max(axis=1, keepdims=True)
     np.exp(scores, out=scores)

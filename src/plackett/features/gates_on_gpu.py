@@ -1,4 +1,4 @@
-"""Predictions of learned directions on the GPU, some rows at a time."""
+"""Predictions of learned directions on the GPU, in batches of rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from plackett.model.race import Array
 
 
 class GatesOnGpu(Gates):
-    """The same gates; what is mixed of them is found on the GPU."""
+    """Gates whose mixtures are computed on the GPU."""
 
     @classmethod
     def of(cls, gates: Gates) -> GatesOnGpu:
-        """The same, with all that they have learned."""
+        """Convert gates, with all that they have learned."""
         made = cls(**gates.get_params(deep=False))
         made.__dict__.update(gates.__dict__)
         return made
 
     def mixed(self, X: Array, weights: Array) -> Array:
-        """Σ_sj π_sj(x) weights_ksj of every row and k, (n, K), for weights (K, S·M)."""
+        """Return Σ_sj π_sj(x) weights_ksj of every row and k, (n, K), for weights (K, S·M)."""
         xp, some = gpu(), max(PRODUCTS // (8 * self.offsets.size), RUN)
         held = xp.asarray(self.directions), xp.asarray(self.offsets), xp.asarray(weights)
         pieces = (self.standardised(X[start : start + some]) for start in range(0, len(X), some))
@@ -32,7 +32,7 @@ class GatesOnGpu(Gates):
 
 
 def mixed(Z: Any, directions: Any, offsets: Any, weights: Any) -> Any:
-    """Those of standardised rows, in CuPy or NumPy."""
+    """Return mixtures of the gates of standardised rows, in CuPy or NumPy."""
     S, M, r = directions.shape
     scores = (Z @ directions.reshape(S * M, r).T).reshape(-1, S, M).transpose(0, 2, 1)
     gates = softmax(scores, offsets.T)

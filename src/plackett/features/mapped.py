@@ -1,6 +1,6 @@
-"""A feature map at work: fitted to rows, and its checked features of rows made where they are asked for.
+"""Fitted feature maps, and their checked features of rows computed on request.
 
-W of many rows takes more memory than X, and whoever needs it keeps it in a layout of its own: it is handed on unmade.
+W of many rows takes more memory than X, and its consumers store it in their own layout: it is passed on uncomputed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from plackett.features.checks import check_features
 from plackett.model.features import RUN, Features
 from plackett.model.race import Array
 
-WHOLE = 1 << 21  # entries of W that are made at once, in one call of the map
+WHOLE = 1 << 21  # entries of W up to which one call of the map computes all
 Places = npt.NDArray[np.intp]
 
 
 def fit_features(features: Any, X: Any, y: Any, sample_weight: Array | None) -> Any:
-    """Fit a feature map, handing on the weights of the rows where it takes them."""
+    """Fit a feature map, passing the weights of the rows if it accepts them."""
     if sample_weight is not None and has_fit_parameter(features, "sample_weight"):
         return features.fit(X, y, sample_weight=sample_weight)
     return features.fit(X, y)
 
 
 def feature_names(features: Any, columns: Any = None) -> Any:
-    """Names of a fitted map's output, in terms of those of its columns if given, or None where it has none."""
+    """Return names of a fitted map's output, in terms of its columns if given, or None if it has none."""
     try:
         return features.get_feature_names_out(columns)
     except (AttributeError, ValueError):
@@ -38,16 +38,16 @@ def feature_names(features: Any, columns: Any = None) -> Any:
 
 
 def transform(features: object, X: object, places: Places | None = None, empty: bool = False) -> Features:
-    """W of rows of X, of all of them unless their places are given: an array if it is small, else made as needed.
+    """Return W of the rows of X, or of those at `places`: an array if it is small, else computed on request.
 
-    What is sparse is held whole. Rows of zeros may be allowed: to predict from one is to know nothing of it.
+    Sparse output is stored whole. `empty` allows rows of zeros, for which predictions use no information.
     """
     W = MappedRows(features, X, places, empty)
     return W[:] if W.n_rows <= RUN or W.sparse or W.n_rows * W.shape[1] <= WHOLE else W
 
 
 def dense(W: Features) -> Features:
-    """W itself; raises if it is sparse."""
+    """Return W; raises if it is sparse."""
     if sparse.issparse(W):
         raise ValueError(
             "the feature map gives sparse features, which rankings do not take: use a map with dense output, such as "
@@ -57,14 +57,14 @@ def dense(W: Features) -> Features:
 
 
 def in_order(W: Features, order: Places) -> Features:
-    """The rows of W in this order, held or made as needed as they were."""
+    """Return the rows of W in this order, stored or computed on request as before."""
     if not isinstance(W, MappedRows):
         return W[order]
     return MappedRows(W.features, W.X, order if W.places is None else W.places[order], W.empty)
 
 
 def nonempty_rows(features: object, X: object) -> tuple[Features, Places | slice]:
-    """W of the rows that say something, and which they are: without the words of others, a text may have none left."""
+    """Return W of the non-empty rows, and their positions: a text may have no words known to the map."""
     if not MappedRows(features, X, empty=True).sparse:
         return transform(features, X), slice(None)
     W: Any = transform(features, X, empty=True)
@@ -73,18 +73,18 @@ def nonempty_rows(features: object, X: object) -> tuple[Features, Places | slice
 
 
 class MappedRows:
-    """W = 𝒦(X), a map that treats every row by itself; X is held and W is not.
+    """Rows W = 𝒦(X), for a map that treats every row by itself; X is stored and W is not.
 
     Parameters
     ----------
     features : transformer
-        The fitted map.
+        Fitted map.
     X : array or data frame (n, d)
-        What it takes.
+        Input of the map.
     places : array of int, optional
-        The rows of X that are meant, in this order; one may come twice.
+        Selected rows of X, in this order; rows may repeat.
     empty : bool
-        Whether rows of zeros are allowed.
+        True if rows of zeros are allowed.
     """
 
     def __init__(self, features: Any, X: Any, places: Places | None = None, empty: bool = False):
@@ -97,7 +97,7 @@ class MappedRows:
 
     @property
     def sparse(self) -> bool:
-        """Whether the map gives rows that are mostly zeros, as CSR."""
+        """True if the map returns CSR rows."""
         return bool(sparse.issparse(self._first))
 
     @property

@@ -1,4 +1,4 @@
-"""Covariates as normal scores: Φ⁻¹ of the share of rows below, between the values seen by straight lines."""
+"""Covariates as normal scores: Φ⁻¹ of the fraction of rows below, linear between observed values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from scipy.special import ndtri
 from plackett.compute.pieces import over_columns
 from plackett.model.race import Array
 
-MOST = 256  # values of a covariate that are kept
-SMALLEST = 2.0**-53  # share of rows: that of less weight is rounding
+MOST = 256  # maximum of stored values per covariate
+SMALLEST = 2.0**-53  # fraction of rows; smaller ones are rounding
 
 
 def knots_of(X: Array, weight: Array) -> Array:
-    """(2, d, m): values of each covariate and their scores; short rows end in infinities, with the last score."""
+    """Return values of each covariate and their scores (2, d, m), padded by infinities with the last score."""
 
     def of_column(x: Array) -> tuple[Array, Array]:
         values, place = np.unique(x, return_inverse=True)
@@ -32,12 +32,12 @@ def knots_of(X: Array, weight: Array) -> Array:
 
 
 def normal_scores(X: Array, knots: Array) -> Array:
-    """Scores of new rows; beyond the values seen those of the outermost."""
+    """Return scores of new rows; beyond the observed values the outermost scores."""
     return np.column_stack(over_columns(np.interp, X, *knots))
 
 
 def values_at(scores: Array, knots: Array) -> Array:
-    """The value (d,) of each covariate that has this score."""
+    """Return the value (d,) of each covariate with this score."""
     known = np.isfinite(knots[0])
     found = [np.interp(s, at[some], x[some]) for s, x, at, some in zip(scores, *knots, known, strict=True)]
     return np.array(found)

@@ -1,4 +1,4 @@
-"""Columns as learned directions of situations see them: standardised, or first as normal scores."""
+"""Columns for learned directions of situations: standardised, or first converted to normal scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Columns:
     mean, scale : (d,) arrays
         The scale of a constant column is infinite.
     knots : (2, d, m) array or None
-        Values and their scores, where these take the place of x.
+        Values and their scores, if these replace x.
     """
 
     mean: Array
@@ -26,16 +26,16 @@ class Columns:
     knots: Array | None = None
 
     def of(self, X: Array) -> Array:
-        """Rows of X."""
+        """Standardise rows of X."""
         return standardise(X, self.mean, self.scale, None, self.knots)
 
     def reference(self) -> tuple[Array, str]:
-        """The row where z = 0, and what it is in words."""
+        """Return the row where z = 0, and its description."""
         return average_row(self.mean, self.knots)
 
 
 def designs(X: Array, weight: Array) -> list[Columns]:
-    """Plain columns, and normal scores; held-out situations choose."""
+    """Return designs with plain columns and with normal scores; held-out situations choose."""
     knots = knots_of(X, weight)
     return [
         Columns(*mean_and_scale(X, weight)),

@@ -1,4 +1,4 @@
-"""The inferences: a small driver each around steps of K×p mathematics."""
+"""Inferences: each is a small driver around steps of K×p mathematics."""
 
 from plackett.inference.bootstrap import Bootstrap
 from plackett.inference.em import EM

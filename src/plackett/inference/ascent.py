@@ -1,11 +1,11 @@
-"""Accelerated ascent for maps that never lower their objective, safeguarded so that the objective never falls.
+"""Accelerated maximisation by a monotone map, safeguarded so that the objective never falls.
 
-It knows nothing of the model. The points are logarithms of positive numbers. Each call of the map costs one
-pass over the rows and returns the objective at the point that went in, so the safeguard costs a pass only when
-an extrapolation is refused. Two extrapolations take turns, each until it is refused:
+The module knows nothing of the model. Points are logarithms of positive numbers. Each call of the map costs one pass
+over the rows and returns the objective at its input, so that the safeguard costs a pass only when an extrapolation is
+rejected. Two extrapolations alternate, each until it is rejected:
 
-- Anderson's method on square roots, in which positive numbers that run to zero arrive there in finite steps.
-  Near a saddle, where a number that has all but vanished must grow again, it is drawn to the saddle and refused;
+- Anderson's method on square roots, where positive numbers that converge to zero reach it in finitely many steps.
+  Near a saddle, where a nearly vanished number must grow again, it is attracted to the saddle and rejected;
 - a stretched step on logarithms, four times longer after each success, which leaves a saddle quickly.
 """
 
@@ -18,14 +18,14 @@ import numpy as np
 from plackett.model.race import Array
 
 Step = Callable[[Array], tuple[float, Array]]
-MEMORY = 10  # earlier differences that Anderson's method uses
-SHRINK = 0.1  # least ratio of a square root to its plain successor
-REACH = 30.0  # longest stretch of a logarithm
+MEMORY = 10  # number of past differences in Anderson's method
+SHRINK = 0.1  # smallest ratio of a square root to its plain successor
+REACH = 30.0  # largest stretch of a logarithm
 STRETCH = 4.0
 
 
 class Ascent:
-    """Iterates of an ascent.
+    """Iterates of the accelerated map.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Ascent:
     start : array
         The first point.
     project : callable
-        Brings a point to the form that the map's images have (a scale that does not matter, bounds).
+        Maps a point to the normal form of the map's images (scale, bounds).
     accelerate : bool
         False gives the plain iteration.
     """
@@ -50,11 +50,11 @@ class Ascent:
         self._turns: list[Array] = []
 
     def advance(self) -> float:
-        """Go to the next point and return the gain, which is never negative beyond rounding."""
+        """Go to the next point; return the gain, which is non-negative up to rounding."""
         candidate = self._extrapolation() if self.accelerate else None
         if candidate is not None:
             value, image = self._evaluate(candidate)
-            if value >= self.value - 4 * np.finfo(float).eps * abs(self.value):  # rounding is no fall
+            if value >= self.value - 4 * np.finfo(float).eps * abs(self.value):  # a fall within rounding is accepted
                 self._stretch = min(self._stretch * STRETCH, 4**10)
                 return self._accept(candidate, value, image)
             self._stretch = 0.0 if self._stretch else STRETCH

@@ -1,4 +1,4 @@
-"""What a driver is given and what it gives back."""
+"""Input and output of a driver, and checks of settings."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from plackett.model.race import Array
 from plackett.model.weights import GIG, Gam, WeightPrior
 from plackett.posterior.base import RacePosterior
 
-Probe = Callable[[Any], Array]  # draws of weights in
+Probe = Callable[[Any], Array]  # takes draws of weights
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The packed rows, and what every inference shares.
+    """Packed rows, with what every inference needs.
 
     Attributes
     ----------
     rows : Rows
-        What was observed, as an engine holds it.
+        Observations, prepared by an engine.
     rate : float
         b of the Gamma prior (7).
     seed : SeedSequence
-        Chains are seeded with its children.
+        Its children seed the chains.
     progress, seeded : bool
-        Whether to show a bar, and whether the user chose the seed.
+        True to show a progress bar; True if the user chose the seed.
     tailed : GIG, optional
-        The prior of the weights, where it is not the Gamma.
+        Prior of the weights if it is not the Gamma.
     shape_steps : int
-        Metropolis–Hastings steps of a between two passes of plain sweeps.
+        Metropolis–Hastings steps of a per plain sweep.
     side_by_side : bool
-        Whether a pass keeps to one thread, so that chains may share the cores.
+        True if a pass uses one thread, so that chains share the cores.
     mirrors : array (p,), optional
-        Which feature is the inverse of which, where the feature map says so.
+        Index of the inverse of each feature, if the feature map provides it.
     probe : callable, optional
-        Probabilities (chain, draw, row, …) that are diagnosed, given draws of the weights; None: those of the groups
-        in some rows of W.
+        Computes the probabilities (chain, draw, row, …) to diagnose from draws of the weights. None: probabilities of
+        the groups in some rows of W.
     """
 
     rows: Rows
@@ -57,13 +57,13 @@ class Problem:
     probe: Probe | None = None
 
     def prior(self, shape: float) -> WeightPrior:
-        """The prior of the weights: (7) with this shape, or one that has a shape of its own."""
+        """Return the prior of the weights: (7) with this shape, or one that has its own shape."""
         return Gam(shape, self.rate) if self.tailed is None else self.tailed
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of an inference."""
+    """Result of an inference."""
 
     posterior: RacePosterior
     shape: float
@@ -73,24 +73,24 @@ class Fit:
 
 
 def check_count(name: str, value: Any, at_least: int = 1) -> None:
-    """Refuse anything but a whole number of at least that size."""
+    """Raise unless the value is a whole number of at least this size."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {plain(value)} instead.")
 
 
 def check_tolerance(name: str, value: object) -> None:
-    """Refuse anything but a finite non-negative number."""
+    """Raise unless the value is finite and non-negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")
 
 
 def open_ended(settings: Any) -> bool:
-    """Whether chains go on until predictions are settled: neither draws nor a target are given."""
+    """True if chains run until predictions settle: neither draws nor a target are given."""
     return settings.draws is None and settings.target_ess is None
 
 
 def check_run(settings: Any, form: str = "{}") -> None:
-    """Refuse lengths and limits of a run of chains that make no sense; `form` says how a setting is named."""
+    """Raise for impossible lengths and limits of a run; `form` formats the name of a setting."""
     check_count(form.format("draws"), settings.draws)
     check_count(form.format("tune"), settings.tune, at_least=0)
     check_count(form.format("chains"), settings.chains)

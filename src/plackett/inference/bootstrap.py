@@ -1,4 +1,4 @@
-"""Settings of the weighted likelihood bootstrap, which learned directions have."""
+"""Settings of the weighted likelihood bootstrap for learned directions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class Bootstrap(BaseEstimator):
     """Modes under random weights of the observations: a fast approximation of the posterior of learned directions.
 
     Each draw is the mode under exponential weights of the rows, rankings or situations, with the prior centred at a
-    draw from itself, climbed from a start of its own (weighted likelihood bootstrap: Newton & Raftery 1994). Draws are
+    draw from itself, and its own starting point (weighted likelihood bootstrap: Newton & Raftery 1994). Draws are
     independent, so that the standard error of an average is known exactly. Held-out data choose the penalty, the design
-    of the covariates, and the weight of a logit's mode beside the draws and the power κ, as for `Gibbs`.
+    of the covariates, and the weight of a logit's mode next to the draws and the power κ, as for `Gibbs`.
 
     Parameters
     ----------
     draws : int
         Number of draws.
     max_iter : int
-        Iterations of L-BFGS at each penalty, at most.
+        Maximum number of L-BFGS iterations at each penalty.
     max_seconds : float, optional
-        Limit of time. What is held out takes at most two fifths of it; then there are as many draws as there is time
-        for, and one at least. Compiling, which happens once, does not count.
+        Time limit. Held-out fits take at most two fifths of it; the rest goes to as many draws as possible, at least
+        one. Compilation, which happens once, does not count.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Bootstrap(BaseEstimator):
         self.max_seconds = max_seconds
 
     def check(self) -> None:
-        """Raise for values that make no sense."""
+        """Raise for invalid values."""
         check_count("Bootstrap(draws)", self.draws)
         check_count("Bootstrap(max_iter)", self.max_iter)
         if self.max_seconds is not None:

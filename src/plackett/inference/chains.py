@@ -1,4 +1,4 @@
-"""Chains of weights and their dispersed starting points. Nothing here advances a chain or decides when to stop."""
+"""Chains of weights and their dispersed starting points. The module neither advances nor stops chains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plackett.inference.sweeps import State
 from plackett.model.race import Array
 from plackett.model.weights import Gam, WeightPrior
 
-CANDIDATES, TEMPER = 50, 0.1  # of a start: prior draws, and the power of the likelihood
+CANDIDATES, TEMPER = 50, 0.1  # for a starting point: prior draws, and the power of the likelihood
 
 
 Begin = Callable[[np.random.Generator], State]
@@ -23,20 +23,20 @@ Begin = Callable[[np.random.Generator], State]
 
 @dataclass
 class WeightChain(Chain):
-    """With what its moves have done in tuning."""
+    """Chain of weights, with statistics of its moves during tuning."""
 
     runs: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
     gains: Array = field(default_factory=lambda: np.zeros(len(NAMES)))
-    values: Array | None = None  # of the parameters of the response, if it has any
+    values: Array | None = None  # parameters of the response, if any
 
     def arrays(self) -> dict[str, Array]:
-        """State, tallies and parameters."""
+        """State, move statistics and parameters."""
         values = {} if self.values is None else {"parameters": self.values}
         return super().arrays() | {"runs": self.runs, "gains": self.gains} | values
 
 
 def begin(problem: Problem, shape: float | None, lower: float, upper: float, rng: np.random.Generator) -> State:
-    """A dispersed state: one of fifty prior draws, chosen by a tenth power of its likelihood."""
+    """Draw a dispersed starting state: one of fifty prior draws, chosen with a tenth power of its likelihood."""
     rows, log_likelihood, found = problem.rows, problem.rows.trial(rng), []
     for _ in range(CANDIDATES):
         a = float(np.exp(rng.uniform(np.log(max(lower, 0.01)), np.log(min(upper, 1.0))))) if shape is None else shape

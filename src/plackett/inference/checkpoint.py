@@ -1,9 +1,9 @@
 """Checkpoints: an append-only file of records, each with its length and checksum.
 
-A process killed while it writes leaves an incomplete last record, which is dropped on reading; anything else that
-does not fit its checksum is damage and is refused. Records hold plain arrays and JSON, so that reading one cannot run
-code. A chain that goes on from a record makes the same draws, bit for bit, as one that was never stopped. The file is
-locked while it is open, and the system unlocks it when the process ends, however it ends.
+A process that is killed while it writes leaves an incomplete last record, which is dropped on reading; any other
+mismatch of a checksum is damage and raises an error. Records hold plain arrays and JSON, so that reading them cannot
+run code. A chain that continues from a record makes the same draws, bit for bit, as one that was never stopped. The
+file is locked while it is open, and the system unlocks it when the process ends.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ else:
     import fcntl
 
 MAGIC = b"plackett-checkpoint-2\n"
-LENGTH = struct.Struct("<QI")  # length of the payload, its CRC-32
-HEADER = struct.Struct("<QII")  # the same, and the CRC-32 of these twelve bytes
+LENGTH = struct.Struct("<QI")  # length and CRC-32 of the payload
+HEADER = struct.Struct("<QII")  # LENGTH, and the CRC-32 of its twelve bytes
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is damaged, in use or belongs to another fit."""
+    """Raised if a checkpoint is damaged, in use or belongs to another fit."""
 
 
 def fingerprint(*parts: object) -> str:
-    """A digest of arrays and settings: a checkpoint may only be continued with the same."""
+    """Return a digest of arrays and settings; only a fit with the same digest may continue a checkpoint."""
     digest = hashlib.sha256()
     for part in (each for whole in parts for each in _arrays(whole)):
         table = len(getattr(part, "shape", ())) > 0
@@ -54,35 +54,35 @@ def fingerprint(*parts: object) -> str:
 
 
 def _arrays(part: Any) -> tuple[Any, ...]:
-    """The arrays that CSR rows are made of; any other part as it is."""
+    """Return the arrays of CSR rows, or any other part unchanged."""
     return (part.shape, part.data, part.indices, part.indptr) if sparse.issparse(part) else (part,)
 
 
 def encode(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    """A record's payload."""
+    """Encode a record as a payload."""
     buffer = io.BytesIO()
     np.savez(buffer, facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **arrays)  # type: ignore
     return buffer.getvalue()
 
 
 def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Facts and arrays of a record."""
+    """Decode facts and arrays of a record."""
     with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     return json.loads(arrays.pop("facts").tobytes()), arrays
 
 
 def seal(payload: bytes) -> bytes:
-    """The header of a record."""
+    """Return the header of a record."""
     head = LENGTH.pack(len(payload), zlib.crc32(payload))
     return head + struct.pack("<I", zlib.crc32(head))
 
 
 def unseal(data: bytes, place: int) -> bytes | None:
-    """The payload of the record at that byte, or None if the file ends within the record.
+    """Return the payload of the record at this byte, or None if the file ends within the record.
 
-    The header has a checksum of its own: a damaged length would otherwise pass for a record cut short, and all that
-    follows it be dropped without a word.
+    The header has its own checksum: otherwise a damaged length would look like a truncated record, and all following
+    records would be dropped silently.
     """
     if place + HEADER.size > len(data):
         return None
@@ -101,7 +101,7 @@ Records = list[tuple[dict[str, Any], dict[str, np.ndarray]]]
 
 
 def read(path: Path) -> tuple[Records, int]:
-    """All whole records and where the last of them ends; an incomplete last one is left out."""
+    """Return all complete records and the end of the last one; an incomplete last record is ignored."""
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CheckpointError(
@@ -119,14 +119,14 @@ def read(path: Path) -> tuple[Records, int]:
         except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
             raise CheckpointError(
                 f"{path} is damaged: record {len(records) + 1}, at byte {place}, cannot be read ({error}). The "
-                f"{len(records)} before it are whole: plackett.inference.checkpoint.salvage({str(path)!r}) cuts "
-                "the file there, and the fit goes on from them."
+                f"{len(records)} before it are intact: plackett.inference.checkpoint.salvage({str(path)!r}) "
+                "truncates the file there, and the fit continues from them."
             ) from error
         place += HEADER.size + len(payload)
 
 
 def salvage(path: str | os.PathLike[str]) -> int:
-    """Cut a damaged checkpoint before its first damaged record; the number of records saved."""
+    """Truncate a damaged checkpoint before its first damaged record; return the number of records kept."""
     path = Path(path)
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC:
@@ -141,11 +141,11 @@ def salvage(path: str | os.PathLike[str]) -> int:
 
 
 def locked(path: Path) -> BinaryIO:
-    """The file, new or as it is, for this fit alone until it is closed."""
+    """Open the file, or create it, with an exclusive lock until it is closed."""
     stream: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
     try:
         if sys.platform == "win32":
-            stream.seek(1 << 62)  # beyond the end: others cannot read a byte that is locked
+            stream.seek(1 << 62)  # beyond the end, since a locked byte cannot be read by others
             msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,7 +158,7 @@ def locked(path: Path) -> BinaryIO:
 
 
 class Journal:
-    """A checkpoint file that one fit has open: `records` are those that were there, and more can be appended."""
+    """Checkpoint file opened by one fit: `records` are those read from it, and more can be appended."""
 
     def __init__(self, path: Path):
         self.stream = locked(path)
@@ -167,7 +167,7 @@ class Journal:
         except CheckpointError:
             self.close()
             raise
-        self.end: int | None = end  # of the whole records; None once what follows them is cut off
+        self.end: int | None = end  # end of the complete records; None after truncation
 
     def write(self, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Append a record."""

@@ -1,4 +1,4 @@
-"""The driver of a sampler: rounds, thinning, progress, interruption, checkpoints, and when to stop."""
+"""Driver of samplers: rounds, thinning, progress, interruption, checkpoints and stopping."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ from plackett.model.race import Array
 from plackett.model.verdict import FEWEST_CHAINS, GOOD, SETTLED, gains_little
 from plackett.output.progress import progress_bar
 
-ROUND_SECONDS = 0.2  # chains report back, and Ctrl-C is heard, about this often
-BEGINNINGS = 8  # of every chain in the first half of tuning
-REMEMBERED = 256  # states of tuning, of all chains, that are kept for what is learned at its end
-MANY = 1 << 22  # numbers that take seconds to diagnose
-STATES = 1 << 20  # bytes of a second that a checkpoint may grow by states of the chains, besides their draws
-INTERRUPTED, OUT_OF_TIME = "interrupted", "max_seconds"  # ends that come before there is enough
+ROUND_SECONDS = 0.2  # approximate interval of progress reports and checks for Ctrl-C
+BEGINNINGS = 8  # restarts of every chain in the first half of tuning
+REMEMBERED = 256  # states of tuning, over all chains, stored for adaptation
+MANY = 1 << 22  # draws × quantities whose diagnosis takes seconds
+STATES = 1 << 20  # bytes per second that states of the chains, without draws, may add to a checkpoint
+INTERRUPTED, OUT_OF_TIME = "interrupted", "max_seconds"  # ends that come before the run is complete
 
 
 class Source(NamedTuple):
-    """What a classifier says of any run of chains."""
+    """Settings of an estimator that any run of chains reads."""
 
     seed: np.random.SeedSequence
     progress: bool = False
-    seeded: bool = True  # whether the user chose the seed
+    seeded: bool = True  # True if the user chose the seed
 
 
 @dataclass
 class Chain:
-    """Where a chain stands, a NamedTuple of arrays, and its random numbers."""
+    """State of a chain, a NamedTuple of arrays, and its random generator."""
 
     state: Any
     rng: np.random.Generator
 
     def arrays(self) -> dict[str, Array]:
-        """All that it is, apart from its generator: what a checkpoint keeps."""
+        """Return everything that a checkpoint stores, except the generator."""
         arrays: dict[str, Array] = self.state._asdict()
         return arrays
 
 
 class Runner(Protocol):
-    """Something that advances chains.
+    """Algorithm that advances chains.
 
-    One that has ``advance_together(chains, tuning, **draws)``, with arrays (chain, draw, …), is given all of them at
+    If it has ``advance_together(chains, tuning, **draws)``, with arrays (chain, draw, …), this receives all chains at
     once.
     """
 
-    workers: int  # chains that may run at a time
+    workers: int  # number of chains that may run at the same time
 
     @property
     def advance(self) -> Callable[..., None]:
-        """``advance(chain, tuning, **draws)`` fills the arrays (draw, …) that the run declares by name."""
+        """Function ``advance(chain, tuning, **draws)``, which fills the declared arrays (draw, …)."""
         ...
 
     def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
-        """Learn from states of tuning so far, of which this part is done; when all is, everything stays as it is."""
+        """Adapt to the states of tuning so far; `done` is the fraction of tuning completed, the last time 1."""
         ...
 
 
@@ -75,13 +75,13 @@ class Run(ABC):
     """One run of chains, new or continued from a checkpoint.
 
     `settings` (`Gibbs`, or a classifier) have draws, tune, chains, target_ess, max_draws and checkpoint; `source` is a
-    `Source` or has its fields. `shapes` are those of the arrays that make one draw, by name, and `identity` is all that
-    must be the same for a checkpoint to be continued, besides the seed and common settings. The clock may have been
-    started by what came before the chains. A run goes on to its target if it has one, or if it is open-ended until its
-    predictions are settled, or good enough and more draws would gain little.
+    `Source` or has its fields. `shapes` maps the name of each array of a draw to its shape, and `identity` is all that
+    must be unchanged for a checkpoint to continue, besides the seed and common settings. The clock may have been
+    started before the chains. A run continues to its target if it has one; an open-ended run continues until its
+    predictions settle, or are good enough and more draws would gain little.
     """
 
-    name = "Gibbs"  # what the progress bar calls it
+    name = "Gibbs"  # title of the progress bar
     averaged: int | None = None  # number of draws that predictions average over, if not all
 
     def __init__(
@@ -106,28 +106,28 @@ class Run(ABC):
         self.store = Store(
             settings.chains, room_for((1 + self.goes_on) * settings.draws, settings.chains, numbers), shapes
         )
-        self.notes: list[str] = []  # what the limit of time has left out
-        self.ended = ""  # why an open-ended run ended before its predictions had settled
-        self.going = False  # whether rounds are under way, with a bar of their own
+        self.notes: list[str] = []  # what the time limit has cut short
+        self.ended = ""  # why an open-ended run ended before its predictions settled
+        self.going = False  # True during rounds, which show their own progress bar
         self._begin_tuning()
-        self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and what it found
+        self.found: tuple[int, Any] = (-1, None)  # iterations at the last diagnosis, and its result
         self.journal: Journal | None = None
         self.unwritten: list[tuple[Portion, int]] = []  # draws since the last record, and their iterations
-        self.due = 0.0  # when the next record may be written
+        self.due = 0.0  # earliest time of the next record
         if settings.checkpoint is not None:
             same = source.seed.entropy if source.seeded else None, settings.tune, settings.chains
             self._open(Path(settings.checkpoint), fingerprint(*same, *identity))
 
     @abstractmethod
     def probe(self, draws: Portion) -> Array:
-        """Probabilities (chain, draw, observation, …) of some observations, by which convergence is judged."""
+        """Return the probabilities (chain, draw, observation, …) of some observations that convergence is judged by."""
 
     @abstractmethod
     def measure(self, report: Report | None) -> Any:
-        """R-hat and ESS of the draws so far, with `smallest_ess` and `worst_rhat`; None if they are too few."""
+        """Diagnose the draws so far; the result has `smallest_ess` and `worst_rhat`, or is None for too few draws."""
 
     def diagnose(self) -> Any:
-        """The same, computed once; with a bar where it takes long."""
+        """Return cached diagnostics of the draws so far; shows a progress bar if they take long."""
         if self.found[0] != self.store.iterations:
             if self.going:
                 found = self.measure(None)
@@ -140,19 +140,19 @@ class Run(ABC):
         return replace(found, ended=self.ended) if found is not None and self.ended else found
 
     def returned(self, probability: Array) -> Array:
-        """Contribution of each draw to the predictions that the fit returns."""
+        """Return the contribution of each draw to the predictions of the fit."""
         return probability
 
     def measure_predictions(self) -> Any:
-        """Diagnostics of predictions alone, computed again and again while an open-ended run goes on."""
+        """Diagnose predictions alone, repeatedly while an open-ended run continues."""
         return diagnose(returned=self.returned, averaged=self.averaged, probability=self.probe(self.draws()))
 
     def remedies(self) -> str:
-        """What may help besides a longer run."""
+        """Suggest remedies besides a longer run."""
         return ""
 
     def advice(self, end: str | None) -> str | None:
-        """What to say to the user of a run that went to its end or to a limit; None where it is good enough."""
+        """Return advice for a run that ended normally or at a limit; None if it is good enough."""
         limit = "max_draws" if end is None and self.ended == LIMIT else end
         words = advice(self.diagnose(), self.settings, limit, self.remedies())
         if words is None or limit is None:
@@ -162,7 +162,7 @@ class Run(ABC):
         return f"{ended} stopped the run after {self.store.iterations:,} iterations per chain{thinned}: {words}"
 
     def run(self, stacklevel: int) -> Portion:
-        """The draws, with a warning, of the caller's `stacklevel`, where they are not all, or not good enough."""
+        """Run and return the draws; warn, at the caller's `stacklevel`, if they are incomplete or not good enough."""
         try:
             end = self.go()
         finally:
@@ -174,13 +174,13 @@ class Run(ABC):
         return self.draws()
 
     def limited(self) -> list[str]:
-        """What the limit of time has left out, in a sentence."""
-        limit = self.settings.max_seconds  # None where the run of a checkpoint is continued without
+        """Say what the time limit has cut short."""
+        limit = self.settings.max_seconds  # None if the continued run has no limit
         name = f"{type(self.settings).__name__}{'' if limit is None else f'(max_seconds={limit:g})'}"
         return [f"{name}: {'; '.join(self.notes)}"] if self.notes else []
 
     def _begin_tuning(self) -> None:
-        """A store for what the runner learns from: states evenly spaced over tuning."""
+        """Allocate a store for states evenly spaced over tuning."""
         settings = self.settings
         thin = max(settings.tune * settings.chains // REMEMBERED, 1)
         self.remembered = Store(settings.chains, -(-settings.tune // thin), self.shapes, thin)
@@ -190,24 +190,24 @@ class Run(ABC):
             self.runner.adapt(self.chains, self.remembered.filled(), 1.0)
 
     def _tuned(self, selected: Portion, n: int) -> None:
-        """Take in so many iterations of tuning."""
+        """Store states of n iterations of tuning."""
         self.remembered.add(selected, n)
         self.tuned += n
 
     def _adapt(self) -> None:
-        """At a milestone of tuning, let the runner learn."""
+        """Adapt the runner at a milestone of tuning."""
         if self.tuned in self.milestones:
             self.runner.adapt(self.chains, self.remembered.filled(), self.tuned / self.settings.tune)
 
     def _end_tuning(self) -> None:
-        """End tuning where its share of the time is over; what has been learned so far stands."""
+        """End tuning when its share of the time is over, with the adaptation so far."""
         self._write()
         self.notes.append(f"there was time for {self.tuned:,} of {self.settings.tune:,} iterations of tuning")
         self.settings = clone(self.settings).set_params(tune=self.tuned)
         self.runner.adapt(self.chains, self.remembered.filled(), 1.0)
 
     def go(self) -> str | None:
-        """Tune, then draw until there is enough; what ended it early, if anything did."""
+        """Tune, then draw until the run is complete; return what ended it early, or None."""
         settings, total = self.settings, self.settings.tune + self.goal
         pool = ThreadPoolExecutor(min(settings.chains, self.runner.workers))
         self.going = True
@@ -221,7 +221,7 @@ class Run(ABC):
                 return end
         finally:
             self.going = False
-            pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C a round may be under way
+            pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C a round may still be running
 
     def _rounds(
         self, pool: ThreadPoolExecutor, report: Callable[[float], None], interruption: Interruption
@@ -257,16 +257,16 @@ class Run(ABC):
             size = int(np.clip(n * min(pace, 8.0), 1, 512))
 
     def draws(self) -> Portion:
-        """What was kept."""
+        """Return the stored draws."""
         return self.store.filled()
 
     def kept(self) -> str:
-        """What to say after an interruption."""
+        """Message after an interruption."""
         thinned = f" (one in {self.store.thin} of {self.store.iterations:,})" if self.store.thin > 1 else ""
         return f"interrupted: the {self.store.count} draws of each chain made so far were kept{thinned}."
 
     def _to_next_check(self) -> int:
-        """Iterations until the draws are looked at again."""
+        """Iterations until the next check of convergence."""
         if not self.goes_on:
             return self.settings.draws
         return next(check for check in self._checks() if check > self.store.iterations) - self.store.iterations
@@ -277,17 +277,17 @@ class Run(ABC):
         return self.store.iterations == next(check for check in self._checks() if check >= self.store.iterations)
 
     def _checks(self) -> Iterator[int]:
-        """Iterations at which ESS is computed: after draws, then whenever there are a quarter more."""
+        """Yield iterations at which ESS is computed: after `draws`, then after each increase by a quarter."""
         check = self.settings.draws
         while True:
             yield check
             check += -(-check // 4)
 
     def enough(self) -> bool:
-        """Whether every effective sample size has reached the target and the chains agree, or predictions are settled.
+        """True if every ESS has reached the target and the chains agree, or if predictions are settled.
 
-        An open-ended run also ends where predictions are good enough and more draws would gain little, and where a
-        single chain has none to be compared with.
+        An open-ended run also ends if predictions are good enough and more draws would gain little, and for a single
+        chain, which cannot be compared.
         """
         target = self.settings.target_ess
         if target is None and len(self.chains) < FEWEST_CHAINS:
@@ -302,12 +302,12 @@ class Run(ABC):
         return bool(found.grade == SETTLED or self.ended)
 
     def _load_kernels(self) -> None:
-        """No iteration at all, in this thread: where it has to compile, Ctrl-C is heard."""
+        """Compile kernels by zero iterations in this thread, where Ctrl-C is noticed."""
         nothing = empty(self.shapes, 1, 0)
         self.runner.advance(self.chains[0], False, **{name: array[0] for name, array in nothing.items()})
 
     def _round(self, pool: ThreadPoolExecutor, n: int) -> None:
-        """So many iterations of every chain."""
+        """Run n iterations of every chain."""
         tuning = self.tuned < self.settings.tune
         portion = empty(self.shapes, len(self.chains), n)
         together = getattr(self.runner, "advance_together", None)
@@ -334,7 +334,7 @@ class Run(ABC):
             self._adapt()
 
     def _write(self) -> None:
-        """A record of the draws since the last one and of where the chains stand: the larger that is, the rarer."""
+        """Write the draws since the last record and the states of the chains; larger states are written less often."""
         if self.journal is None or not self.unwritten:
             return
         facts = {
@@ -350,7 +350,7 @@ class Run(ABC):
         self.journal.write(facts, arrays | draws)
 
     def _open(self, path: Path, digest: str) -> None:
-        """Continue from the file if it holds this fit, or begin it."""
+        """Continue from the file if it belongs to this fit, or start it."""
         self.journal = Journal(path)
         try:
             self._continue(path, self.journal, digest)
@@ -359,7 +359,7 @@ class Run(ABC):
             raise
 
     def _continue(self, path: Path, journal: Journal, digest: str) -> None:
-        """Go through the rounds of the file as if they came from the chains."""
+        """Replay the rounds of the file as if the chains had produced them."""
         if not journal.records:
             journal.write({"fingerprint": digest}, {})
         elif journal.records[0][0].get("fingerprint") != digest:
@@ -382,7 +382,7 @@ class Run(ABC):
         journal.records.clear()
 
     def _take(self, path: Path, portion: Portion, n: int, thin: int) -> None:
-        """Draws of a round, of which every so many were kept, as far as this run would go."""
+        """Take draws of a stored round, thinned by `thin`, up to the length of this run."""
         store, left = self.store, min(n, self.goal - self.store.iterations)
         while left:
             if store.room() == 0:
@@ -390,7 +390,7 @@ class Run(ABC):
             if store.thin < thin:
                 name = type(self.settings).__name__
                 raise CheckpointError(
-                    f"{path} holds one draw in {thin} only, from a run that went on and kept fewer draws, "
+                    f"{path} holds one draw in {thin} only, from a longer run whose draws were thinned, "
                     f"and {name}(draws={self.settings.draws}) needs more of them. Ask for fewer, or give another path."
                 )
             n = min(left, store.room())

@@ -1,10 +1,10 @@
 """Maximum a posteriori by EM (section 3.2): (9) and (10), for the Gamma prior on the simplex of normalised weights.
 
-The likelihood does not know the scale Λ, and λ̄ ~ Dirichlet(a) independently of it. EM therefore climbs
-ln p(Y|λ̄) + (a−1) Σ_active ln λ̄, which is bounded between two prunings for every a > 0. Its M-step is (10)
-with the rate b replaced by the multiplier of Σ λ̄ = 1; for a > 1 the two have the same fixed point, at
-Λ = Kp(a−1)/b. A prior with a tail knows the scale and leaves no weight at zero: there EM climbs ln p(Y|λ) + ln p(λ).
-So it does where the rows know the scale, as race ties do, with (10) as it stands.
+The likelihood does not depend on the scale Λ, and a priori λ̄ ~ Dirichlet(a) independently of Λ. EM therefore maximises
+ln p(Y|λ̄) + (a−1) Σ_active ln λ̄, which is bounded between two prunings for every a > 0. Its M-step is (10) with the
+rate b replaced by the multiplier of Σ λ̄ = 1; for a > 1 both have the same fixed point, at Λ = Kp(a−1)/b. Under a prior
+with a tail, which identifies the scale and leaves no weight at zero, EM maximises ln p(Y|λ) + ln p(λ). It does the same
+if the likelihood identifies the scale, as race ties do, with (10) unchanged.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from plackett.model.weights import GIG
 from plackett.posterior.weights import Point
 
 Mask = npt.NDArray[np.bool_]
-PRECISION = 1e-8  # of a parameter of the response: a maximum is no sharper than the root of rounding
-GAIN = 1e-14  # of the objective, as a share of it, that ends the climb of parameters, which may have no maximum
+PRECISION = 1e-8  # of a parameter of the response: rounding blurs a maximum by its square root
+GAIN = 1e-14  # relative gain of the objective that ends the search over parameters, which may diverge
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 
@@ -66,12 +66,12 @@ def normalise(x: Array) -> Array:
 
 
 def as_it_is(x: Array) -> Array:
-    """Any logarithms will do."""
+    """Return x unchanged: any logarithms are valid."""
     return x
 
 
 def moved(ascent: Ascent) -> float:
-    """The largest change of a λ̄, or of ln Λ, by the next step."""
+    """Return the largest change of a λ̄, or of ln Λ, in the next step."""
     mass, mass_next = np.logaddexp.reduce(ascent.point), np.logaddexp.reduce(ascent.image)
     of_weights = np.abs(np.exp(ascent.image - mass_next) - np.exp(ascent.point - mass)).max()
     return float(max(of_weights, abs(mass_next - mass)))
@@ -85,21 +85,21 @@ class Climbing(ABC):
 
     @abstractmethod
     def movement(self) -> float:
-        """By how much the next step moves what must come to rest, at the most."""
+        """Return the largest change in the next step, which the tolerance bounds."""
 
     @abstractmethod
     def advance(self) -> float:
-        """One iteration and its gain."""
+        """Do one iteration and return its gain."""
 
     rows: Rows
-    past: tuple[float, ...] = ()  # the objective along earlier parameters of the response
+    past: tuple[float, ...] = ()  # objective at earlier parameters of the response
 
     @abstractmethod
     def begin_again(self) -> None:
-        """Start from the best point once more, after the rows have changed."""
+        """Restart from the best point, after the rows have changed."""
 
     def move_parameters(self) -> float:
-        """Take the best parameters of the response given the weights; by how much they moved at most."""
+        """Maximise over the parameters of the response given the weights; return their largest change."""
         before = self.rows.values_of_parameters
         after = maximise_parameters(self.rows, Weights.point(self.log_weights))
         self.past += tuple(self.ascent.trace)
@@ -109,23 +109,23 @@ class Climbing(ABC):
 
     @property
     def trace(self) -> Array:
-        """The objective of each iteration."""
+        """Objective of each iteration."""
         return np.array([*self.past, *self.ascent.trace])
 
     @property
     @abstractmethod
     def log_weights(self) -> Array:
-        """ln λ̄ at the best point; ln λ where the rows know the scale."""
+        """ln λ̄ at the best point; ln λ if the scale is identified."""
 
     def parts(self) -> tuple[Array, Array | None]:
-        """λ̄, and ln Λ where the rows know it."""
+        """Return λ̄, and ln Λ if the scale is identified."""
         if not self.rows.absolute:
             return np.exp(self.log_weights), None
         log_mass = np.logaddexp.reduce(self.log_weights, axis=None)
         return np.exp(self.log_weights - log_mass), np.array(log_mass)
 
     def run(self, tol: float, max_iter: int) -> bool:
-        """Iterate until a step would move nothing by more than tol; say whether that happened."""
+        """Iterate until a step changes nothing by more than tol; return True if that happened."""
         for _ in range(max_iter):
             if self.movement() <= tol:
                 return True
@@ -136,8 +136,8 @@ class Climbing(ABC):
 class Climb(Climbing):
     """EM at one shape a of the Gamma prior.
 
-    `active` marks the weights that are not zero, `kept` those among them that a class or a row cannot do
-    without: they go unpenalised and are never pruned. Where the rows know the scale, λ takes the place of λ̄.
+    `active` marks the weights that are not zero. `kept` marks those among them that a class or a row needs: they are
+    unpenalised and never pruned. If the likelihood identifies the scale, λ takes the place of λ̄.
     """
 
     def __init__(self, rows: Rows, shape: float, log_weights: Array, accelerate: bool, rate: float = 1.0):
@@ -149,13 +149,13 @@ class Climb(Climbing):
         self._restart(log_weights)
 
     def _restart(self, log_weights: Array) -> None:
-        """Begin on an active set; what came before belongs to another objective."""
+        """Restart on a new active set; the earlier trace belongs to another objective."""
         self.active: Mask = np.isfinite(log_weights)
         start = self.within(log_weights[self.active])
         self.ascent = Ascent(self._step, start, self.within, self.accelerate)
 
     def begin_again(self) -> None:
-        """Start from the best point once more."""
+        """Restart from the best point."""
         self._restart(self.log_weights)
 
     def _expand(self, x: Array) -> Array:
@@ -164,7 +164,7 @@ class Climb(Climbing):
         return log_weights
 
     def _step(self, x: Array) -> tuple[float, Array]:
-        """The objective at x and the next point, with −inf for a weight that (10) sets to zero."""
+        """Return the objective at x and the next point, with −inf for a weight that (10) sets to zero."""
         log_weights = self._expand(x)
         stats = self.rows.expect(Weights.point(log_weights))
         self.passes += 1
@@ -181,7 +181,7 @@ class Climb(Climbing):
             return objective, np.log(image[self.active])
 
     def _prune(self) -> None:
-        """Take the zeros out of the active set, but no class's last weight and none that a row stands on alone."""
+        """Remove zeros from the active set, except for a class's last weight and weights that a row needs."""
         image, point = self._expand(self.ascent.image), self._expand(self.ascent.point)
         gone = self.active & np.isneginf(image)
         start = np.where(gone, point, image)
@@ -197,14 +197,14 @@ class Climb(Climbing):
             self._restart(np.where(gone, -np.inf, start))
 
     def advance(self) -> float:
-        """One iteration and its gain; inf when the active set has shrunk, since gains do not compare then."""
+        """Do one iteration and return its gain, or inf after pruning, since gains are then not comparable."""
         if np.isneginf(self.ascent.image).any():
             self._prune()
             return np.inf
         return self.ascent.advance()
 
     def movement(self) -> float:
-        """The largest change of a λ̄ by (10); inf where it prunes."""
+        """Return the largest change of a λ̄ by (10), or inf if it prunes."""
         if np.isneginf(self.ascent.image).any():
             return np.inf
         if self.rows.absolute:
@@ -218,10 +218,10 @@ class Climb(Climbing):
 
 
 class TailedClimb(Climbing):
-    """EM under a prior that knows the scale: ln λ goes to the mode of its law given wins and exposure.
+    """EM under a prior that identifies the scale: ln λ moves to the mode of its law given wins and exposure.
 
-    Every step ends at the best common scale, which is known in closed form: by (10) alone it would be found slowly,
-    since the likelihood does not speak of it, unless the rows know the scale.
+    Every step ends at the best common scale, which has a closed form. By (10) alone the scale would converge slowly,
+    since the likelihood does not depend on it, unless the response identifies the scale.
     """
 
     def __init__(self, rows: Rows, prior: GIG, log_weights: Array, accelerate: bool):
@@ -230,26 +230,26 @@ class TailedClimb(Climbing):
         self.ascent = Ascent(self._step, self.within(log_weights.ravel()), self.within, accelerate)
 
     def _step(self, x: Array) -> tuple[float, Array]:
-        """The objective at x and the next point."""
+        """Return the objective at x and the next point."""
         stats = self.rows.expect(Weights.point(x.reshape(self.size)))
         objective = stats.value + float(self.prior.log_density(x).sum())
         return objective, self.within(self.prior.given(stats.wins, stats.exposure).log_mode().ravel())
 
     def begin_again(self) -> None:
-        """Start from the best point once more."""
+        """Restart from the best point."""
         self.ascent = Ascent(self._step, self.ascent.point, self.within, self.accelerate)
 
     def movement(self) -> float:
-        """The largest change of a λ̄, or of ln Λ."""
+        """Return the largest change of a λ̄, or of ln Λ."""
         return moved(self.ascent)
 
     def advance(self) -> float:
-        """One iteration and its gain."""
+        """Do one iteration and return its gain."""
         return self.ascent.advance()
 
     @property
     def passes(self) -> int:  # type: ignore[override]
-        """Passes over the rows so far."""
+        """Number of passes over the rows so far."""
         return self.ascent.n_passes
 
     @property
@@ -260,7 +260,7 @@ class TailedClimb(Climbing):
 
 
 def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array) -> tuple[Rows, Array]:
-    """Rows with the parameters of the maximum, and its ln λ, where Newton's method finds them; else what was given."""
+    """Return rows with maximising parameters, and ln λ, if Newton's method finds them; otherwise the arguments."""
     likelihood = rows.walk()
     if likelihood is None or not (likelihood.absolute or likelihood.parameters):
         return rows, log_weights
@@ -274,7 +274,7 @@ def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array) -> tu
 
 
 def walk(shape: float) -> list[float]:
-    """Shapes on the way down to a target below 1: from equal weights at once whole classes would die."""
+    """Path of shapes down to a target below 1; starting there, equal weights would lose whole classes."""
     if shape >= 1:
         return [shape]
     return [
@@ -284,21 +284,21 @@ def walk(shape: float) -> list[float]:
 
 
 class EM(BaseEstimator):
-    """Maximum a posteriori; with the Gamma prior exact zeros for a < 1.
+    """Maximum a posteriori estimate; with the Gamma prior and a < 1 it has exact zeros.
 
     Parameters
     ----------
     tol : float
-        Fixed features: stop when (10) moves no normalised weight by more than this, nor the logarithm of their
-        sum where the prior knows the scale.
+        Fixed features: stop when (10) changes no normalised weight by more than this, nor the logarithm of their
+        sum if the prior identifies the scale.
     max_iter : int
-        Iterations at the final shape; earlier shapes of the walk down from 1 are run to a coarser tolerance. With
-        learned directions, iterations at each penalty.
+        Maximum number of iterations at the final shape; earlier shapes on the path down from 1 use a coarser tolerance.
+        With learned directions, iterations at each penalty.
     accelerate : bool
         Fixed features: extrapolate (Anderson), safeguarded so that the objective never falls. False gives the plain EM
         of the paper.
     shapes : sequence of float
-        Fixed features: the path of ``shape="learn"``, tried in decreasing order with warm starts.
+        Fixed features: shapes that ``shape="learn"`` tries, in decreasing order with warm starts.
     cv : int, splitter or iterable
         Folds of ``shape="learn"``, and of the penalties of learned directions; anything that scikit-learn takes as
         ``cv``.
@@ -340,7 +340,7 @@ class EM(BaseEstimator):
     def path(
         self, rows: Rows, shapes: list[float], coarse: float = 1e-6, tailed: GIG | None = None, rate: float = 1.0
     ) -> list[Climbing]:
-        """Climbs at decreasing shapes of the Gamma, or of a prior with a tail, each started where the last ended."""
+        """Fit decreasing shapes of the Gamma, or of a prior with a tail, each started from the previous fit."""
         log_weights = np.full((rows.n_groups, rows.n_features), -np.log(rows.n_groups * rows.n_features))
         climbs: list[Climbing] = []
         for shape in shapes:
@@ -358,7 +358,7 @@ class EM(BaseEstimator):
         return climbs
 
     def _with_parameters(self, climb: Climbing, tol: float) -> Rows:
-        """Climb the weights and the parameters of the response by turns; the rows with the parameters found."""
+        """Alternate between weights and parameters of the response; return the rows at the fitted parameters."""
         for _ in range(self.max_iter if climb.rows.parameters else 0):
             before = climb.ascent.value
             moved = climb.move_parameters()
@@ -368,7 +368,7 @@ class EM(BaseEstimator):
         return climb.rows
 
     def fit(self, problem: Problem, shape: float) -> Fit:
-        """Climb at a given shape."""
+        """Fit at a given shape."""
         self._check()
         climb = self.path(problem.rows, walk(shape), tailed=problem.tailed, rate=problem.rate)[-1]
         if not climb.run(self.tol, self.max_iter):

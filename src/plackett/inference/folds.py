@@ -19,24 +19,24 @@ from plackett.output.progress import tracked
 from plackett.output.scores import log_losses
 from plackett.posterior.weights import mean_probabilities
 
-Folds = list[tuple[Any, npt.NDArray[np.intp]]]  # what to train on, most often rows by number, and rows to test on
+Folds = list[tuple[Any, npt.NDArray[np.intp]]]  # training rows (usually row numbers) and test rows
 
 
 class Fold(NamedTuple):
-    """What to train on, and the log-losses of what is held out."""
+    """Training rows, and the log-losses of the held-out data."""
 
     rows: Rows
-    losses: Callable[[Sequence[Array]], Iterable[tuple[Array, float]]]  # ln λ of each shape in; sums and their weights
-    others: Rows | None = None  # held-out situations, whose response may have parameters
+    losses: Callable[[Sequence[Array]], Iterable[tuple[Array, float]]]  # ln λ of each shape → sums and their weights
+    others: Rows | None = None  # held-out situations, if the response may have parameters
 
 
 MakeFold = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], Fold | None]  # None with fewer than two classes
 
 
 def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> npt.NDArray[np.intp]:
-    """The fold of each row: within each class, distinct rows in canonical order are dealt out in turn.
+    """Return the fold of each row: within each class, distinct rows in canonical order are assigned in turn.
 
-    Equal rows share a fold, so that nothing leaks between folds and a weight of 2 means the same as two rows.
+    Equal rows share a fold, so that nothing leaks between folds and a weight of 2 is equivalent to two rows.
     """
     order, key = canonical_order(W, codes)
     key, codes = key[order], codes[order]
@@ -54,25 +54,25 @@ def stratified_folds(W: Features, codes: npt.NDArray[np.intp], n_folds: int) -> 
 def grouped_folds(
     W: Features, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None, n_folds: int
 ) -> npt.NDArray[np.intp]:
-    """The fold of each row, with as many of each class in all; rows of one group are in one fold."""
+    """Return the fold of each row, balanced by class; rows of one group share a fold."""
     if groups is None:
         return stratified_folds(W, codes, n_folds)
     fold = np.zeros(len(codes), dtype=np.intp)
     n_folds = min(n_folds, len(np.unique(groups)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes with fewer rows than folds
+        warnings.simplefilter("ignore")  # warnings about classes with fewer rows than folds
         for f, (_, left) in enumerate(StratifiedGroupKFold(n_folds).split(fold, codes, groups)):
             fold[left] = f
     return fold
 
 
 def as_folds(fold: npt.NDArray[np.intp]) -> Folds:
-    """Rows to train on and to test on, from the fold of each row."""
+    """Return training and test rows from the fold of each row."""
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
 
 
 def splits(cv: object, features: Callable[[], Features], X: object, codes: npt.NDArray[np.intp]) -> Folds:
-    """Rows to train on and to test on: so many folds of distinct features, or what a splitter of scikit-learn says."""
+    """Return training and test rows from a number of folds of distinct features, or from a scikit-learn splitter."""
     if isinstance(cv, (int, np.integer)):
         splitter = PredefinedSplit(stratified_folds(features(), codes, int(cv)))
     else:
@@ -81,9 +81,9 @@ def splits(cv: object, features: Callable[[], Features], X: object, codes: npt.N
 
 
 def situation_splits(cv: Any, order: npt.NDArray[np.intp], units: npt.NDArray[np.intp] | None) -> Folds:
-    """Situations to train on and to test on; `order` is canonical, so that the order of the data has no effect.
+    """Return training and test situations; `order` is canonical, so that the input order has no effect.
 
-    Those of one unit are held out together.
+    Situations of one unit are held out together.
     """
     n = len(order)
     if not isinstance(cv, (int, np.integer)):
@@ -95,15 +95,15 @@ def situation_splits(cv: Any, order: npt.NDArray[np.intp], units: npt.NDArray[np
         unit = turn[units]
     if min(int(cv), unit.max() + 1) < 2:
         raise ValueError(
-            f"shape='learn' with EM cross-validates, and needs two folds or more: EM(cv={cv}), {unit.max() + 1} to "
-            "deal out. Give a number, for example shape=1."
+            f"shape='learn' with EM cross-validates, and needs two folds or more: EM(cv={cv}), {unit.max() + 1} units "
+            "to divide. Give a number, for example shape=1."
         )
     fold = unit % int(cv)
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
 
 
 def path_of(em: EM) -> Array:
-    """The shapes that are tried, in decreasing order."""
+    """Return the shapes to try, in decreasing order."""
     shapes = np.array(sorted((float(a) for a in em.shapes), reverse=True))
     if not len(shapes) or not np.all((shapes > 0) & np.isfinite(shapes)):
         raise ValueError(f"EM(shapes) must be positive numbers, got {em.shapes!r} instead.")
@@ -118,7 +118,7 @@ def fold_losses(
     n_classes: int,
     log_weights: Sequence[Array],
 ) -> Array:
-    """Weighted log-losses (S,) of held-out rows under S arrays ln λ (K, p) of the classes that are present."""
+    """Weighted log-losses (S,) of held-out rows under S arrays ln λ (K, p) of the classes present."""
     loss = np.zeros(len(log_weights))
     for s, each in enumerate(log_weights):
         probability = np.zeros((len(codes), n_classes))
@@ -128,7 +128,7 @@ def fold_losses(
 
 
 def situation_fold(rows: Rows, others: Rows) -> Fold:
-    """Situations to train on, and −ln Pr of all outcomes that are held out."""
+    """Return training situations, and −ln Pr of all held-out outcomes."""
 
     def losses(log_weights: Sequence[Array]) -> list[tuple[Array, float]]:
         return [(-np.array([others.value(Weights.point(each)) for each in log_weights]), others.n_seen)]
@@ -139,15 +139,15 @@ def situation_fold(rows: Rows, others: Rows) -> Fold:
 def held_out_shape(
     em: EM, shapes: Array, folds: Folds, make: MakeFold, rate: float, progress: bool
 ) -> tuple[float, dict[float, float]]:
-    """The shape with the lowest held-out log-loss, and the mean log-loss of each shape, wherever the data lie.
+    """Return the shape with the lowest held-out log-loss and the mean log-loss of each shape, for data anywhere.
 
-    The rows of a fold are released before those of the next are made.
+    The rows of a fold are released before the next fold is made.
     """
     loss, weight = np.zeros(len(shapes)), 0.0
     for train, test in tracked(folds, progress, "EM, cross-validation"):
         for part_loss, part_weight in losses_of_fold(em, shapes, make(train, test), rate):
             loss, weight = loss + part_loss, weight + part_weight
-        gc.collect()  # a climb and its ascent refer to each other, and to the rows
+        gc.collect()  # a climb and its ascent form a reference cycle that holds the rows
     if weight == 0:
         raise ValueError("no fold of EM(cv) has two classes to train on; give a number for shape, for example shape=1.")
     loss /= weight

@@ -1,4 +1,4 @@
-"""Draws from the posterior of the weights: the settings, and what a run of this sampler is made of."""
+"""Posterior draws of the weights: settings, and the parts of a run of this sampler."""
 
 from __future__ import annotations
 
@@ -31,62 +31,62 @@ from plackett.posterior.weights import Draws
 from plackett.priors import as_prior, tabulate
 
 MOVES = ("auto", "exchange", "walk", "none")
-USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # with fixed features
-WALK = {"draws": 500, "tune": 150, "max_draws": 10_000}  # of a walk on worths, whose draws are nearly independent
+USUAL = {"draws": 1000, "tune": 2000, "max_draws": 10_000}  # defaults with fixed features
+WALK = {"draws": 500, "tune": 150, "max_draws": 10_000}  # of a walk on worths: nearly independent draws
 EXCHANGES = {PanelRows: ExchangeSampler, CompiledSituations: SituationExchange}  # samplers with moves, by kind of rows
 NO_WALK = (
     "Gibbs(moves='walk') is for pairs with ties='race', 'photo-finish' or 'davidson' or an order effect, and for "
     "rankings with ties of unknown order, without covariates and in memory. Use Gibbs(moves='auto')."
 )
-TARGET_LIMIT = 200_000  # iterations at which a target is given up
+TARGET_LIMIT = 200_000  # iterations after which a target is abandoned
 
 
 class Gibbs(BaseEstimator):
-    """Draws from the posterior.
+    """Gibbs sampler: draws from the posterior.
 
     Parameters
     ----------
     draws : int, optional
-        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: the chains go on
+        Draws kept per chain (with ``target_ess``: at least this many, at most twice as many). None: the chains run
         until predictions are settled, or good enough while more draws would gain little, or to ``max_draws``; see
         ``diagnostics_.sentence``. They make at least 1,000 draws, 500 of a walk on worths, and with learned directions
-        150, and keep at most twice as many: of longer ones every second, fourth and so on. Up to 10,000 draws are
-        always kept if they are asked for; beyond that chains are thinned in the same way to 262,144 draws in all or
-        16.8 million numbers, which bounds the memory and time of everything that is done with them. ``repr`` says how
-        many iterations the draws were thinned from.
+        150, and keep at most twice as many: longer chains are thinned by 2, 4 and so on. Up to 10,000 draws are always
+        kept on request; beyond that chains are thinned in the same way to 262,144 draws in all or 16.8 million
+        numbers, which bounds the memory and time of later computations. ``repr`` shows how many iterations the draws
+        were thinned from.
     tune : int, optional
-        Iterations discarded at the start of each chain; steps, schedule and laws are adapted in them only. The chains
-        begin several times in the first half, so that the laws know more modes than a chain would find. None: 2,000,
-        150 for a walk on worths and with learned directions.
+        Iterations discarded at the start of each chain; only they adapt steps, schedule and proposal laws. The chains
+        restart several times in the first half, so that the laws cover more modes than one chain would find. None:
+        2,000, or 150 for a walk on worths and with learned directions.
     chains : int
-        Chains, from dispersed starts, run in parallel.
+        Number of chains, which start dispersed and run in parallel.
     moves : {"auto", "exchange", "none"}
         "exchange": sweeps and exact moves between modes, which mix when a is learned. "none": exactly the paper's
         sampler, (11) to (13) with the scale Λ redrawn and Metropolis–Hastings on a. "auto": "exchange", and "none" with
         ``engine="numpy"`` or ``"cupy"``, since the moves are compiled for the processor, with sparse features and
-        ``engine="dask"``, since they go through whole columns, with a `GIG` prior, since they take the proportions
-        of the weights for independent of their scale, with ``ties="race"``, which tell of that scale, and for rankings
-        without covariates, where plain sweeps mix. "walk": Hamiltonian trajectories on all worths and the parameters
+        ``engine="dask"``, since they need whole columns, with a `GIG` prior and ``ties="race"``, since they require
+        that the proportions of the weights are independent of their scale, and for rankings without covariates, where
+        plain sweeps mix. "walk": Hamiltonian trajectories on all worths and the parameters
         of a response, without covariates; "auto" takes it for pairs whose ties are part of the likelihood or with an
         order effect, and for ties of unknown order.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional
-        Go on until the bulk and tail effective sample size of every ln λ̄, of a and of predictive probabilities is
-        this large and R-hat is at most 1.01, as is usual where weights are read one by one; draws are thinned so that
+        Run until the bulk and tail effective sample size of every ln λ̄, of a and of predictive probabilities is this
+        large and R-hat is at most 1.01, the usual standard for interpreting single weights; draws are thinned so that
         memory stays bounded.
     max_draws : int, optional
-        Iterations of each chain after tuning at which a run that goes on gives up. None: 200,000 with ``target_ess``,
-        else 10,000, and with learned directions 1,000, or 500 where covariates outnumber rows.
+        Maximum number of iterations per chain after tuning. None: 200,000 with ``target_ess``, else 10,000, and with
+        learned directions 1,000, or 500 if covariates outnumber rows.
     max_seconds : float, optional
-        Stop after about this time with the draws there are; an error if there are none. Tuning counts, and with learned
-        directions the held-out rows; compiling, which happens once, does not.
+        Stop after about this time with the draws made so far; raises if there are none. The limit includes tuning and,
+        with learned directions, held-out fits; it excludes compilation, which happens once.
     checkpoint : path, optional
-        Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
-        of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the draws,
-        the target and the limits may change, so that more draws extend what is there. One fit at a time.
+        Write draws and states to this file during the run. A killed fit continues from it and ends with the draws of an
+        uninterrupted one. Data, prior and settings must be the same, and ``random_state`` if it is given; draws, target
+        and limits may change, so that a run can be extended. Only one fit at a time may use the file.
     move_budget : float
-        Work of the moves in an iteration, as a multiple of a plain sweep's.
+        Work of the moves per iteration, as a multiple of a plain sweep.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Gibbs(BaseEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         move_budget: float = 5.0,
     ):
-        self.draws: Any = draws  # numbers after `completed`
+        self.draws: Any = draws  # a number after `completed`
         self.tune: Any = tune
         self.chains = chains
         self.moves = moves
@@ -129,7 +129,7 @@ class Gibbs(BaseEstimator):
         self.move_budget = move_budget
 
     def completed(self, **usual: object) -> Gibbs:
-        """The same settings, checked, with these where they were left open; a target is pursued farther."""
+        """Return checked settings, with defaults for those left open; a target raises max_draws."""
         if self.target_ess is not None:
             usual = usual | {"max_draws": TARGET_LIMIT}
         left_open = {name: value for name, value in usual.items() if getattr(self, name) in (None, "auto")}
@@ -170,7 +170,7 @@ def exchange_sampler(problem: Problem, target: Target, budget: float, begin: Beg
 
 
 class WeightRun(Run):
-    """One run of the sampler of weights; shape None samples a."""
+    """Run of the sampler of weights; shape None samples a."""
 
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None):
         goes_on = open_ended(settings)
@@ -184,7 +184,7 @@ class WeightRun(Run):
         asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
         check_draws_fit(kept, size, f"Ask for fewer than {asked}.")
         self.problem, self.learned = problem, shape is None
-        self.averaged = None if problem.probe is None else POOLED  # choosers predict with so many draws
+        self.averaged = None if problem.probe is None else POOLED  # number of draws that choosers predict with
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
         tailed = problem.tailed
@@ -219,19 +219,19 @@ class WeightRun(Run):
         super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds), goes_on)
 
     def probe(self, draws: Portion) -> Array:
-        """Probabilities of the groups in some rows, or of alternatives in some situations."""
+        """Return probabilities of the groups in some rows, or of alternatives in some situations."""
         probe = self.problem.probe or partial(probed_probabilities, features=self.problem.rows.features)
         return probe(as_posterior(draws))
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of weights, shape and probabilities of the draws so far."""
+        """Diagnose weights, shape and probabilities of the draws so far."""
         return diagnose_weights(self.posterior(), self.learned, self.probe(self.draws()), report, self.averaged)
 
     def posterior(self) -> Draws:
-        """The draws so far."""
+        """Return the draws so far."""
         return as_posterior(self.draws())
 
 
 def as_posterior(draws: Portion) -> Draws:
-    """Draws by their names."""
+    """Build `Draws` from arrays by name."""
     return Draws(draws["log_weights"], draws["shape"], draws.get("log_mass"), draws.get("parameters"))

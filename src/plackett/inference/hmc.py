@@ -1,9 +1,9 @@
 """Hamiltonian Monte Carlo with trajectories of random length, on any density.
 
-While tuning, the step follows an acceptance of 0.8 by dual averaging (Hoffman & Gelman 2014), and the diagonal of the
-inverse mass is the variance of each window of iterations in turn; or, where slopes are asked for, the root of the
-variance over the mean square of the gradient, which equals it for a normal density. A coordinate that is wide in one
-place and narrow in another, such as a weight that is in use or not, then moves by a step between the two.
+During tuning, dual averaging adapts the step to an acceptance rate of 0.8 (Hoffman & Gelman 2014), and the diagonal of
+the inverse mass is the variance of each window of iterations in turn. On request it is instead the root of the variance
+over the mean square of the gradient, which equals the variance for a normal density. A coordinate that is wide in one
+region and narrow in another, such as a weight that may be active or not, then moves by an intermediate step.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from plackett.model.race import Array
 INVERSE_MASS, MEAN, SQUARES, SLOPES = range(4)  # rows of Walk.variance
 STEP, MEAN_STEP, ANCHOR, ERROR, COUNT, DONE, SEEN, BELIEF, NUMBERS = range(9)
 ACCEPTANCE, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75
-ASSUMED, DOUBTED = 0.1, 5.0  # the variance believed at the start, if nothing else is said, and the draws it counts for
+ASSUMED, DOUBTED = 0.1, 5.0  # default prior variance, and the number of draws it counts for
 FIRST_STEP = 0.2
 SMOOTH = 1e-3  # added to mean squared slopes, so that none is zero
 TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 
 class Walk(NamedTuple):
-    """Where a chain stands and what it has adapted."""
+    """State of a chain and its adaptation."""
 
     position: Array  # (D,)
     variance: Array  # (3 or 4, D): inverse mass; mean and sum of squares of the window, and of squared slopes
-    numbers: Array  # ln of the step and of its mean; dual averaging's anchor, error, count; iterations; window's
+    numbers: Array  # ln of the step and of its mean; dual averaging's anchor, error, count; iterations; window's count
 
 
 class Flight(NamedTuple):
@@ -39,7 +39,7 @@ class Flight(NamedTuple):
 
     momentum: Array  # (D,)
     gradient: Array
-    old: Array  # where it began
+    old: Array  # start of the trajectory
     old_gradient: Array
 
 
@@ -47,12 +47,12 @@ WALK, FLIGHT = record(Walk, REALS, TABLE, REALS), record(Flight, REALS, REALS, R
 
 
 def make_flight(size: int) -> Flight:
-    """Scratch for one chain."""
+    """Allocate scratch for one chain."""
     return Flight(*np.empty((4, size)))
 
 
 def begin(position: Array, belief: float = ASSUMED, by_slopes: bool = False) -> Walk:
-    """A chain before its first iteration, the variance believed of any coordinate, and whether slopes tell of it."""
+    """Initialise a chain with the prior variance of its coordinates; `by_slopes` selects the rule with gradients."""
     variance = np.zeros((4 if by_slopes else 3, len(position)))
     variance[INVERSE_MASS] = belief
     numbers = np.zeros(NUMBERS)
@@ -62,7 +62,7 @@ def begin(position: Array, belief: float = ASSUMED, by_slopes: bool = False) -> 
 
 
 def windows(tune: int) -> npt.NDArray[np.int64]:
-    """Iterations at which the mass is renewed: each window twice the last, and a tenth left for the step."""
+    """Return iterations that end a window of mass adaptation; windows double, and a last tenth adapts the step."""
     ends, end, width = [], 0, max(10, tune // 8)
     while end < tune - tune // 10:
         end += width
@@ -75,7 +75,7 @@ def windows(tune: int) -> npt.NDArray[np.int64]:
 
 @apart(NOTHING(WALK, REALS, REAL, WHOLES))
 def adapt(walk, gradient, accepted, ends):
-    """One step of dual averaging and of the running variances; a new mass where a window ends."""
+    """Do one step of dual averaging and of the running variances; renew the mass at the end of a window."""
     numbers, q, variance = walk.numbers, walk.position, walk.variance
     by_slopes = len(variance) > SLOPES
     numbers[COUNT] += 1
@@ -109,13 +109,13 @@ def adapt(walk, gradient, accepted, ends):
 
 @apart(REAL(WALK, TRUTH))
 def step_of(walk, tuning):
-    """The step of a trajectory: the last while tuning, then the mean."""
+    """Return the step of a trajectory: the current one during tuning, then the mean."""
     return np.exp(walk.numbers[STEP] if tuning else walk.numbers[MEAN_STEP])
 
 
 @apart(REAL(WALK, FLIGHT, REAL, RNG))
 def launch(walk, flight, value, rng):
-    """Draw a momentum and remember the place; the energy there."""
+    """Draw a momentum and store the position; return the energy there."""
     q, inverse_mass, energy = walk.position, walk.variance[INVERSE_MASS], -value
     for i in range(len(q)):
         flight.old[i], flight.old_gradient[i] = q[i], flight.gradient[i]
@@ -127,7 +127,7 @@ def launch(walk, flight, value, rng):
 
 @apart(NOTHING(WALK, FLIGHT, REAL))
 def leap(walk, flight, step):
-    """Half a push, and a step."""
+    """First half-step of the momentum, then a full step of the position."""
     q, p, inverse_mass = walk.position, flight.momentum, walk.variance[INVERSE_MASS]
     for i in range(len(q)):
         p[i] += 0.5 * step * flight.gradient[i]
@@ -136,14 +136,14 @@ def leap(walk, flight, step):
 
 @apart(NOTHING(FLIGHT, REAL))
 def push(flight, step):
-    """The other half."""
+    """Second half-step of the momentum."""
     for i in range(len(flight.momentum)):
         flight.momentum[i] += 0.5 * step * flight.gradient[i]
 
 
 @apart(TRUTH(WALK, FLIGHT, REAL, REAL, RNG, WHOLES, TRUTH))
 def land(walk, flight, energy, value, rng, ends, tuning):
-    """Accept the place that was reached, or go back."""
+    """Accept the end of the trajectory, or return to its start."""
     q, p, inverse_mass = walk.position, flight.momentum, walk.variance[INVERSE_MASS]
     energy += value
     for i in range(len(q)):
@@ -168,9 +168,9 @@ def walk_on(
     draws: Array,
     values: Array,
 ) -> None:
-    """So many iterations as `draws` (n, D) has room for; `values` (n,) gets the log-density of each.
+    """Run as many iterations as `draws` (n, D) has rows; `values` (n,) receives their log-densities.
 
-    `density` fills the gradient of a position and returns the log-density. Each trajectory has up to `longest` steps.
+    `density` writes the gradient at a position and returns the log-density. Each trajectory has up to `longest` steps.
     """
     flight = make_flight(len(walk.position))
     value = density(walk.position, flight.gradient)

@@ -1,6 +1,6 @@
-"""What follows a pass over rows that know the scale Λ of the weights, as race ties do: no Λ is redrawn.
+"""Updates after a pass if the response identifies the scale Λ of the weights, as race ties do: Λ is not redrawn.
 
-A chain's state is the same, ln λ̄ and ln Λ apart, so that nothing else has to know.
+The state of a chain is the same, with ln λ̄ and ln Λ separate, so that other code need not distinguish the cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plackett.model.gig import log_gig_draw
 
 @inner
 def draw_weights(rng, state, wins, exposure, target):
-    """λ_kj ~ Gam(a + n_kj, b + s_kj), equation (13), or GIG(a + n_kj, tail, b + s_kj)."""
+    """Draw λ_kj ~ Gam(a + n_kj, b + s_kj), equation (13), or GIG(a + n_kj, tail, b + s_kj)."""
     log_weights, numbers = state
     for k in range(log_weights.shape[0]):
         for j in range(log_weights.shape[1]):
@@ -38,7 +38,7 @@ def draw_weights(rng, state, wins, exposure, target):
 
 @inner
 def log_gammas(shape, rate, size, sum_log_weights):
-    """Log-density of λ ~ Gam(a, b), as many as `size`, without terms free of a."""
+    """Log-density of `size` weights λ ~ Gam(a, b), without terms free of a."""
     return size * (shape * math.log(rate) - math.lgamma(shape)) + shape * sum_log_weights
 
 
@@ -64,7 +64,7 @@ def draw_shape(rng, state, target, adapt):
 
 @jit
 def update(rng, state, wins, exposure, target, adapt):
-    """(13), then a given λ; exposure (K, p) is in the units of the weights."""
+    """Draw by (13), then a given λ; exposure (K, p) is in units of the weights."""
     draw_weights(rng, state, wins, exposure, target)
     if target.learn:
         draw_shape(rng, state, target, adapt)
@@ -72,6 +72,6 @@ def update(rng, state, wins, exposure, target, adapt):
 
 @jit
 def redraw_shape(rng, state, target, adapt, steps):
-    """More steps of a given λ."""
+    """Do more steps of a given λ."""
     for _ in range(steps):
         draw_shape(rng, state, target, adapt)

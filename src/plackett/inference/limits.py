@@ -1,4 +1,4 @@
-"""What may end a run early: its time is up, or Ctrl-C."""
+"""Early ends of a run: time limits and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-HELD_OUT, BEGUN, TUNED = 0.4, 0.55, 0.7  # shares of a limit of time by which folds, climbs to starts and tuning end
+HELD_OUT, BEGUN, TUNED = 0.4, 0.55, 0.7  # fractions of the time limit at which folds, starting modes and tuning end
 
 
 class TimeIsUp(Exception):
-    """The share of the time limit that a part of a fit may take is over."""
+    """Raised when a part of a fit has used its share of the time limit."""
 
 
 class Clock:
-    """The seconds of a run, counted from its first `start`: compiling comes before, since it happens once."""
+    """Elapsed time since the first `start`; compilation comes before, since it happens once."""
 
     def __init__(self, max_seconds: float | None = None, owner: str = "Gibbs"):
-        self.max_seconds, self.owner = max_seconds, owner  # whose setting it is
+        self.max_seconds, self.owner = max_seconds, owner  # `owner`: class with this setting
         self.began: float | None = None
 
     def start(self) -> None:
-        """Begin to count, unless that was done."""
+        """Start the clock on the first call."""
         if self.began is None:
             self.began = time.perf_counter()
 
@@ -34,25 +34,25 @@ class Clock:
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left, if there is a limit."""
+        """Remaining seconds, or None without a limit."""
         return None if self.max_seconds is None else max(self.max_seconds - self.elapsed, 0.0)
 
     @property
     def up(self) -> bool:
-        """Whether there is a limit and it is reached."""
+        """True if there is a limit and it is reached."""
         return self.left == 0.0
 
     def past(self, share: float) -> bool:
-        """Whether there is a limit and this share of it is over."""
+        """True if there is a limit and this share of it is over."""
         return self.max_seconds is not None and self.elapsed >= share * self.max_seconds
 
     def left_of(self, share: float) -> float | None:
-        """Seconds that are left of this share of the limit, if there is one."""
+        """Remaining seconds of this share of the limit, or None without a limit."""
         return None if self.max_seconds is None else max(share * self.max_seconds - self.elapsed, 0.0)
 
     @staticmethod
     def timed(work: Callable[[], object]) -> float:
-        """Seconds that some work takes, the shorter of two times."""
+        """Return the seconds that some work takes, the shorter of two runs."""
         found = []
         for _ in range(2):
             began = time.perf_counter()
@@ -61,15 +61,15 @@ class Clock:
         return min(found)
 
     def insist(self, share: float) -> None:
-        """Raise `TimeIsUp` where this share of the limit is over."""
+        """Raise `TimeIsUp` if this share of the limit is over."""
         if self.past(share):
             raise TimeIsUp
 
 
 class Interruption:
-    """Ctrl-C, noted where there is something to keep and raised where there is not; a second one is always raised.
+    """Defer Ctrl-C while there are results to keep, and raise it otherwise; a second Ctrl-C is always raised.
 
-    Only the main thread hears signals; in others nothing changes.
+    Only the main thread receives signals; in other threads this has no effect.
     """
 
     def __init__(self, worth_keeping: Callable[[], bool]):

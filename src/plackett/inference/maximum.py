@@ -1,4 +1,4 @@
-"""Whether the likelihood of rankings has a maximum, which EM with a shape of at most 1 needs."""
+"""Check whether the likelihood of rankings has a maximum, which EM with a shape of at most 1 needs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from plackett.inference.em import EM
 from plackett.model.race import Array, Weights
 
 DRAW = "Use inference='gibbs', whose posterior exists in any case."
-NAMED = 8  # items of a component that an error names
+NAMED = 8  # number of items of a component that an error names
 
 
 def no_maximum(network: Rankings, rows: Rows) -> str | None:
-    """Why no maximum of the likelihood exists, if none does; `network` says who was placed above whom."""
+    """Explain why the likelihood has no maximum, or return None; `network` holds who was placed above whom."""
     if rows.absolute:
         arrived = rows.expect(Weights.point(np.zeros((rows.n_groups, rows.n_features)))).wins.sum(axis=1)
         never = network.items[arrived == 0]
@@ -35,7 +35,7 @@ def no_maximum(network: Rankings, rows: Rows) -> str | None:
 
 
 def network_of_pairs(R: Rankings, ties_count: bool, order_effect: bool) -> Rankings:
-    """Who was placed above whom, where a tie that counts is a win of both; raises if a parameter has no maximum."""
+    """Return the comparisons; a tie that counts is a win of both. Raises if a parameter has no maximum."""
     (start, bucket_start, sizes, counts), n = R.outcomes, len(R)
     pairs = (np.diff(start) == 2) & (np.diff(bucket_start) == 1)
     if not pairs.all() or not (ties_count or order_effect):
@@ -61,7 +61,7 @@ def _named(items: npt.NDArray[np.generic]) -> str:
 
 
 def check_maximum(network: Rankings, rows: Rows, shape: float) -> None:
-    """Raise if worths would grow without limit at this shape."""
+    """Raise if worths would diverge at this shape."""
     why = no_maximum(network, rows) if shape <= 1 else None
     if why is not None:
         raise ValueError(
@@ -71,7 +71,7 @@ def check_maximum(network: Rankings, rows: Rows, shape: float) -> None:
 
 
 def shapes_with_maximum(em: EM, shapes: Array, network: Rankings, rows: Rows) -> Array:
-    """The shapes to try: those above 1 if there may be no maximum at others; raises if the user asked for others."""
+    """Return the shapes to try: only those above 1 if others may have no maximum; raises if the user chose others."""
     if shapes.min() > 1 or no_maximum(network, rows) is None:
         return shapes
     if not np.array_equal(em.shapes, EM().shapes):

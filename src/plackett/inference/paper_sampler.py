@@ -1,4 +1,4 @@
-"""The paper's sampler of weights: plain sweeps, compiled throughout or around the pass of any engine."""
+"""The paper's sampler of weights: plain sweeps, fully compiled or around the pass of any engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plackett.inference.store import Portion
 from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, make_room, redraw_shape, sweeps, update
 from plackett.model.race import Array, Weights
 
-LARGE = 1 << 22  # entries of W from which the cores share the rows of one chain instead of the chains
+LARGE = 1 << 22  # entries of W from which threads share the rows of one chain instead of the chains
 
 
 def sweeps_of_any_engine(
@@ -29,9 +29,9 @@ def sweeps_of_any_engine(
     shape_steps: int = 1,
     values: Array | None = None,
 ) -> None:
-    """The same sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps.
+    """Run sweeps around the pass of any engine, which may use all cores for the rows; a may take more steps.
 
-    `values` are those of the parameters of the response, if it has any; they are drawn after the weights.
+    `values` are the parameters of the response, if any; they are drawn after the weights.
     """
     after, again = (known_scale.update, known_scale.redraw_shape) if rows.absolute else (update, redraw_shape)
     for t in range(len(draws["shape"])):
@@ -60,7 +60,7 @@ def sweeps_together(
     adapt: bool,
     draws: dict[str, Array],
 ) -> None:
-    """Those of several chains around one pass, with the draws that each would have alone; arrays (chain, draw, …)."""
+    """Run sweeps of several chains around one pass; each chain's draws are those it would make alone."""
     for t in range(draws["shape"].shape[1]):
         keys = [int(rng.integers(0, 1 << 62)) for rng in generators]
         found = rows.sample_together([Weights.point(state.log_weights) for state in states], keys)
@@ -71,9 +71,9 @@ def sweeps_together(
 
 
 class PaperSampler:
-    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn; under a GIG weights and Λ are drawn from it.
+    """Equations (11) to (13), Metropolis–Hastings on a, and Λ redrawn; under a GIG prior weights and Λ are GIG draws.
 
-    Where the rows know the scale, Λ is that of the weights drawn.
+    If the response identifies the scale, Λ is the sum of the drawn weights.
     """
 
     def __init__(self, problem: Problem, target: Target):
@@ -85,7 +85,7 @@ class PaperSampler:
     def advance(
         self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array, **more: Array
     ) -> None:
-        """Compiled throughout, or around the pass of any engine."""
+        """Advance a chain, fully compiled or around the pass of any engine."""
         if self.panels is None:
             draws = {"log_weights": log_weights, "shape": shape, "value": value, **more}
             how = self.target, tuning, draws, self.shape_steps, chain.values
@@ -95,11 +95,11 @@ class PaperSampler:
             sweeps(self.panels, chain.state, chain.rng, self.target, room, tuning, log_weights, shape, value)
 
     def adapt(self, chains: list[WeightChain], states: Portion, done: float) -> None:
-        """The step of a is part of each chain's state."""
+        """Do nothing: the step of a is part of each chain's state."""
 
 
 class SweepsTogether(PaperSampler):
-    """The same sweeps of all chains side by side, where a reading of the rows serves several."""
+    """Sweeps of all chains in step, when one pass over the rows serves several."""
 
     rows: Any
 
@@ -110,6 +110,6 @@ class SweepsTogether(PaperSampler):
 
 
 def paper_sampler(problem: Problem, target: Target) -> PaperSampler:
-    """For the rows of any engine."""
+    """Return the sampler for the rows of any engine."""
     together = hasattr(problem.rows, "sample_together")
     return SweepsTogether(problem, target) if together else PaperSampler(problem, target)

@@ -1,6 +1,7 @@
-"""Parameters of a response, such as the width of a tie: drawn by slice sampling, or maximised, by values of the rows.
+"""Parameters of a response, such as the width of a tie: slice sampling and maximisation given the weights.
 
-Each is moved by itself along its unconstrained coordinate. Knows no response and no prior of the weights.
+Each parameter moves separately along its unconstrained coordinate. The module knows neither responses nor the prior of
+the weights.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from plackett.engines.base import Rows
 from plackett.model.race import Array, Weights
 from plackett.responses.base import Parameter
 
-WIDTH, STEPS = 0.5, 20  # of the interval of a slice at first, and how often it may be widened on either side
-REACH = 12.0  # how far from where it is a coordinate is maximised
+WIDTH, STEPS = 0.5, 20  # initial interval of a slice, and the limit of its extensions
+REACH = 12.0  # half-width of the search interval of a coordinate
 
 
 def dispersed(parameters: tuple[Parameter, ...], rng: np.random.Generator) -> Array:
-    """Values for a chain to start from, drawn from the prior."""
+    """Draw starting values of a chain from the prior."""
     return np.array([each.draw(rng) for each in parameters])
 
 
 def draw_parameters(rng: np.random.Generator, rows: Rows, weights: Weights, values: Array) -> None:
-    """A slice-sampling step (Neal 2003) of each parameter given the weights, in place."""
+    """Do one slice-sampling step (Neal 2003) of each parameter given the weights, in place."""
     for i, each in enumerate(rows.parameters):
 
         def log_density(free: float, i: int = i) -> float:
@@ -56,7 +57,7 @@ def _slice_step(rng: np.random.Generator, log_density: Callable[[float], float],
 
 
 def maximise_parameters(rows: Rows, weights: Weights) -> Array:
-    """The values of the largest likelihood given the weights, one parameter after the other."""
+    """Maximise the likelihood given the weights, one parameter after the other; return the values."""
     values = rows.values_of_parameters.copy()
     for i, each in enumerate(rows.parameters):
         at = each.free(values[i])
@@ -71,7 +72,7 @@ def maximise_parameters(rows: Rows, weights: Weights) -> Array:
 
 
 def _value_at(rows: Rows, weights: Weights, values: Array, i: int, free: float) -> float:
-    """The log-likelihood with another value of the i-th parameter."""
+    """Return the log-likelihood with another value of the i-th parameter."""
     moved = values.copy()
     moved[i] = rows.parameters[i].bound(free)
     if not math.isfinite(moved[i]) or moved[i] <= rows.parameters[i].lower:

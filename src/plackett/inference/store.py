@@ -1,6 +1,6 @@
-"""Room for draws that stays bounded: when it is full, every second draw goes and the thinning doubles.
+"""Bounded storage of draws: when it is full, every second draw is dropped and the thinning doubles.
 
-Whatever is done with draws later (diagnosing, summaries, export, model files) is bounded with it.
+This bounds the cost of everything done with draws later: diagnostics, summaries, export, model files.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ import numpy as np
 
 from plackett.model.race import Array
 
-Shapes = Mapping[str, tuple[int, ...]]  # what one draw is: arrays by name, each of this shape
-Portion = dict[str, Array]  # draws of some iterations in a row of all chains, by name: (chain, draw, …)
+Shapes = Mapping[str, tuple[int, ...]]  # shapes of the arrays of one draw, by name
+Portion = dict[str, Array]  # consecutive draws of all chains, by name: (chain, draw, …)
 
 
 def empty(shapes: Shapes, chains: int, n: int) -> Portion:
-    """Room for so many draws."""
+    """Allocate arrays for n draws."""
     return {name: np.empty((chains, n, *shape)) for name, shape in shapes.items()}
 
 
 def part(portion: Portion, where: slice) -> Portion:
-    """Some of the draws."""
+    """Select some of the draws."""
     return {name: array[:, where] for name, array in portion.items()}
 
 
-SURE = 10_000  # draws of each chain that are kept if they are asked for, however large one is
-MOST = 1 << 18  # draws of all chains beyond which they are thinned
-NUMBERS = 1 << 24  # numbers of all draws beyond which they are thinned: 128 MiB
+SURE = 10_000  # draws per chain that are always kept on request, however large one is
+MOST = 1 << 18  # draws over all chains beyond which they are thinned
+NUMBERS = 1 << 24  # numbers in all draws beyond which they are thinned: 128 MiB
 
 
 def room_for(draws: int, chains: int, numbers: int) -> int:
-    """Draws of each chain that are kept at a time of those that are asked for, by the numbers that belong to one."""
+    """Return the capacity per chain for the requested draws, from the count of numbers per draw."""
     return min(draws, max(SURE, min(MOST, NUMBERS // numbers) // chains))
 
 
 class Store:
-    """Draws of all chains, with `thin` iterations between two of them.
+    """Draws of all chains, one per `thin` iterations.
 
-    What is kept is a function of the number of iterations alone, not of the portions in which they came.
+    The stored draws depend on the number of iterations alone, not on the portions in which they were added.
     """
 
     def __init__(self, chains: int, capacity: int, shapes: Shapes, thin: int = 1):
@@ -47,16 +47,16 @@ class Store:
         self.thin, self.count, self.iterations = thin, 0, 0
 
     def room(self) -> int:
-        """Iterations that still fit."""
+        """Return the number of iterations that still fit."""
         return self.capacity * self.thin - self.iterations
 
     def select(self, portion: Portion, held: int = 1) -> Portion:
-        """The draws that will be kept of the next iterations, of which the portion has every `held`-th."""
+        """Select the draws to store from the next iterations, of which the portion holds every `held`-th."""
         first = (-self.iterations % self.thin - -self.iterations % held) // held
         return part(portion, slice(first, None, self.thin // held))
 
     def add(self, selected: Portion, n_iterations: int) -> None:
-        """Take in what `select` gave of so many iterations."""
+        """Add the result of `select` for n iterations."""
         before = self.count
         for name, array in selected.items():
             self.count = before + array.shape[1]
@@ -71,5 +71,5 @@ class Store:
         self.count, self.thin = n, 2 * self.thin
 
     def filled(self) -> Portion:
-        """The draws kept so far."""
+        """Return the draws stored so far."""
         return part(self.kept, slice(self.count))

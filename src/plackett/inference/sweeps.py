@@ -1,7 +1,7 @@
-"""The paper's Gibbs sampler (section 3.3) in ln-space: what happens on K×p arrays between two passes.
+"""The paper's Gibbs sampler (section 3.3) on the log scale: updates of K×p arrays between two passes.
 
-A chain's state is λ̄ (as logarithms that sum to 1), the scale Λ and the shape a. The scale is kept apart
-because it underflows: with a near 0.01, draws of Gam(Kpa, b) reach 1e-300.
+The state of a chain is λ̄ (as logarithms whose exponentials sum to 1), the scale Λ and the shape a. The scale is stored
+separately because it underflows: with a near 0.01, draws of Gam(Kpa, b) reach 1e-300.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from plackett.engines.panels import FLOAT_PANELS, PANELS, sample_blocks
 from plackett.model.gig import log_gig_draw
 from plackett.model.race import Array
 
-LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # places in State.numbers
+LOG_MASS, SHAPE, LOG_STEP, STEPS = range(4)  # indices of State.numbers
 
 
 class State(NamedTuple):
-    """Where a chain stands: ln λ̄ (K, p) and the numbers ln Λ, a, ln of the step of a, steps tuned."""
+    """State of a chain: ln λ̄ (K, p) and the numbers ln Λ, a, ln of the step of a, and steps tuned."""
 
     log_weights: Array
     numbers: Array
 
 
 class Target(NamedTuple):
-    """The prior: rate b, whether a is sampled, the table of its log-density in ln a, and the tail of a GIG."""
+    """Prior: rate b, whether a is sampled, the table of its log-density in ln a, and the tail of a GIG."""
 
     rate: float
     learn: bool
@@ -44,7 +44,7 @@ TARGET = record(Target, REAL, TRUTH, REALS, REAL, REAL, REAL)
 
 @jit
 def log_gamma_draw(rng, shape):
-    """ln of a Gam(shape, 1) draw; for small shapes ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
+    """Draw ln of Gam(shape, 1); for small shapes as ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
     if shape >= 1.0:
         return math.log(rng.standard_gamma(shape))
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
@@ -52,7 +52,7 @@ def log_gamma_draw(rng, shape):
 
 @jit
 def log(x):
-    """ln x of a normal positive double, without a branch or a call, so that loops over it vectorise.
+    """ln x of a normal positive double, without branch or call, so that loops over it vectorise.
 
     x = 2^e m with m in [√½, √2), and ln m = 2 artanh(s) with s = (m−1)/(m+1), |s| < 0.172: ten terms of the
     series reach the last bit.
@@ -84,7 +84,7 @@ def log_add(x, y):
 
 @inner
 def normalise(log_weights):
-    """Shift ln λ so that Σ λ = 1, and return the ln Λ it had."""
+    """Shift ln λ so that Σ λ = 1, and return the previous ln Λ."""
     K, p = log_weights.shape
     top, total = -np.inf, 0.0
     for k in range(K):
@@ -102,7 +102,7 @@ def normalise(log_weights):
 
 @inner
 def draw_weights(rng, state, wins, exposure, rate):
-    """λ_kj ~ Gam(a + n_kj, b + s_kj), equation (13); `exposure` (K, p), or (1, p) for all k, is in units of Λ = 1."""
+    """Draw λ_kj ~ Gam(a + n_kj, b + s_kj), equation (13); `exposure` (K or 1, p) has units of Λ = 1."""
     log_weights, numbers = state
     log_rate = 0.0
     for j in range(log_weights.shape[1]):
@@ -138,7 +138,7 @@ def log_dirichlet(shape, size, sum_log_weights):
 
 @inner
 def step_shape(rng, numbers, log_shape, log_ratio, adapt):
-    """Accept the a with this logarithm, or keep the old one; the step is adapted in tuning only."""
+    """Accept the proposed ln a or keep the old one; adapt the step during tuning only."""
     accepted = math.log(rng.random()) < log_ratio
     if accepted:
         numbers[SHAPE] = math.exp(log_shape)
@@ -168,16 +168,16 @@ def draw_shape(rng, state, target, adapt):
 
 @inner
 def draw_mass(rng, state, rate):
-    """Λ ~ Gam(Kpa, b): the likelihood does not know the scale (section 3.5, corrected)."""
+    """Draw Λ ~ Gam(Kpa, b): the likelihood does not depend on the scale (section 3.5, corrected)."""
     log_weights, numbers = state
     numbers[LOG_MASS] = log_gamma_draw(rng, log_weights.size * numbers[SHAPE]) - math.log(rate)
 
 
 @jit
 def draw_tailed(rng, state, wins, exposure, target):
-    """λ_kj ~ GIG(a + n_kj, tail, b + s_kj), then Λ given λ̄ ~ GIG(Kpa, tail Σ 1/λ̄, b); exposure as in `draw_weights`.
+    """Draw λ_kj ~ GIG(a + n_kj, tail, b + s_kj), then Λ given λ̄ ~ GIG(Kpa, tail Σ 1/λ̄, b).
 
-    The likelihood does not know the scale, so the second is exact too; without it Λ would wander.
+    The likelihood does not depend on the scale, so that the second draw is exact too; without it Λ would mix slowly.
     """
     log_weights, numbers = state
     shape, log_tail, log_rate = numbers[SHAPE], math.log(target.tail), 0.0
@@ -196,7 +196,7 @@ def draw_tailed(rng, state, wins, exposure, target):
 
 @jit
 def update(rng, state, wins, exposure, target, adapt):
-    """All that follows a pass: (13), then a and Λ given λ̄."""
+    """Do all updates after a pass: (13), then a and Λ given λ̄."""
     if target.tail > 0.0:
         draw_tailed(rng, state, wins, exposure, target)
         return
@@ -208,7 +208,7 @@ def update(rng, state, wins, exposure, target, adapt):
 
 @jit
 def redraw_shape(rng, state, target, adapt, steps):
-    """More steps of a given λ̄, and Λ."""
+    """Do more steps of a given λ̄, and draw Λ."""
     for _ in range(steps):
         draw_shape(rng, state, target, adapt)
     draw_mass(rng, state, target.rate)
@@ -229,7 +229,7 @@ ROOM = record(Room, *[TABLE] * 5, REALS)
 
 
 def make_room(panels: Any, n_classes: int) -> Room:
-    """Scratch for passes over these panels."""
+    """Allocate scratch for passes over these panels."""
     p, n_blocks = panels.values.shape[1], len(panels.block_class)
     sizes = ((n_classes, p), (n_classes, p), (1, p), (n_blocks, p), (n_blocks, p), (n_blocks,))
     return Room(*(np.empty(size) for size in sizes))
@@ -237,13 +237,13 @@ def make_room(panels: Any, n_classes: int) -> Room:
 
 @inner
 def key_from(rng):
-    """The key of a pass: what `rng.integers(0, 1 << 62)` gives."""
+    """Return the key of a pass, equal to `rng.integers(0, 1 << 62)`."""
     return next_uint64(rng.bit_generator) >> np.uint64(2)
 
 
 @apart(REAL(PANELS, TABLE, types.uint64, ROOM), REAL(FLOAT_PANELS, TABLE, types.uint64, ROOM), allocates=True)
 def race(panels, log_weights, key, room):
-    """The sampled pass, (11) and (12), on one thread, from ln λ̄; fills wins and exposure, returns ln L."""
+    """Do the sampled pass, (11) and (12), on one thread from ln λ̄; write wins and exposure, return ln L."""
     K, p = log_weights.shape
     wins, exposure = room.wins, room.exposure
     own_scale, total = np.empty(K), np.empty(p)
@@ -277,9 +277,9 @@ def race(panels, log_weights, key, room):
 
 @jit
 def sweeps(panels, state, rng, target, room, adapt, draws, shapes, values):
-    """Record the state, sweep, and so on until `draws` is full; compiled throughout.
+    """Record the state and sweep, until `draws` is full; fully compiled.
 
-    The pass of a sweep gives the log-likelihood of the state it starts from: that state is the draw.
+    The pass of a sweep returns the log-likelihood of the state it starts from: that state is the draw.
     """
     K, p = state.log_weights.shape
     for t in range(shapes.size):

@@ -1,6 +1,6 @@
 """Variational inference (section 3.4): q(λ_kj) of the prior's family by (18) and (19), a by type-II maximum likelihood.
 
-With the Gamma prior q is Gam(A, B); with the generalised inverse Gaussian it is one too.
+With the Gamma prior q is Gam(A, B); with the generalised inverse Gaussian q is generalised inverse Gaussian.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from plackett.model.weights import Gam, WeightPrior
 from plackett.posterior.weights import approximation
 from plackett.priors import ShapePrior, as_prior
 
-STARTS = (1.0, 0.02)  # of a, where it is learned
-COARSE = 1e-4  # tolerance of the first climb of a start
+STARTS = (1.0, 0.02)  # starting values of a, if it is learned
+COARSE = 1e-4  # tolerance of the first fit of a start
 
 
 def best_shape(wins: Array, exposure: Array, rate: float, prior: ShapePrior, start: float) -> float:
     """Type-II maximum likelihood of a (section 3.5), with q(λ) optimal for each a.
 
-    Given q(C) and q(Z), the bound plus ln p(a) is, up to a constant, ln p(a) + Σ_kj ln of the integral of
-    λ^n e^{−λs} under Gam(a, b). From the start, go uphill in ln a in doubling steps until the slope changes sign,
-    and find its root in that bracket.
+    Given q(C) and q(Z), the bound plus ln p(a) is, up to a constant, ln p(a) + Σ_kj ln of the integral of λ^n e^{−λs}
+    under Gam(a, b). The search goes uphill in ln a in doubling steps until the slope changes sign, and finds the root
+    in that bracket.
     """
     of_evidence = Gam(start, rate).shape_slope(wins, exposure)
     low, high = np.log(prior.lower), np.log(prior.upper)
@@ -63,30 +63,30 @@ class Bound:
         self.size = (self.rows.n_groups, self.rows.n_features)
 
     def start(self) -> Array:
-        """(18) and (19) from equal weights."""
+        """Return (18) and (19) from equal weights."""
         stats = self.rows.expect(Weights.point(np.zeros(self.size)))
         return self.pack(self.problem.prior(self.shape).given(stats.wins, stats.exposure), self.shape)
 
     def pack(self, q: WeightPrior, a: float) -> Array:
-        """A point from its parts."""
+        """Return a point from q and a."""
         point = self.problem.prior(a).coordinates(q)
         return point if self.shape_prior is None else np.append(point, np.log(a))
 
     def unpack(self, x: Array) -> tuple[WeightPrior, float]:
-        """q and a."""
+        """Return q and a from a point."""
         if self.shape_prior is None:
             return self.problem.prior(self.shape).law_at(x, self.size), self.shape
         a = float(np.exp(x[-1]))
         return self.problem.prior(a).law_at(x[:-1], self.size), a
 
     def within(self, x: Array) -> Array:
-        """Keep an extrapolated a inside its prior's interval."""
+        """Clip an extrapolated a to its prior's interval."""
         if self.shape_prior is not None:
             x[-1] = np.clip(x[-1], np.log(self.shape_prior.lower), np.log(self.shape_prior.upper))
         return x
 
     def step(self, x: Array) -> tuple[float, Array]:
-        """The bound at x, plus ln p(a) if a is learned, and the next point by (18) and (19)."""
+        """Return the bound at x, plus ln p(a) if a is learned, and the next point by (18) and (19)."""
         q, a = self.unpack(x)
         stats = self.rows.expect(q.weights())
         value = stats.value - q.divergence(self.problem.prior(a))
@@ -98,7 +98,7 @@ class Bound:
         return value, self.pack(image if self.rows.absolute else image.rescaled(prior), a)
 
     def movement(self, ascent: Ascent) -> float:
-        """By how much the next step moves a normalised mean ⟨λ⟩/Σ⟨λ⟩, ln a or a scale that matters, at the most."""
+        """Largest change of a normalised mean ⟨λ⟩/Σ⟨λ⟩, of ln a or of an identified scale in the next step."""
         (q, a), (q_next, a_next) = self.unpack(ascent.point), self.unpack(ascent.image)
         mean, mean_next = q.mean(), q_next.mean()
         change = float(np.abs(mean / mean.sum() - mean_next / mean_next.sum()).max())
@@ -108,14 +108,14 @@ class Bound:
 
 
 class Variational(BaseEstimator):
-    """Mean-field approximation of the posterior: fast, deterministic up to the draws it leaves.
+    """Mean-field approximation of the posterior: fast, and deterministic except for the draws from q.
 
     Parameters
     ----------
     tol : float
-        Stop when an iteration moves no normalised mean weight, nor ln a, by more than this.
+        Stop when an iteration changes no normalised mean weight, nor ln a, by more than this.
     max_iter : int
-        Iterations at the most.
+        Maximum number of iterations.
     accelerate : bool
         Extrapolate (Anderson), safeguarded so that the bound never falls. False gives the plain updates.
     draws : int
@@ -155,10 +155,10 @@ class Variational(BaseEstimator):
         self.shape_prior = shape_prior
 
     def fit(self, problem: Problem, shape: float | None) -> Fit:
-        """Climb the bound; shape None learns a.
+        """Maximise the bound; shape None learns a.
 
-        The bound can have two maxima in a, and equal weights lead to the one with large a: each of two starts is
-        first climbed at a fixed a.
+        The bound can have two maxima in a, and equal weights lead to the one with large a. Therefore the fit starts
+        from two values, each first held fixed.
         """
         check_tolerance("Variational(tol)", self.tol)
         check_count("Variational(max_iter)", self.max_iter)

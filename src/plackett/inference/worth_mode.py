@@ -1,4 +1,4 @@
-"""The mode of worths, and its curvature, by Newton's method: where a Hamiltonian walk starts, and where EM ends.
+"""Mode of worths and its curvature by Newton's method: the starting point of a Hamiltonian walk, and the result of EM.
 
 The likelihood is V(x, f) of x = ln λ and the unconstrained parameters f of a response.
 The law of x given the shape a is one of three, here up to a constant:
@@ -28,7 +28,7 @@ HIGHEST = 700.0  # ln of what a double can hold
 
 
 class WorthPrior(NamedTuple):
-    """The law of x given the shape a, as its logarithm with slopes; and of unconstrained parameters."""
+    """Law of x given the shape a, as log-density with slopes; and of unconstrained parameters."""
 
     shape: float
     rate: float
@@ -36,7 +36,7 @@ class WorthPrior(NamedTuple):
     scale_free: bool
 
     def slopes(self, x: Array) -> tuple[float, Array]:
-        """ln p(x|a) and its slopes. Without a scale, the sum of x/√K is a normal coordinate beside it."""
+        """Return ln p(x|a) and its slopes. If scale-free, the sum of x/√K gets an independent normal law."""
         if self.scale_free:
             top = x.max()
             rates = np.exp(x - top)
@@ -48,7 +48,7 @@ class WorthPrior(NamedTuple):
         return float((self.shape * x - rates - inverse).sum()), self.shape - rates + inverse
 
     def curvature(self, x: Array) -> Array:
-        """−∂² ln p(x|a) (K, K)."""
+        """Return −∂² ln p(x|a) (K, K)."""
         K = len(x)
         if self.scale_free:
             share = np.exp(x - x.max())
@@ -67,11 +67,11 @@ class Density:
         self.K, self.P = likelihood.n_groups, len(likelihood.parameters)
 
     def of_data(self, q: Array) -> Known:
-        """V and its slopes at q = (x, f)."""
+        """Return V and its slopes at q = (x, f)."""
         return self.likelihood.slopes(q[: self.K], q[self.K :])
 
     def joined(self, q: Array, known: Known) -> tuple[float, Array]:
-        """The log-density at q, and its gradient, once the likelihood is known there."""
+        """Return the log-density at q and its gradient, given the likelihood there."""
         (value, of_x, of_free), free = known, q[self.K :]
         prior, slope = self.prior.slopes(q[: self.K])
         if self.informed:
@@ -80,11 +80,11 @@ class Density:
         return value + prior, np.append(of_x + slope, of_free)
 
     def slopes(self, q: Array) -> tuple[float, Array]:
-        """The log-density at q, and its gradient."""
+        """Return the log-density at q and its gradient."""
         return self.joined(q, self.of_data(q))
 
     def curvature(self, q: Array) -> Array:
-        """Minus the matrix of second derivatives."""
+        """Return minus the matrix of second derivatives."""
         x, free = q[: self.K], q[self.K :]
         found = self.likelihood.curvature(x, free)
         found[: self.K, : self.K] += self.prior.curvature(x)
@@ -93,13 +93,13 @@ class Density:
         return found
 
     def start(self) -> Array:
-        """Equal worths, and parameters where they start."""
+        """Return equal worths, and initial values of the parameters."""
         free = [each.free(each.start) for each in self.likelihood.parameters]
         return np.append(np.zeros(self.K), free)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
     def mode(self, start: Array | None = None) -> Array:
-        """The mode: by Newton's method with halved steps, or by L-BFGS where there are many items."""
+        """Return the mode, by Newton's method with step halving, or by L-BFGS for many items."""
         q = self.start() if start is None else start
         if len(q) > DENSE:
             return _by_gradients(self.slopes, q)
@@ -123,7 +123,7 @@ class Density:
 
 
 def ascent_step(curvature: Array, slope: Array) -> Array:
-    """Newton's step; with a ridge where the curvature is not positive."""
+    """Return Newton's step, with a ridge if the curvature is not positive definite."""
     ridge, scale = 0.0, np.abs(np.diag(curvature)).max() + 1e-300
     while True:
         try:

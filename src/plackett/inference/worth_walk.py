@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo on worths and the parameters of a response, for rows that know slopes of the likelihood.
+"""Hamiltonian Monte Carlo on worths and the parameters of a response, for rows with slopes of the likelihood.
 
 Coordinates are x = ln λ and the unconstrained parameters, made alike in all directions by the curvature at the mode:
 then the posterior is nearly a standard normal law, and three leapfrog steps make a nearly independent draw. The shape a
@@ -35,13 +35,13 @@ TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 @dataclass
 class WalkChain(WeightChain):
-    """With its place q = (ln λ, unconstrained parameters) and the step of its trajectories."""
+    """Chain with its position q = (ln λ, unconstrained parameters) and the step of its trajectories."""
 
     place: Array = field(default_factory=lambda: np.empty(0))
     step: Array = field(default_factory=lambda: np.zeros(3))
 
     def arrays(self) -> dict[str, Array]:
-        """The place and the step as well."""
+        """Arrays of the weight chain, with position and step."""
         return super().arrays() | {"place": self.place, "step": self.step}
 
 
@@ -59,7 +59,7 @@ class WorthWalk:
         return Density(self.likelihood, prior)
 
     def _settle(self, shape: float) -> None:
-        """The mode at this shape, and coordinates z with q = mode + A z in which its curvature is 1."""
+        """Compute the mode at this shape, and coordinates z with q = mode + A z in which its curvature is 1."""
         density = self._density(shape)
         self.mode = density.mode()
         if len(self.mode) > DENSE:
@@ -76,15 +76,15 @@ class WorthWalk:
         self.scale = np.ascontiguousarray(solve_triangular(factor, unit, lower=True).T)
 
     def _outward(self, z: Array) -> Array:
-        """q − mode from z."""
+        """Return q − mode from z."""
         return np.asarray(self.scale * z if self.scale.ndim == 1 else self.scale @ z)
 
     def _inward(self, slope: Array) -> Array:
-        """The slope in z from that in q."""
+        """Return the slope in z from the slope in q."""
         return np.asarray(self.scale * slope if self.scale.ndim == 1 else slope @ self.scale)
 
     def begin(self, start: State, rng: np.random.Generator) -> WalkChain:
-        """A chain about the mode, farther off than draws are; its shape is that of a dispersed start."""
+        """Start a chain about the mode, overdispersed; its shape comes from a dispersed start."""
         z = rng.standard_t(FREEDOM, len(self.mode)) * DISPERSED
         q = self.mode + self._outward(z)
         chain = WalkChain(start, rng, place=np.empty(len(q)))
@@ -106,7 +106,7 @@ class WorthWalk:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of trajectories that are given up
     def advance(self, chain: WalkChain, tuning: bool, **draws: Array) -> None:
-        """Record the state, move along a trajectory, draw the shape, and so on until the arrays are full."""
+        """Record the state, move along a trajectory and draw the shape, until the arrays are full."""
         again = redraw_shape if self.scale_free else known_scale.redraw_shape
         state, q = chain.state, chain.place.copy()
         known = self._density(1.0).of_data(q)
@@ -129,7 +129,7 @@ class WorthWalk:
     def _trajectory(
         self, chain: WalkChain, density: Density, q: Array, known: Known, tuning: bool
     ) -> tuple[Array, Known]:
-        """Leapfrog steps in whitened coordinates, and the Metropolis test."""
+        """Do leapfrog steps in whitened coordinates, and the Metropolis test."""
         rng, step = chain.rng, float(np.exp(chain.step[LOG_STEP]))
         length = LENGTH * (1.0 + SPREAD * (2.0 * rng.random() - 1.0))
         momentum = rng.standard_normal(len(q))
@@ -153,7 +153,7 @@ class WorthWalk:
         return (new, there) if rng.random() < accepted else (q, known)
 
     def _stretch(self, chain: WalkChain, q: Array, known: Known, tuning: bool) -> tuple[Array, Known]:
-        """Move ln a with standardised log-worths held, which mixes where the data say little of them.
+        """Move ln a with standardised log-worths fixed, which mixes if the data say little about them.
 
         Under the prior ln λ has the deviation ψ'(a)^½, so that x − centre is multiplied by the ratio s of two of them,
         with s^(K−1) in the Metropolis ratio, or s^K where the scale is known and the centre is ψ(a) − ln b.
@@ -184,21 +184,21 @@ class WorthWalk:
         return moved, there
 
     def _law_of_worths(self, x: Array, shape: float) -> float:
-        """ln p(x|a) with the terms of a, of the Dirichlet or the Gamma law."""
+        """Return ln p(x|a) with the terms of a, for the Dirichlet or the Gamma law."""
         K, value = len(x), self._density(shape).prior.slopes(x)[0]
         if self.scale_free:
             return float(value + gammaln(K * shape) - K * gammaln(shape))
         return float(value + K * (shape * np.log(self.target.rate) - gammaln(shape)))
 
     def adapt(self, chains: list[WalkChain], states: Portion, done: float) -> None:
-        """Where about half of tuning is done, the mode and its curvature at the shapes drawn lately."""
+        """After about half of tuning, update the mode and its curvature to the shapes drawn recently."""
         if self.target.learn and LATE <= done < 1.0 and states["shape"].size:
             lately = states["shape"][:, states["shape"].shape[1] // 2 :]
             self._settle(float(np.exp(np.log(lately).mean())))
 
 
 def roughly_diagonal(density: Density, q: Array) -> Array:
-    """The diagonal of the curvature of many items, by Hutchinson's estimate from differences of slopes."""
+    """Estimate the diagonal of the curvature of many items by Hutchinson's method, from differences of slopes."""
     rng, step, found = np.random.default_rng(0), 1e-4, np.zeros(len(q))
     for _ in range(PROBES):
         signs = rng.choice([-1.0, 1.0], len(q))

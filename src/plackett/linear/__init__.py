@@ -1,4 +1,4 @@
-"""Conditional logit: rates r = e^{x·β} with one β for all, its maximum likelihood and its posterior."""
+"""Conditional logit: rates r = e^{x·β} with a common β, its maximum likelihood and its posterior."""
 
 from plackett.linear.utility import LinearUtility
 

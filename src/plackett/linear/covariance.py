@@ -22,14 +22,14 @@ def classical(best: Maximum) -> Array:
 
 
 def robust(packed: LinearSituations, best: Maximum) -> Array:
-    """H⁻¹ (Σ_t s_t s_tᵀ) H⁻¹ over situations."""
+    """Return H⁻¹ (Σ_t s_t s_tᵀ) H⁻¹ over situations."""
     scores, counts = scores_of(packed, best.beta)[1], packed.outcomes.counts
     scores = scores / np.sqrt(np.where(counts > 0, counts, 1.0))[:, None]
     return _sandwich(best, scores)
 
 
 def by_person(packed: LinearSituations, best: Maximum, person: npt.NDArray[np.intp]) -> Array:
-    """The same with sums over the situations of each person."""
+    """Return the sandwich with sums of scores over the situations of each person."""
     scores = scores_of(packed, best.beta)[1]
     n = int(person.max()) + 1
     sums = np.zeros((n, scores.shape[1]))

@@ -1,4 +1,4 @@
-"""One fit of conditional logit: are its coefficients identified, its maximum or its draws, and what they leave."""
+"""One fit of conditional logit: identification, maximum or draws, and the resulting posterior."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CURE = "give the coefficients a prior, features=LinearUtility(spread=10), or dra
 
 
 class LinearTask(NamedTuple):
-    """What is fitted.
+    """Data and settings of a fit.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class LinearTask(NamedTuple):
 
 
 def estimate(inference: EM | Gibbs, settings: LinearUtility, task: LinearTask) -> Fit:
-    """The maximum with its covariances, or draws from the posterior."""
+    """Return the maximum with its covariances, or draws from the posterior."""
     precision = settings.precision(inference.samples)
     at_zero = evaluate(task.packed, np.zeros(task.packed.X.shape[1]))
     _check_columns(task, at_zero.information, precision)
@@ -137,7 +137,7 @@ def _check_alternatives(task: LinearTask, precision: float) -> None:
 
 
 def _check_maximum(task: LinearTask) -> None:
-    """Raise where the data are separated, and name the columns that do it."""
+    """Raise if the data are separated, and name the columns responsible."""
     some = separation(task.packed)
     if some:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Whether coefficients are identified by the columns, and whether a maximum of the likelihood exists.
+"""Identification of coefficients by the columns, and existence of a maximum of the likelihood.
 
 Columns are not identified where a combination of them is constant within every situation. A maximum does not exist
 where the data are separated (Albert & Anderson 1984): there is a direction δ ≠ 0 along which no entry that was left has
@@ -27,7 +27,7 @@ APART = 1e-7  # of the sum of utilities that a direction must tell apart
 
 
 def unidentified(information: Array, n: float) -> list[list[int]]:
-    """Columns that do not vary within any of n situations, each by itself, and combinations of columns that do not.
+    """Find columns that do not vary within any of n situations, and combinations of columns that do not.
 
     `information` is that of standardised columns at β = 0. A combination is a column with those before it that make it
     up.
@@ -51,7 +51,7 @@ def unidentified(information: Array, n: float) -> list[list[int]]:
 
 
 def words_for_unidentified(found: Sequence[list[int]], names: npt.NDArray[np.object_]) -> str:
-    """What is wrong with these columns."""
+    """Describe what is wrong with these columns."""
     alone = [names[some[0]] for some in found if len(some) == 1]
     together = [[names[j] for j in some] for some in found if len(some) > 1]
     told = []
@@ -62,7 +62,7 @@ def words_for_unidentified(found: Sequence[list[int]], names: npt.NDArray[np.obj
 
 
 def is_doubtful(before: Array, best: Maximum) -> bool:
-    """Whether the climb may have gone on for ever: `before` is the information at β = 0, of which little is left."""
+    """True if the iteration may have diverged: `before` is the information at β = 0, of which little is left."""
     if not best.converged:
         return True
     root = np.linalg.cholesky(before)
@@ -71,7 +71,7 @@ def is_doubtful(before: Array, best: Maximum) -> bool:
 
 
 def differences(packed: LinearSituations) -> Array:
-    """x_chosen − x_left of every stage and every entry left in it, each once."""
+    """Return x_chosen − x_left of every stage and every remaining entry, without duplicates."""
     start, found = packed.outcomes.start, []
     for t in np.flatnonzero(packed.outcomes.counts > 0):
         for s in range(start[t], start[t] + packed.stages[t]):
@@ -82,7 +82,7 @@ def differences(packed: LinearSituations) -> Array:
 
 
 def separation(packed: LinearSituations) -> list[int]:
-    """Columns with which choices are separated, as few as do; none where a maximum exists."""
+    """Return a minimal set of columns that separates the choices; empty if a maximum exists."""
     away = differences(packed)
     some = list(range(away.shape[1]))
     delta = _direction(away, some)
@@ -97,7 +97,7 @@ def separation(packed: LinearSituations) -> list[int]:
 
 
 def _direction(away: Array, some: list[int]) -> Array | None:
-    """δ in [−1, 1]ᵈ, 0 but for some columns, with away·δ ≥ 0 and the largest sum; None if that is 0."""
+    """Return δ in [−1, 1]ᵈ, zero except for some columns, with away·δ ≥ 0 and the largest sum; None if that is 0."""
     part = away[:, some]
     scale = np.abs(part).max(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
@@ -114,7 +114,7 @@ def _direction(away: Array, some: list[int]) -> Array | None:
 def never_chosen(
     packed: LinearSituations, alternative: npt.NDArray[np.intp], n_alternatives: int
 ) -> npt.NDArray[np.intp]:
-    """Alternatives that were available and never came before another."""
+    """Return alternatives that were available and never came before another."""
     start = packed.outcomes.start[:-1]
     counted = packed.outcomes.counts > 0
     place = np.arange(len(alternative)) - np.repeat(start, np.diff(packed.outcomes.start))

@@ -65,7 +65,7 @@ class Evaluation(NamedTuple):
 
 
 def pack_linear(X: Array, outcomes: Outcomes) -> LinearSituations:
-    """Situations with the covariates (entries, d) of their entries, in the order of the outcome.
+    """Pack situations with the covariates (entries, d) of their entries, in the order of the outcome.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def pack_linear(X: Array, outcomes: Outcomes) -> LinearSituations:
 
 
 def scratch_for(packed: LinearSituations) -> Array:
-    """What kernels work with, for one thread: three numbers an entry of the largest situation, and one a column."""
+    """Allocate scratch for one thread: three numbers per entry of the largest situation, and one per column."""
     most = int(np.diff(packed.outcomes.start).max(initial=1))
     return np.empty(3 * most + packed.X.shape[1])
 
 
 @inner
 def _utilities(packed, t, beta, scratch):
-    """u of the entries of situation t into the first numbers of the scratch; the largest."""
+    """Write u of the entries of situation t into the scratch; return the largest."""
     low, top = packed.outcomes.start[t], -np.inf
     for e in range(low, packed.outcomes.start[t + 1]):
         u = 0.0
@@ -104,7 +104,7 @@ def _utilities(packed, t, beta, scratch):
 
 @inner
 def _choice_shares(n, top, scratch):
-    """V of a choice; its probabilities in place of utilities."""
+    """Return V of a choice; replace utilities by probabilities."""
     chosen, whole = scratch[0] - top, 0.0
     for e in range(n):
         scratch[e] = math.exp(scratch[e] - top)
@@ -116,7 +116,7 @@ def _choice_shares(n, top, scratch):
 
 @inner
 def _remaining(n, stages, scratch):
-    """V of a ranking; q, 1 − q and f of the n entries, one after the other, in place of utilities."""
+    """Return V of a ranking; replace utilities by q, 1 − q and f of the n entries, one after the other."""
     value, left = 0.0, scratch[n - 1]  # L_e
     scratch[n - 1], scratch[2 * n - 1] = 1.0, 0.0
     for e in range(n - 2, -1, -1):
@@ -138,7 +138,7 @@ def _remaining(n, stages, scratch):
 
 @inner
 def _add_gradient(packed, t, beta, gradient, scratch):
-    """V of situation t; its gradient is added, both as often as the situation counts."""
+    """Return V of situation t and add its gradient, both multiplied by its count."""
     low, stages, count = packed.outcomes.start[t], packed.stages[t], packed.outcomes.counts[t]
     n = packed.outcomes.start[t + 1] - low
     if stages < 1 or count == 0.0:
@@ -159,7 +159,7 @@ def _add_gradient(packed, t, beta, gradient, scratch):
 
 @inner
 def _add_all(packed, t, beta, gradient, information, scratch):
-    """V of situation t; gradient and the lower triangle of −∂²V are added."""
+    """Return V of situation t; add its gradient and the lower triangle of −∂²V."""
     low, stages, count = packed.outcomes.start[t], packed.stages[t], packed.outcomes.counts[t]
     n, d = packed.outcomes.start[t + 1] - low, len(beta)
     if stages < 1 or count == 0.0:
@@ -186,7 +186,7 @@ def _add_all(packed, t, beta, gradient, information, scratch):
 
 @apart(REAL(SITUATIONS, WHOLE, WHOLE, REALS, REALS, REALS))
 def value_and_gradient(packed, first, last, beta, gradient, scratch):
-    """V of the situations first ≤ t < last; ∂V/∂β is added to the gradient."""
+    """Return V of the situations first ≤ t < last; add ∂V/∂β to the gradient."""
     value = 0.0
     for t in range(first, last):
         value += _add_gradient(packed, t, beta, gradient, scratch)
@@ -195,7 +195,7 @@ def value_and_gradient(packed, first, last, beta, gradient, scratch):
 
 @apart(REAL(SITUATIONS, WHOLE, WHOLE, REALS, REALS, TABLE, REALS))
 def value_gradient_hessian(packed, first, last, beta, gradient, information, scratch):
-    """The same; the lower triangle of −∂²V/∂β∂βᵀ is added to the information."""
+    """Return V; add ∂V/∂β to the gradient and the lower triangle of −∂²V/∂β∂βᵀ to the information."""
     value = 0.0
     for t in range(first, last):
         value += _add_all(packed, t, beta, gradient, information, scratch)
@@ -204,19 +204,19 @@ def value_gradient_hessian(packed, first, last, beta, gradient, information, scr
 
 @apart(NOTHING(SITUATIONS, WHOLE, WHOLE, REALS, TABLE, REALS, REALS))
 def add_scores(packed, first, last, beta, scores, values, scratch):
-    """∂V_t/∂β is added to row t of the scores, V_t is put into values[t]."""
+    """Add ∂V_t/∂β to row t of the scores, and write V_t into values[t]."""
     for t in range(first, last):
         values[t] = _add_gradient(packed, t, beta, scores[t], scratch)
 
 
 def blocks_of(packed: LinearSituations) -> list[tuple[int, int]]:
-    """First situation of each block, and the first after it; they depend on the situations alone."""
+    """Return the first situation of each block, and its end; they depend on the situations alone."""
     T = len(packed.stages)
     return [(first, min(first + BLOCK, T)) for first in range(0, T, BLOCK)]
 
 
 def of_blocks(packed: LinearSituations, work: Callable[[int, int], Found], products: int) -> list[Found]:
-    """What `work` makes of the situations of each block, in their order; threads share many products."""
+    """Return the results of `work` for the situations of each block, in order; threads share many products."""
     blocks = blocks_of(packed)
     if len(blocks) < 2 or products < LARGE:
         return [work(*block) for block in blocks]
@@ -225,7 +225,7 @@ def of_blocks(packed: LinearSituations, work: Callable[[int, int], Found], produ
 
 
 def evaluate(packed: LinearSituations, beta: Array) -> Evaluation:
-    """V, gradient and information, summed over the blocks in their order."""
+    """Return V, gradient and information, summed over the blocks in order."""
     d = len(beta)
 
     def of_block(first: int, last: int) -> Evaluation:
@@ -240,7 +240,7 @@ def evaluate(packed: LinearSituations, beta: Array) -> Evaluation:
 
 
 def gradient_of(packed: LinearSituations, beta: Array) -> tuple[float, Array]:
-    """V and its gradient."""
+    """Return V and its gradient."""
 
     def of_block(first: int, last: int) -> tuple[float, Array]:
         gradient = np.zeros(len(beta))
@@ -251,7 +251,7 @@ def gradient_of(packed: LinearSituations, beta: Array) -> tuple[float, Array]:
 
 
 def scores_of(packed: LinearSituations, beta: Array) -> tuple[Array, Array]:
-    """V_t (T,) and ∂V_t/∂β (T, d) of each situation, as often as it counts."""
+    """Return V_t (T,) and ∂V_t/∂β (T, d) of each situation, multiplied by its count."""
     scores, values = np.zeros((len(packed.stages), len(beta))), np.zeros(len(packed.stages))
 
     def of_block(first: int, last: int) -> None:
@@ -262,7 +262,7 @@ def scores_of(packed: LinearSituations, beta: Array) -> tuple[Array, Array]:
 
 
 def reference(packed: LinearSituations, beta: Array) -> Evaluation:
-    """The same as `evaluate`, stage by stage, to be read and to test it with."""
+    """Compute `evaluate` stage by stage: the readable reference for tests."""
     d, start = len(beta), packed.outcomes.start
     value, gradient, information = 0.0, np.zeros(d), np.zeros((d, d))
     for t, (stages, count) in enumerate(zip(packed.stages, packed.outcomes.counts, strict=True)):

@@ -28,7 +28,7 @@ PROBES, AWAY, NEARLY = 16, 2.0, 0.5  # directions that are looked along, how far
 
 
 class LinearWalker(WhitenedWalker):
-    """Advances chains of conditional logit."""
+    """Advance chains of conditional logit."""
 
     def __init__(self, packed: LinearSituations, best: Maximum, tune: int):
         self.packed, self.precision = packed, best.precision
@@ -37,14 +37,14 @@ class LinearWalker(WhitenedWalker):
         self.longest = LONGEST if self._is_nearly_normal() else FAR
 
     def density(self, z: Array, gradient: Array) -> float:
-        """ln p(Y|β) + ln p(β) at β = β̂ + L z; its gradient in z is filled in."""
+        """Return ln p(Y|β) + ln p(β) at β = β̂ + L z; write its gradient in z."""
         beta = self.place(z)
         value, slope = gradient_of(self.packed, beta)
         gradient[:] = self.root.T @ (slope - self.precision * beta)
         return value - 0.5 * self.precision * float(beta @ beta)
 
     def _is_nearly_normal(self) -> bool:
-        """Whether the log-density falls by about 2 two standard deviations from the mode, in some directions."""
+        """True if the log-density falls by about 2 two standard deviations from the mode, in some random directions."""
         towards = np.random.default_rng(0).standard_normal((PROBES // 2, len(self.root)))
         towards *= AWAY / np.linalg.norm(towards, axis=1, keepdims=True)
         slope = np.empty(len(self.root))
@@ -60,12 +60,12 @@ class Probed(NamedTuple):
 
     @classmethod
     def of(cls, packed: LinearSituations) -> Probed:
-        """Those of evenly spread situations."""
+        """Select evenly spaced situations."""
         some, start = probed(len(packed.stages)), packed.outcomes.start
         return cls(packed.X[in_order(some, start)], np.append(0, np.cumsum(np.diff(start)[some])))
 
     def probabilities(self, positions: Array) -> Array:
-        """Pr(e first) (chain, draw, situation, entry)."""
+        """Return Pr(e first) (chain, draw, situation, entry)."""
         C, D, d = positions.shape
         found = shares(positions.reshape(-1, d) @ self.X.T, self.start)
         table = table_of(found, self.start, int(np.diff(self.start).max()))
@@ -73,7 +73,7 @@ class Probed(NamedTuple):
 
 
 class LinearRun(WhitenedRun):
-    """One run of chains of conditional logit."""
+    """Run of chains of conditional logit."""
 
     def __init__(self, settings: Gibbs, packed: LinearSituations, best: Maximum, source: Source, open_ended: bool):
         self.some = Probed.of(packed)
@@ -81,10 +81,10 @@ class LinearRun(WhitenedRun):
         super().__init__(settings, walker, identity, source, open_ended)
 
     def probe(self, draws: Portion) -> Array:
-        """Probabilities of the entries of some situations."""
+        """Return probabilities of the entries of some situations."""
         return self.some.probabilities(draws["position"])
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of coefficients and of probabilities."""
+        """Return R-hat and ESS of coefficients and of probabilities."""
         draws = self.draws()
         return diagnose(report, coef=draws["position"][:, :, None], probability=self.probe(draws))

@@ -45,7 +45,7 @@ class NestedSituations(NamedTuple):
 
 
 class NestedMaximum(NamedTuple):
-    """Where the likelihood is largest, or the posterior density under a normal prior of β.
+    """Maximum of the likelihood, or of the posterior density under a normal prior of β.
 
     Attributes
     ----------
@@ -72,12 +72,12 @@ class NestedMaximum(NamedTuple):
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Which of β and α are not at a bound."""
+        """True for each of β and α that is not at a bound."""
         return np.append(np.full(len(self.position) - len(self.bounded), True), ~self.bounded)
 
 
 def nested_values(packed: NestedSituations, position: Array) -> tuple[Array, Array, Array]:
-    """V of each situation once, and its slopes in u = x·β (entries,) and in α (T, G)."""
+    """Return V of each situation without its count, and its slopes in u = x·β (entries,) and in α (T, G)."""
     d, start = packed.linear.X.shape[1], packed.linear.outcomes.start
     utility = packed.linear.X @ position[:d]
     values, to_rates = np.empty(len(start) - 1), np.empty(len(utility))
@@ -88,7 +88,7 @@ def nested_values(packed: NestedSituations, position: Array) -> tuple[Array, Arr
 
 
 def nested_gradient(packed: NestedSituations, position: Array) -> tuple[float, Array]:
-    """The log-likelihood and its gradient in (β, α)."""
+    """Return the log-likelihood and its gradient in (β, α)."""
     values, to_rates, to_alpha = nested_values(packed, position)
     counts = packed.linear.outcomes.counts
     by_entry = np.repeat(counts, np.diff(packed.linear.outcomes.start)) * to_rates
@@ -96,7 +96,7 @@ def nested_gradient(packed: NestedSituations, position: Array) -> tuple[float, A
 
 
 def nested_scores(packed: NestedSituations, position: Array) -> tuple[Array, Array]:
-    """V_t (T,) and its gradient (T, d + G) of each situation, as often as it counts."""
+    """Return V_t (T,) and its gradient (T, d + G) of each situation, multiplied by its count."""
     values, to_rates, to_alpha = nested_values(packed, position)
     counts, start = packed.linear.outcomes.counts, packed.linear.outcomes.start
     to_beta = np.add.reduceat(to_rates[:, None] * packed.linear.X, start[:-1])
@@ -104,13 +104,13 @@ def nested_scores(packed: NestedSituations, position: Array) -> tuple[Array, Arr
 
 
 def curvature(gradient: Curve, x: Array, step: float) -> Array:
-    """Second derivatives by central differences of a gradient, symmetric."""
+    """Return symmetric second derivatives by central differences of a gradient."""
     found = np.array([(gradient(x + h) - gradient(x - h)) / (2 * step) for h in step * np.eye(len(x))])
     return (found + found.T) / 2
 
 
 def nested_maximum(packed: NestedSituations, best: Maximum, max_iter: int = 500) -> NestedMaximum:
-    """The largest objective over β and 0 < α ≤ 1, from the maximum of conditional logit.
+    """Maximise the objective over β and 0 < α ≤ 1, starting at the maximum of conditional logit.
 
     β is climbed in coordinates in which conditional logit has the information 1, by L-BFGS from several α, and then by
     Newton's method; a dissimilarity that would exceed 1 is held there.
@@ -163,7 +163,7 @@ def nested_maximum(packed: NestedSituations, best: Maximum, max_iter: int = 500)
 
 
 def nested_covariance(best: NestedMaximum, scores: Array | None = None) -> Array:
-    """Inverse information in (β, α), or the sandwich with the sums of squares of these scores (units, d + G).
+    """Return the inverse information in (β, α), or the sandwich with squares of these scores (units, d + G).
 
     A dissimilarity at its bound has no variance.
     """

@@ -1,4 +1,4 @@
-"""One fit of nested logit: its maximum, or draws, and what they leave."""
+"""One fit of nested logit: its maximum, or draws, and the resulting posterior."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def estimate_nested(
     person: npt.NDArray[np.intp] | None,
     source: Source,
 ) -> Fit:
-    """The maximum with its covariances, or draws from the posterior.
+    """Return the maximum with its covariances, or draws from the posterior.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def estimate_nested(
 
 
 def _by_person(best: NestedMaximum, scores: Array, person: npt.NDArray[np.intp]) -> Array:
-    """The sandwich with sums of scores over the situations of each of n persons, times n/(n − 1)."""
+    """Return the sandwich with sums of scores over the situations of each of n persons, times n/(n − 1)."""
     n = int(person.max()) + 1
     sums = np.zeros((n, scores.shape[1]))
     np.add.at(sums, person, scores)
@@ -111,7 +111,7 @@ def _sampled(
 
 
 def _check_choices(packed: NestedSituations, nests: Nests) -> None:
-    """Raise for nests of which no two alternatives were ever available together: nothing is known of them."""
+    """Raise for nests without any two alternatives available together: the data say nothing about them."""
     outcomes = packed.linear.outcomes
     situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
     for g, name in enumerate(nests.names):

@@ -26,7 +26,7 @@ WIDEST = 3.0  # standard deviation of a coordinate that the curvature is believe
 
 
 class NestedWalker(WhitenedWalker):
-    """Advances chains of (β, u), and returns positions in β and α."""
+    """Advance chains of (β, u), and return positions in β and α."""
 
     def __init__(self, packed: NestedSituations, best: NestedMaximum, tune: int):
         self.packed, self.precision = packed, best.precision
@@ -40,12 +40,12 @@ class NestedWalker(WhitenedWalker):
         super().__init__(np.append(best.position[:d], logit(alpha)), root, tune, LONGEST)
 
     def place(self, z: Array) -> Array:
-        """β and α."""
+        """Return β and α."""
         x = super().place(z)
         return np.append(x[: self.d], between_bounds(x[self.d :]))
 
     def density(self, z: Array, gradient: Array) -> float:
-        """ln p(Y|β, α) + ln p(β) + ln p(u) at centre + L z; its gradient in z is filled in."""
+        """Return ln p(Y|β, α) + ln p(β) + ln p(u) at centre + L z; write its gradient in z."""
         x = self.place(z)
         beta, alpha = x[: self.d], x[self.d :]
         value, slope = nested_gradient(self.packed, x)
@@ -56,7 +56,7 @@ class NestedWalker(WhitenedWalker):
 
 
 class NestedRun(WhitenedRun):
-    """One run of chains of nested logit."""
+    """Run of chains of nested logit."""
 
     def __init__(
         self, settings: Gibbs, packed: NestedSituations, best: NestedMaximum, source: Source, open_ended: bool
@@ -70,7 +70,7 @@ class NestedRun(WhitenedRun):
         super().__init__(settings, NestedWalker(packed, best, settings.tune), identity, source, open_ended)
 
     def probe(self, draws: Portion) -> Array:
-        """Probabilities of the entries of some situations, (chain, draw, situation, entry)."""
+        """Return probabilities of the entries of some situations, (chain, draw, situation, entry)."""
         (C, D), positions = draws["position"].shape[:2], draws["position"].reshape(-1, draws["position"].shape[2])
         log_rates = positions[:, : self.d] @ self.entries.Z.T
         nest = self.entries.wide(self.nest.astype(np.float64), missing=-1.0)
@@ -80,7 +80,7 @@ class NestedRun(WhitenedRun):
         return found.reshape(C, D, *found.shape[1:])
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of coefficients, of dissimilarities and of probabilities."""
+        """Return R-hat and ESS of coefficients, of dissimilarities and of probabilities."""
         draws = self.draws()
         position = draws["position"]
         coef, alpha = position[:, :, None, : self.d], position[:, :, self.d :]

@@ -20,7 +20,7 @@ RIDGE = 1e-12  # of the diagonal, where the information is singular to rounding
 
 
 class Maximum(NamedTuple):
-    """Where the climb ended.
+    """Final point of the maximisation.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Maximum(NamedTuple):
 
 
 def solved(matrix: Array, right: Array) -> Array:
-    """matrix⁻¹ right for a positive semi-definite matrix; a ridge helps where it is singular to rounding."""
+    """Return matrix⁻¹ right for a positive semi-definite matrix, with a ridge if it is numerically singular."""
     ridge = RIDGE
     while True:
         try:
@@ -65,7 +65,7 @@ def solved(matrix: Array, right: Array) -> Array:
 def maximise(
     packed: LinearSituations, precision: float = 0.0, max_iter: int = 100, at_zero: Evaluation | None = None
 ) -> Maximum:
-    """Climb from β = 0, where the log-likelihood may be known.
+    """Maximise from β = 0, where the evaluation may be given.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class LinearUtility(BaseEstimator):
         self.spread = spread
 
     def check(self, n_traits: int) -> None:
-        """Raise for values that make no sense, or no use of the person's columns."""
+        """Raise for invalid values, or useless columns of the person."""
         if not isinstance(self.constants, bool):
             raise ValueError(f"LinearUtility(constants) must be True or False, got {plain(self.constants)} instead.")
         if self.spread is not None:
@@ -75,13 +75,13 @@ class LinearUtility(BaseEstimator):
             )
 
     def precision(self, samples: bool) -> float:
-        """Of the prior of a standardised coefficient: 1/spread², 0 for maximum likelihood."""
+        """Return the precision of a standardised coefficient's prior: 1/spread², 0 for maximum likelihood."""
         spread = SPREAD if self.spread is None and samples else self.spread
         return 0.0 if spread is None else float(spread) ** -2
 
 
 def iterations(inference: EM | Gibbs) -> int:
-    """Most iterations of a climb to the maximum, from which chains start as well."""
+    """Return the maximum number of iterations to the mode, where chains start as well."""
     em = inference if isinstance(inference, EM) else EM()
     em._check()
     return int(em.max_iter)

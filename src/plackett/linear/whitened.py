@@ -23,7 +23,7 @@ DISPERSED = 2.0  # of the starts, in standard deviations of the posterior
 
 
 class WhitenedWalker:
-    """Advances chains (z, and its adaptation) and returns positions x.
+    """Advance chains (z, and its adaptation) and return positions x.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class WhitenedWalker:
         self.centre, self.root, self.ends, self.longest = centre, root, hmc.windows(tune), longest
 
     def density(self, z: Array, gradient: Array) -> float:
-        """Log-posterior at z; its gradient in z is filled in."""
+        """Return the log-posterior at z; write its gradient in z."""
         raise NotImplementedError
 
     def place(self, z: Array) -> Array:
-        """The position as it is stored."""
+        """Return the position in its stored form."""
         return self.centre + self.root @ z
 
     def advance(self, chain: Chain, tuning: bool, position: Array, value: Array) -> None:
@@ -58,11 +58,11 @@ class WhitenedWalker:
             position[t] = self.place(z)
 
     def adapt(self, chains: list[Any], states: Portion, done: float) -> None:
-        """Each chain adapts its step and its mass by itself."""
+        """Do nothing: each chain adapts its own step and mass."""
 
 
 class WhitenedRun(Run):
-    """One run of the chains; one without a given length goes on until coefficients can be read."""
+    """Run of the chains; without a given length it continues until coefficients can be interpreted."""
 
     def __init__(
         self, settings: Gibbs, walker: WhitenedWalker, identity: tuple[Any, ...], source: Source, open_ended: bool
@@ -75,6 +75,6 @@ class WhitenedRun(Run):
         super().__init__(settings, source, walker, chains, shapes, identity, clock, open_ended)
 
     def enough(self) -> bool:
-        """Whether every effective sample size has reached the target, or 400, and the chains agree."""
+        """True if every effective sample size has reached the target, or 400, and the chains agree."""
         found, target = self.diagnose(), self.settings.target_ess or READ_ESS
         return found is not None and bool(found.smallest_ess >= target and found.worst_rhat <= READ_RHAT)

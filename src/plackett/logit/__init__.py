@@ -1,4 +1,4 @@
-"""Sparse Bayesian multinomial logit (Appendix A), the model that the paper compares with."""
+"""Sparse Bayesian multinomial logit (Appendix A), the paper's comparison model."""
 
 from plackett.logit import stored as _stored  # noqa: F401  (registers the model with model files)
 from plackett.logit.classifier import SparseLogitClassifier

@@ -1,4 +1,4 @@
-"""The scikit-learn face of the sparse logit: validate, standardise, run the chains, predict."""
+"""Estimator of the sparse logit: validate, standardise, run the chains, predict."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from plackett.model.race import Array
 
 SAMPLERS = ("auto", "polya-gamma", "holmes-held")
 MOVES = ("all", "none")
-FAR = 1e12  # of covariates that are not standardised: of much larger predictors no Pólya-gamma weight can be drawn
-DRAWS, LIMIT = 1000, 10_000  # where they are left open: at least, and where a run without a target gives up
+FAR = 1e12  # limit of unstandardised covariates: Pólya-gamma weights of larger predictors cannot be drawn
+DRAWS, LIMIT = 1000, 10_000  # defaults: minimum of draws, and maximum of a run without a target
 
 
 class SparseLogitClassifier(Classifier):
@@ -46,43 +46,42 @@ class SparseLogitClassifier(Classifier):
     sampler : {"auto", "polya-gamma", "holmes-held"}
         Pólya-gamma weights, which need ``pip install 'plackett[logit]'``, or the latent variables of Holmes & Held
         (2006, corrected 2011), as in the paper, which mix more slowly. The posterior is the same. "auto": Pólya-gamma
-        where the package polyagamma is installed, else Holmes–Held; name one for draws that do not depend on what is
-        installed.
+        if the package polyagamma is installed, else Holmes–Held; name one for draws that do not depend on the
+        installation.
     penalty : "learn" or float
-        θ, sampled or fixed; the larger, the smaller the coefficients.
+        θ, sampled or fixed; larger values shrink the coefficients more.
     penalty_prior : (float, float)
         Shape c and rate d of θ. With c > 1 the coefficients have a posterior variance even if classes are separable.
     penalize_intercept : bool
-        Give the intercepts the Laplace prior as well; else each is normal with mean 0 and deviation
+        Give the intercepts the Laplace prior as well; otherwise each is normal with mean 0 and standard deviation
         `intercept_scale`.
     intercept_scale : float
-        Deviation of an intercept that is not penalised, for covariates at their means.
+        Standard deviation of an unpenalised intercept, for covariates at their means.
     standardize : bool
         Subtract the mean and divide by the standard deviation of each column before the prior applies. Coefficients
-        are reported for the covariates as they came either way; that of a constant column is 0.
+        are reported for the original covariates in either case; that of a constant column is 0.
     draws : int, optional
-        Draws kept of each chain (with ``target_ess``: at least, and at most twice as many). None: at least 1,000, and
+        Draws kept per chain (with ``target_ess``: at least this many, at most twice as many). None: at least 1,000, and
         then until predictions are settled, as with `Gibbs`, or to ``max_draws``; at most 2,000 are kept. Chains of
-        more than 10,000 draws are thinned as with `Gibbs` where they would take too much memory.
+        more than 10,000 draws are thinned as with `Gibbs` if they would take too much memory.
     tune, chains : int
-        Sweeps discarded before them, and chains, run in parallel from dispersed starts.
+        Sweeps discarded before the draws, and number of chains, which start dispersed and run in parallel.
     moves : {"all", "none"}
-        "none": exactly the sampler of Appendix A, corrected. "all": with three further moves that leave the same
+        "none": exactly the sampler of Appendix A, corrected. "all": with three further moves, which preserve the
         posterior and mix better: a shift of all classes, a common scale, and θ drawn with τ integrated out.
     target_ess : float, optional
-        Go on until the bulk and tail effective sample size of every coefficient, every intercept, ln θ and predictive
-        probabilities is this large and R-hat is at most 1.01, as is usual where coefficients are read one by one; draws
-        are thinned so that memory stays bounded.
+        Run until the bulk and tail effective sample size of every coefficient, every intercept, ln θ and predictive
+        probabilities is this large and R-hat is at most 1.01, the usual standard for interpreting single coefficients;
+        draws are thinned so that memory stays bounded.
     max_draws : int, optional
-        Sweeps of each chain after tuning at which a run that goes on gives up. None: 200,000 with ``target_ess``, else
-        10,000.
+        Maximum number of sweeps per chain after tuning. None: 200,000 with ``target_ess``, else 10,000.
     max_seconds : float, optional
-        Stop after about this time with the draws there are; an error if there are none. Tuning counts; compiling, which
-        happens once, does not.
+        Stop after about this time with the draws made so far; raises if there are none. The limit includes tuning and
+        excludes compilation, which happens once.
     checkpoint : path, optional
-        Write draws and state to this file as they come. A fit that was killed goes on from it, and ends with the draws
-        of one that was not. Data, prior and settings must be the same, and ``random_state`` if it is given; the draws,
-        the target and the limits may change, so that more draws extend what is there. One fit at a time.
+        Write draws and states to this file during the run. A killed fit continues from it and ends with the draws of an
+        uninterrupted one. Data, prior and settings must be the same, and ``random_state`` if it is given; draws, target
+        and limits may change, so that a run can be extended. Only one fit at a time may use the file.
     random_state : int, RandomState or None
         Seed; results do not depend on the number of threads or the order of the rows.
     progress : bool
@@ -97,17 +96,17 @@ class SparseLogitClassifier(Classifier):
     posterior_ : LogitDraws
         `.coef` (chain, draw, K, d), `.intercept` (chain, draw, K) and `.penalty` (chain, draw).
     sampler_ : str
-        The sampler that was used.
+        Sampler in use.
     penalty_ : float
-        The θ that was used, or its estimate (geometric mean over the draws).
+        Fixed θ, or its estimate (geometric mean over the draws).
     trace_ : (chain, draw) array
         Log-likelihood.
     diagnostics_ : Diagnostics
         R-hat and effective sample sizes of `.coef`, `.intercept`, `.penalty` and `.probability` of some rows.
     mean_, scale_ : (d,) arrays
-        What the columns were standardised with; the scale of a constant column is infinite.
+        Centre and scale of the columns; the scale of a constant column is infinite.
     n_iter_ : int
-        Sweeps of each chain.
+        Number of sweeps per chain.
 
     Examples
     --------
@@ -148,7 +147,7 @@ class SparseLogitClassifier(Classifier):
         self.penalize_intercept = penalize_intercept
         self.intercept_scale = intercept_scale
         self.standardize = standardize
-        self.draws: Any = draws  # numbers after `_completed`
+        self.draws: Any = draws  # a number after `_completed`
         self.tune = tune
         self.chains = chains
         self.moves = moves
@@ -167,7 +166,7 @@ class SparseLogitClassifier(Classifier):
         X : array or data frame (n, d)
             Covariates.
         y : (n,) array
-            Labels: texts, whole numbers or truth values, all of one kind and none missing.
+            Labels: texts, whole numbers or booleans, all of one kind and none missing.
         sample_weight : (n,) array, optional
             Whole numbers: a row of weight 2 is two rows.
 
@@ -213,13 +212,13 @@ class SparseLogitClassifier(Classifier):
     def _inference_in_words(self) -> tuple[str, int]:
         return getattr(self, "sampler_", self.sampler), min(
             self.tune, self.n_iter_
-        )  # early files name it in the settings
+        )  # early files store it in the settings
 
     def _settings(self) -> dict[str, Any]:
         return self._completed().get_params(deep=True) | {"sampler": self._inference_in_words()[0]}
 
     def _completed(self) -> SparseLogitClassifier:
-        """The same settings, with what is used where the sampler or the length of the chains is left open."""
+        """Return the settings with defaults for the sampler and the length of the chains."""
         usual = {"draws": DRAWS, "max_draws": LIMIT if self.target_ess is None else TARGET_LIMIT}
         left_open: dict[str, Any] = {name: value for name, value in usual.items() if getattr(self, name) is None}
         if self.sampler == "auto":
@@ -227,7 +226,7 @@ class SparseLogitClassifier(Classifier):
         return SparseLogitClassifier(**self.get_params(deep=False) | left_open)
 
     def _check_settings(self) -> tuple[float | None, tuple[float, float]]:
-        """The fixed θ, or None to learn it, and c and d."""
+        """Return the fixed θ, or None to learn it, and c and d."""
         for name, choices in (("sampler", SAMPLERS), ("moves", MOVES)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in choices:
@@ -249,7 +248,7 @@ class SparseLogitClassifier(Classifier):
         return penalty, prior
 
     def _rows(self, X: Any) -> Array:
-        """New rows, none of them so far out that a linear predictor overflows."""
+        """Return new rows; raises for rows so far out that a linear predictor overflows."""
         check_is_fitted(self)
         X = numbers(self, taken(self, X), reset=False)
         with np.errstate(over="ignore"):

@@ -1,8 +1,8 @@
-"""What both samplers of the sparse logit share: coefficients given a working regression, scales, and extra moves.
+"""Common parts of both samplers of the sparse logit: coefficients given a working regression, scales, and extra moves.
 
 Pr(y = k | x) ∝ exp(x·β_k), the last class having β = 0; β_kj ~ N(0, τ_kj), τ_kj ~ Exp(θ/2), so that β_kj is Laplace
-with rate √θ; θ ~ Gam(c, d) or fixed (Appendix A). Column 0 of X is 1; an intercept that is not penalised has a normal
-prior of its own. Knows nothing of the latent variables that make the working regression.
+with rate √θ; θ ~ Gam(c, d) or fixed (Appendix A). Column 0 of X is 1; an unpenalised intercept has a normal prior. The
+module knows nothing of the latent variables behind the working regression.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from plackett.logit.draws import draw_penalty, draw_penalty_collapsed, draw_vari
 from plackett.logit.gaussian import combine, draw_tall, draw_wide
 from plackett.model.race import Array
 
-SLICE_WIDTH = 0.25  # first bracket of the rescaling, in ln of the scale
+SLICE_WIDTH = 0.25  # initial bracket of the rescaling, in ln of the scale
 
 
 class LogitModel(NamedTuple):
-    """Rows and prior: all that stays fixed while a chain runs."""
+    """Rows and prior: everything that is constant during a run."""
 
     X: Array  # (n, p), the first column 1
-    Xt: Array  # (p, n), the same by columns
+    Xt: Array  # (p, n), transpose of X
     y: npt.NDArray[np.int64]  # (n,) class numbers 0 to K−1
     n_classes: int
     n_unpenalised: int  # 1 if the intercept has its own normal prior, else 0
     intercept_variance: float
     shape: float  # c
     rate: float  # d
-    penalty: float  # the fixed θ, or 0 where θ is sampled
+    penalty: float  # fixed θ, or 0 if θ is sampled
     collapse: bool  # draw θ | β instead of θ | τ
-    shift: bool  # the baseline class takes its turn too
+    shift: bool  # update the baseline class too
     rescale: bool  # draw the common scale of (β, τ, θ)
 
 
 class LogitState(NamedTuple):
-    """Where a chain stands."""
+    """State of a chain."""
 
     beta: Array  # (K−1, p)
     tau: Array  # (K−1, p), prior variances of beta
@@ -48,7 +48,7 @@ class LogitState(NamedTuple):
 
 @jit
 def update_scales(model, state, rng):
-    """τ and θ: in the paper's order, τ | β, θ then (20); or as one block, θ | β then τ | β, θ."""
+    """Draw τ and θ: in the paper's order, τ | β, θ then (20); or as one block, θ | β then τ | β, θ."""
     first = model.n_unpenalised
     beta, tau = state.beta[:, first:], state.tau[:, first:]
     if model.collapse and model.penalty == 0.0:
@@ -60,7 +60,7 @@ def update_scales(model, state, rng):
 
 @jit
 def offset(eta, k, out):
-    """C_ik = ln Σ_{l≠k} exp(x_i·β_l) (HH06, section 4), into `out`."""
+    """Write C_ik = ln Σ_{l≠k} exp(x_i·β_l) (HH06, section 4) into `out`."""
     n_classes, n = eta.shape
     if n_classes == 2:
         for i in range(n):
@@ -80,7 +80,7 @@ def offset(eta, k, out):
 
 @jit
 def log_likelihood(eta, y, scale):
-    """Σ_i ln Pr(y_i | x_i) at the linear predictors scale·eta; one logarithm serves 16 rows."""
+    """Return Σ_i ln Pr(y_i | x_i) at the linear predictors scale·eta; one logarithm serves 16 rows."""
     n_classes, n = eta.shape
     value, product = 0.0, 1.0
     for i in range(n):
@@ -100,7 +100,7 @@ def log_likelihood(eta, y, scale):
 
 @jit
 def draw_coefficients(model, weight, response, variance, rng):
-    """β given the working regression response ~ N(Xβ, 1/weight) and its prior N(0, variance)."""
+    """Draw β given the working regression response ~ N(Xβ, 1/weight) and its prior N(0, variance)."""
     if model.X.shape[1] <= model.X.shape[0]:
         return draw_tall(model.Xt, weight, response, variance, rng)
     return draw_wide(model.X, weight, response, variance, rng)
@@ -108,7 +108,7 @@ def draw_coefficients(model, weight, response, variance, rng):
 
 @jit
 def update_coefficients(model, state, k, weight, response, rng):
-    """β_k given its working regression; the baseline's turn is a shift of all the others."""
+    """Draw β_k given its working regression; for the baseline, shift all the others."""
     if k == model.n_classes - 1:
         shift_baseline(model, state, weight, response, rng)
         return
@@ -122,8 +122,8 @@ def update_coefficients(model, state, k, weight, response, rng):
 def shift_baseline(model, state, weight, response, rng):
     """Draw δ as if the baseline's β = δ were free, then subtract it from all classes; not in the paper.
 
-    That changes no probability, and is a Gibbs step along β_k − δ: the prior of δ is the product over k of
-    N(β_k − δ | 0, τ_k), again normal. It loosens the ties between the classes that slow the sampler for K > 2.
+    This changes no probability. It is a Gibbs step along β_k − δ: the prior of δ is the product over k of N(β_k − δ |
+    0, τ_k), which is normal. It weakens the dependence between classes that slows the sampler for K > 2.
     """
     free, p = state.beta.shape
     variance, mean, moved, left = np.empty(p), np.empty(p), np.empty(model.y.size), np.empty(model.y.size)
@@ -149,13 +149,13 @@ def shift_baseline(model, state, weight, response, rng):
 
 @jit
 def log_density_along(h, power, low, high, eta, y):
-    """Log-density of the rescaling at h = ln g."""
+    """Return the log-density of the rescaling at h = ln g."""
     return power * h - low * np.exp(-2.0 * h) - high * np.exp(2.0 * h) + log_likelihood(eta, y, np.exp(h))
 
 
 @jit
 def rescale(model, state, rng):
-    """Slice draw of g along (gβ, g²τ, θ/g²), or along (gβ, g²τ) where θ is fixed; not in the paper.
+    """Slice-sample g along (gβ, g²τ, θ/g²), or along (gβ, g²τ) for fixed θ; not in the paper.
 
     Along that line the prior of β and τ is a power of g, so in h = ln g, with the Haar measure, the log-density is
     power·h − low·exp(−2h) − high·exp(2h) + log-likelihood(g·eta).

@@ -1,6 +1,6 @@
-"""Scalar draws that the sparse logit samplers are made of (Appendix A): mixing variables, logistic latents, scales.
+"""Scalar draws of the sparse logit samplers (Appendix A): mixing variables, logistic latents, scales.
 
-Compiled and in plain loops: array expressions would add seconds to the compilation. Knows nothing of rows or classes.
+Compiled plain loops: array expressions would add seconds to the compilation. The module knows neither rows nor classes.
 HH06 is Holmes & Held (2006), Bayesian Analysis 1, 145–168.
 """
 
@@ -12,14 +12,14 @@ from plackett.compute.compiled import jit
 from plackett.model.race import Array
 
 PI2 = np.pi**2
-SWITCH = 4.0 / 3.0  # the λ at which one series of the mixing density gives way to the other
+SWITCH = 4.0 / 3.0  # λ at which the other series of the mixing density takes over
 STEP, CELLS = 1.0 / 32.0, 256  # grid of the squeeze
 SMALLEST_VARIANCE = 1e-300  # keeps 1/τ finite
 
 
 @jit
 def draw_gig_half(r, rng):
-    """GIG(1/2, 1, r²), density ∝ λ^(−1/2) exp(−(λ + r²/λ)/2), for r ≥ 0.
+    """Draw from GIG(1/2, 1, r²), density ∝ λ^(−1/2) exp(−(λ + r²/λ)/2), for r ≥ 0.
 
     Its reciprocal is inverse Gaussian with mean 1/r and shape 1. The two roots of Michael, Schucany & Haas (1976) are
     written as sums of positive terms: nothing cancels for small r, and r = 0 gives the limit χ²₁.
@@ -33,7 +33,7 @@ def draw_gig_half(r, rng):
 
 @jit
 def accept_mixing(u, lam):
-    """Whether u < exp(λ/2) π(λ), π the density of λ = 4ψ², ψ Kolmogorov–Smirnov (HH06, appendix).
+    """True if u < exp(λ/2) π(λ), π the density of λ = 4ψ², ψ Kolmogorov–Smirnov (HH06, appendix).
 
     For large λ, π(λ) = Σ_{j≥1} (−1)^(j+1) j² exp(−j²λ/2): partial sums enclose the limit and soon decide.
     For small λ, π(λ) = √(2π) λ^(−5/2) Σ_{j odd} (j²π² − λ) exp(−j²π²/(2λ)): its first two terms are exact in double
@@ -61,7 +61,7 @@ def accept_mixing(u, lam):
 
 
 def acceptance_grid() -> Array:
-    """exp(λ/2) π(λ), a rising function, at the multiples of STEP: two neighbours enclose it between them."""
+    """Tabulate exp(λ/2) π(λ), an increasing function, at the multiples of STEP: neighbours are bounds between them."""
     lam = STEP * np.arange(1, CELLS + 1)[:, None]
     j = np.arange(1.0, 40.0)
     large = np.sum((-1.0) ** (j + 1) * j**2 * np.exp(-0.5 * (j**2 - 1.0) * lam), axis=1)
@@ -76,9 +76,9 @@ SURELY_ABOVE = acceptance_grid() + 1e-12
 
 @jit
 def draw_mixing(r, rng):
-    """λ given a residual ±r: density ∝ N(r | 0, λ) π(λ), by rejection from GIG(1/2, 1, r²) (HH06, appendix).
+    """Draw λ given a residual ±r: density ∝ N(r | 0, λ) π(λ), by rejection from GIG(1/2, 1, r²) (HH06, appendix).
 
-    Two proposals on average; the grid decides nearly all of them, the series the others.
+    Needs two proposals on average; the grid decides nearly all of them, the series the others.
     """
     if np.isnan(r):
         return r
@@ -96,7 +96,7 @@ def draw_mixing(r, rng):
 
 @jit
 def draw_logistic_above(mu, rng):
-    """Standard logistic ρ given ρ > −μ, by inversion of the survival function; no μ overflows."""
+    """Draw a standard logistic ρ given ρ > −μ, by inversion of the survival function, which no μ overflows."""
     u = 1.0 - rng.random()  # in (0, 1]
     if mu > 0.0:
         return np.log((np.exp(-mu) + (1.0 - u)) / u)
@@ -105,7 +105,7 @@ def draw_logistic_above(mu, rng):
 
 @jit
 def draw_variances(beta, theta, rng, tau):
-    """τ_kj given β_kj and θ into `tau`: 1/τ ~ iGauss(mean √θ/|β|, shape θ) (Appendix A, corrected)."""
+    """Draw τ_kj given β_kj and θ into `tau`: 1/τ ~ iGauss(mean √θ/|β|, shape θ) (Appendix A, corrected)."""
     root = np.sqrt(theta)
     for k in range(beta.shape[0]):
         for j in range(beta.shape[1]):
@@ -114,7 +114,7 @@ def draw_variances(beta, theta, rng, tau):
 
 @jit
 def draw_penalty(tau, shape, rate, rng):
-    """θ given τ ~ Gam((K−1)p + c, Σ τ/2 + d): equation (20), corrected; `tau` has the K−1 free classes only."""
+    """Draw θ given τ ~ Gam((K−1)p + c, Σ τ/2 + d): equation (20), corrected; `tau` has the K−1 free classes only."""
     total = 0.0
     for value in tau.flat:
         total += value
@@ -123,10 +123,10 @@ def draw_penalty(tau, shape, rate, rng):
 
 @jit
 def draw_penalty_collapsed(beta, shape, rate, rng):
-    """θ given β with τ integrated out; not in the paper.
+    """Draw θ given β with τ integrated out; not in the paper.
 
     s = √θ has density ∝ s^(q+2c−1) exp(−s Σ|β| − d s²), q = (K−1)p. Proposals are Gamma, with the tangent of d s² at
-    the mode in the exponent; each is accepted with chance exp(−d (s − mode)²).
+    the mode in the exponent; each is accepted with probability exp(−d (s − mode)²).
     """
     total, power = 0.0, beta.size + 2.0 * shape
     for value in beta.flat:

@@ -1,7 +1,7 @@
 """One draw of a Gaussian vector of coefficients, through one Cholesky factor of the smaller side.
 
-Plain loops instead of BLAS, which would start threads of its own under chains that already run in threads.
-Knows nothing of classes or priors beyond a variance for each coefficient.
+Plain loops instead of BLAS, which would start its own threads under chains that already run in threads. The module
+knows neither classes nor priors, beyond a variance for each coefficient.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plackett.compute.vectors import WIDTH, dot, load, multiply_add, spread, tot
 
 @jit
 def weighted_gram(rows, weight):
-    """Σ_i weight_i a_i a_iᵀ over the columns a_i of `rows`, lower triangle only; four products share a read."""
+    """Return Σ_i weight_i a_i a_iᵀ over the columns a_i of `rows`, lower triangle only; four products share a read."""
     m, n = rows.shape
     gram, scaled = np.empty((m, m)), np.empty(n)
     whole = n - n % WIDTH
@@ -45,7 +45,7 @@ def weighted_gram(rows, weight):
 
 @jit
 def times(rows, a, b):
-    """rows @ (a∘b)."""
+    """Return rows @ (a∘b)."""
     product, out = np.empty(a.size), np.empty(rows.shape[0])
     for i in range(a.size):
         product[i] = a[i] * b[i]
@@ -56,7 +56,7 @@ def times(rows, a, b):
 
 @jit
 def combine(rows, v, out):
-    """v @ rows, into `out`."""
+    """Write v @ rows into `out`."""
     for i in range(out.size):
         out[i] = 0.0
     for j in range(v.size):
@@ -67,7 +67,7 @@ def combine(rows, v, out):
 
 @jit
 def cholesky(A):
-    """The lower Cholesky factor in place of the lower triangle; the upper one is neither read nor written."""
+    """Replace the lower triangle by the lower Cholesky factor; the upper triangle is not accessed."""
     for j in range(A.shape[0]):
         for l in range(j + 1):
             total = A[j, l] - dot(A[j, :l], A[l, :l])
@@ -84,14 +84,14 @@ def cholesky(A):
 
 @jit
 def solve_lower(L, b):
-    """L⁻¹b in place."""
+    """Replace b by L⁻¹b."""
     for j in range(b.size):
         b[j] = (b[j] - dot(L[j, :j], b[:j])) / L[j, j]
 
 
 @jit
 def solve_upper(L, b):
-    """L⁻ᵀb in place, by rows of L."""
+    """Replace b by L⁻ᵀb, by rows of L."""
     for j in range(b.size - 1, -1, -1):
         b[j] /= L[j, j]
         row, factor = L[j], b[j]
@@ -101,7 +101,7 @@ def solve_upper(L, b):
 
 @jit
 def draw_tall(Xt, weight, response, variance, rng):
-    """β given response ~ N(Xβ, 1/weight) and prior N(0, variance), through the p×p precision; for p ≤ n."""
+    """Draw β given response ~ N(Xβ, 1/weight) and prior N(0, variance), through the p×p precision; for p ≤ n."""
     L = weighted_gram(Xt, weight)
     for j in range(variance.size):
         L[j, j] += 1.0 / variance[j]
@@ -116,7 +116,7 @@ def draw_tall(Xt, weight, response, variance, rng):
 
 @jit
 def draw_wide(X, weight, response, variance, rng):
-    """The same draw through an n×n matrix, for p > n (Bhattacharya, Chakraborty & Mallick 2016, Biometrika 103)."""
+    """Make the draw of `draw_tall` through an n×n matrix, for p > n (Bhattacharya et al. 2016, Biometrika 103)."""
     n, p = X.shape
     beta, gap, pull = np.empty(p), np.empty(n), np.empty(p)
     for j in range(p):

@@ -1,4 +1,4 @@
-"""What a fit of the sparse logit leaves behind: draws for covariates as they came."""
+"""Posterior of the sparse logit: draws for the original covariates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.reasons import reasons
 from plackett.posterior.weights import CHUNK
 
-ACTIVE = 0.1  # of log-odds by a standard deviation of the covariate: what is more matters
+ACTIVE = 0.1  # change of log-odds per standard deviation above which a covariate is active
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LogitDraws(Posterior):
 
     @classmethod
     def from_standardised(cls, beta: Array, penalty: Array, mean: Array, scale: Array) -> LogitDraws:
-        """From draws (chain, draw, K−1, 1+d) of intercept and coefficients of (x − mean)/scale."""
+        """Convert draws (chain, draw, K−1, 1+d) of intercept and coefficients of (x − mean)/scale."""
         n_chains, n_draws, free, p = beta.shape
         coef, intercept = np.zeros((n_chains, n_draws, free + 1, p - 1)), np.zeros((n_chains, n_draws, free + 1))
         np.divide(beta[..., 1:], scale, out=coef[:, :, :-1])
@@ -54,7 +54,7 @@ class LogitDraws(Posterior):
         return cls(coef, intercept, penalty)
 
     def _scores(self, rows: Array) -> Iterator[Array]:
-        """Linear predictors (rows, K, S) of runs of rows under every draw, less the largest of each row and draw."""
+        """Yield linear predictors (rows, K, S) of runs of rows under every draw, relative to the largest of each."""
         K, d = self.shape_of_estimate
         coef, intercept = self.coef.reshape(-1, K * d).T, self.intercept.reshape(-1, K).T
         coef = coef.reshape(K, d, -1).swapaxes(0, 1).reshape(d, -1)
@@ -66,20 +66,20 @@ class LogitDraws(Posterior):
             yield scores
 
     def log_probabilities(self, rows: Array) -> Iterator[Array]:
-        """Log-probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
+        """Yield log-probabilities (1) of runs of rows under every draw, arrays (rows, S, K)."""
         for scores in self._scores(rows):
             scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
             yield scores.transpose(0, 2, 1)
 
     def probabilities(self, rows: Array) -> Iterator[Array]:
-        """Probabilities (1) of runs of rows under every draw: arrays (rows, S, K)."""
+        """Yield probabilities (1) of runs of rows under every draw, arrays (rows, S, K)."""
         for scores in self._scores(rows):
             np.exp(scores, out=scores)
             scores /= scores.sum(axis=1, keepdims=True)
             yield scores.transpose(0, 2, 1)
 
     def log_predictive(self, rows: Array) -> Iterator[Array]:
-        """The same: every draw predicts by itself."""
+        """Yield log-probabilities, since every draw predicts independently."""
         return self.log_probabilities(rows)
 
     @property
@@ -89,17 +89,17 @@ class LogitDraws(Posterior):
         return K, d
 
     def size(self, model: Any) -> str:
-        """Classes, covariates and penalty."""
+        """Describe classes, covariates and penalty."""
         K, d = self.shape_of_estimate
         learned = " (learned)" if model.penalty == "learn" else ""
         return f"{K} classes, {d} covariates, penalty θ = {model.penalty_:.3g}{learned}"
 
     def verdict(self, model: Any) -> tuple[bool | None, str]:
-        """Whether the chains agree on predictions."""
+        """Return whether the chains agree on predictions."""
         return agreement(model.diagnostics_, type(model).__name__)
 
     def estimates(self, model: Any) -> Estimates:
-        """Intercept and coefficients for standardised covariates, without the last class, whose own are zero."""
+        """Return intercepts and coefficients for standardised covariates, without the last class (zero)."""
         names = np.array(["intercept", *model._covariates()], dtype=object)
         coef, scale = self.coef[:, :, :-1], np.where(np.isfinite(model.scale_), model.scale_, 0.0)
         average = self.intercept[:, :, :-1] + coef @ model.mean_
@@ -119,7 +119,7 @@ class LogitDraws(Posterior):
         return Estimates(*what, "median", np.median(draws, axis=0), draws.mean(axis=0), draws, active, measured, 3)
 
     def explain(self, model: Any, row: Any, prob: float) -> Explanation:
-        """What each column contributes, from the row of means; every class votes for itself."""
+        """Explain by contributions of columns, relative to the row of means; every class votes for itself."""
         (x,) = rows = model._rows(row)
         K, d = self.coef.shape[2:]
         coef, intercept = self.coef.reshape(-1, K, d), self.intercept.reshape(-1, K)
@@ -131,13 +131,13 @@ class LogitDraws(Posterior):
         return reasons(model, found, k, x, (model.mean_, what), prob)
 
     def variables(self, model: Any, raw: bool) -> Variables:
-        """Coefficients, intercepts and the penalty, all of which are identified."""
+        """Return coefficients, intercepts and the penalty, all of which are identified."""
         values = {"coef": self.coef, "intercept": self.intercept, "penalty": self.penalty}
         dims = {"coef": ["class", "feature"], "intercept": ["class"]}
         return Variables(values, dims, {"class": model.classes_, "feature": model._covariates()})
 
     def quantities(self, model: Any) -> Quantities:
-        """The penalty, the log-likelihood, the probability that mixes worst and every coefficient."""
+        """Return the penalty, the log-likelihood, the worst-mixing probability and every coefficient."""
         scalars = {"penalty": ("ln θ", np.log(self.penalty)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("coefficient of ", self.coef, model._covariates())
         if found is None:

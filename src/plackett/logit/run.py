@@ -1,4 +1,4 @@
-"""A run of the chains of the sparse logit."""
+"""Run of the chains of the sparse logit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LogitRun(Run):
         open_ended: bool,
     ):
         if settings.sampler == "polya-gamma":
-            samplers.polya_gamma_generator()  # or an error that says how to get it
+            samplers.polya_gamma_generator()  # raises an error that says how to install it
         self.name, self.mean, self.scale = settings.sampler, mean, scale
         Z = (X - mean) / scale
         order, _ = canonical_order(Z, codes)
@@ -52,29 +52,29 @@ class LogitRun(Run):
         super().__init__(settings, source, runner, chains, shapes, (settings.sampler, *model), clock, open_ended)
 
     def posterior(self) -> LogitDraws:
-        """The draws so far, for the covariates as they came."""
+        """Return the draws so far, for the original covariates."""
         return self._as_posterior(self.draws())
 
     def _as_posterior(self, draws: Portion) -> LogitDraws:
         return LogitDraws.from_standardised(draws["beta"], draws["theta"], self.mean, self.scale)
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of coefficients, intercepts, ln θ and probabilities of the draws so far."""
+        """Return R-hat and ESS of coefficients, intercepts, ln θ and probabilities of the draws so far."""
         draws = self.posterior()
         single: dict[str, Any] = {"coef": draws.coef, "intercept": draws.intercept, "penalty": np.log(draws.penalty)}
         return diagnose(report, self.returned, **single, probability=self._probabilities(draws))
 
     def probe(self, draws: Portion) -> Array:
-        """Class probabilities of some rows."""
+        """Return class probabilities of some rows."""
         return self._probabilities(self._as_posterior(draws))
 
     def _probabilities(self, draws: LogitDraws) -> Array:
-        """(chain, draw, row, K) of some rows."""
+        """Return probabilities (chain, draw, row, K) of some rows."""
         found = np.concatenate(list(draws.probabilities(self.probed)))
         return np.moveaxis(found.reshape(len(found), *draws.penalty.shape, -1), 0, 2)
 
     def remedies(self) -> str:
-        """Another sampler, or a penalty that is not learned."""
+        """Suggest another sampler, or a fixed penalty."""
         other = ["sampler='polya-gamma'"] if self.settings.sampler == "holmes-held" else []
         if self.settings.penalty == "learn":
             other.append("a fixed penalty such as penalty=1.0 (where classes are separable a learned one mixes slowly)")

@@ -1,9 +1,9 @@
-"""The two samplers of the sparse logit, and how they advance a chain (Appendix A, corrected).
+"""Both samplers of the sparse logit, and how they advance a chain (Appendix A, corrected).
 
 "holmes-held": logistic latents with Kolmogorov–Smirnov mixing. "polya-gamma": Pólya-gamma weights from the package
-polyagamma. Both leave the same posterior; each turns a class against the rest into a normal regression.
-HH06 is Holmes & Held (2006) with the corrections of van der Lans (2011) and Holmes & Held (2011); PSW is Polson, Scott
-& Windle (2013), JASA 108, 1339–1349.
+polyagamma. Both have the same posterior; each turns one class against the rest into a normal regression. HH06 is Holmes
+& Held (2006) with the corrections of van der Lans (2011) and Holmes & Held (2011); PSW is Polson, Scott & Windle
+(2013), JASA 108, 1339–1349.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ DEVROYE_LIMIT = 100.0
 
 @jit
 def n_turns(model):
-    """How many classes take a turn in a sweep; with two classes the baseline's would repeat the other's."""
+    """Number of class updates per sweep; with two classes the baseline's would repeat the other's."""
     return model.n_classes if model.shift and model.n_classes > 2 else model.n_classes - 1
 
 
 @jit
 def end_sweep(model, state, rng, t, beta, theta, value):
-    """The scales, and draw t.
+    """Draw the scales, and store draw t.
 
-    Appendix A draws the τ of a class right after its β; here they wait for the other classes, which do not see them.
+    Appendix A draws the τ of a class right after its β; here they are drawn after all classes, which do not depend on
+    them.
     """
     if model.rescale:
         rescale(model, state, rng)
@@ -57,10 +58,10 @@ def end_sweep(model, state, rng, t, beta, theta, value):
 
 @jit
 def draw_latents(eta, offsets, y, k, rng, weight, response):
-    """{z, λ} given β for class k against the rest (HH06, section 4, corrected).
+    """Draw {z, λ} given β for class k against the rest (HH06, section 4, corrected).
 
-    z_i is logistic around x_i·β_k − C_ik and positive exactly if y_i = k; then λ_i given z_i. What is left is a normal
-    regression with responses z_i + C_ik (the offset goes back in) and weights 1/λ_i.
+    z_i is logistic around x_i·β_k − C_ik and positive exactly if y_i = k; then λ_i given z_i. The result is a normal
+    regression with responses z_i + C_ik (adding the offset again) and weights 1/λ_i.
     """
     for i in range(y.size):
         sign = 1.0 if y[i] == k else -1.0
@@ -71,7 +72,7 @@ def draw_latents(eta, offsets, y, k, rng, weight, response):
 
 @jit
 def sweeps_holmes_held(model, state, rng, beta, theta, value):
-    """Sweeps of Appendix A, until the draws are full: {z, λ} | β, then β | z, λ, class by class; then τ and θ."""
+    """Run sweeps of Appendix A to fill the draws: {z, λ} | β, then β | z, λ, class by class; then τ and θ."""
     n = model.y.size
     offsets, weight, response = np.empty(n), np.empty(n), np.empty(n)
     for t in range(theta.size):
@@ -84,7 +85,7 @@ def sweeps_holmes_held(model, state, rng, beta, theta, value):
 
 @jit
 def tilts(eta, k, offsets, tilt):
-    """x_i·β_k − C_ik, the tilts of the Pólya-gamma weights of class k; returns the largest size."""
+    """Compute x_i·β_k − C_ik, the tilts of the Pólya-gamma weights of class k; return the largest size."""
     offset(eta, k, offsets)
     largest = 0.0
     for i in range(tilt.size):
@@ -95,7 +96,7 @@ def tilts(eta, k, offsets, tilt):
 
 @jit
 def between_weights(model, state, k, offsets, omega, tilt, rng, t, beta, theta, value):
-    """All that lies between two draws of weights; returns the largest new tilt.
+    """Do all updates between two draws of weights; return the largest new tilt.
 
     β_k given ω: a normal regression with responses C_ik + (1{y_i = k} − 1/2)/ω_i and weights ω_i (PSW, section 4.3).
     """
@@ -111,7 +112,7 @@ def between_weights(model, state, k, offsets, omega, tilt, rng, t, beta, theta, 
 
 
 def polya_gamma_generator() -> Any:
-    """The generator of the package polyagamma, or an error that says how to get it."""
+    """Return the generator of the package polyagamma, or raise an error that says how to install it."""
     try:
         from polyagamma import random_polyagamma
     except ImportError as error:
@@ -123,7 +124,7 @@ def polya_gamma_generator() -> Any:
 
 
 def draw_weights(tilt: Array, largest: float, rng: np.random.Generator, omega: Array) -> None:
-    """ω_i ~ PG(1, tilt_i) into `omega`; tilts beyond DEVROYE_LIMIT by another method."""
+    """Draw ω_i ~ PG(1, tilt_i) into `omega`; tilts beyond DEVROYE_LIMIT use another method."""
     generate = polya_gamma_generator()
     generate(1.0, tilt, out=omega, method="devroye", disable_checks=True, random_state=rng)
     if largest > DEVROYE_LIMIT:
@@ -134,7 +135,7 @@ def draw_weights(tilt: Array, largest: float, rng: np.random.Generator, omega: A
 def sweeps_polya_gamma(
     model: LogitModel, state: LogitState, rng: np.random.Generator, beta: Array, theta: Array, value: Array
 ) -> None:
-    """Sweeps with Pólya-gamma weights, until the draws are full: ω | β, then β | ω, class by class; then τ, θ (PSW)."""
+    """Run sweeps with Pólya-gamma weights to fill the draws: ω | β, then β | ω, by class; then τ, θ (PSW)."""
     offsets, tilt, omega = np.empty((3, model.y.size))
     largest, turns = tilts(state.eta, 0, offsets, tilt), n_turns(model)
     for t in range(theta.size):
@@ -156,7 +157,7 @@ def prepare(
     penalize_intercept: bool = False,
     extra_moves: bool = True,
 ) -> LogitModel:
-    """Rows and prior in the form that the kernels take; penalty None samples θ."""
+    """Return rows and prior as input of the kernels; penalty None samples θ."""
     X = np.column_stack([np.ones(len(Z)), Z])
     return LogitModel(
         X=np.ascontiguousarray(X),
@@ -175,7 +176,7 @@ def prepare(
 
 
 def start(model: LogitModel, rng: np.random.Generator) -> LogitState:
-    """A dispersed start: linear predictors of size about 2, θ around its prior mean, τ at its mean given θ."""
+    """Draw a dispersed start: linear predictors of size about 2, θ around its prior mean, τ at its mean given θ."""
     free, p = model.n_classes - 1, model.X.shape[1]
     theta = model.penalty or model.shape / model.rate * np.exp(rng.standard_normal())
     tau = np.full((free, p), 2.0 / theta)
@@ -185,7 +186,7 @@ def start(model: LogitModel, rng: np.random.Generator) -> LogitState:
 
 
 class LogitSampler:
-    """Advances chains, whose states are a `LogitState`; many short calls give the same chain as a long one."""
+    """Advance chains, whose states are a `LogitState`; many short calls give the same chain as a long one."""
 
     def __init__(self, sampler: str, model: LogitModel):
         self.sweeps, self.model, self.workers = SWEEPS[sampler], model, cores()
@@ -195,4 +196,4 @@ class LogitSampler:
         self.sweeps(self.model, chain.state, chain.rng, beta, theta, value)
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """The sweeps have nothing to tune."""
+        """Do nothing: the sweeps have nothing to tune."""

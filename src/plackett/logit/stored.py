@@ -1,4 +1,4 @@
-"""What a model file holds of a sparse logit; importing this registers it."""
+"""Declaration of model files of the sparse logit; importing this module registers it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from plackett.output.schema import (
 from plackett.output.stored import COUNT, LIMIT, NAMES, RUN, WIDTH
 from plackett.output.stored_models import law_of_classes, register
 
-LARGEST = 1e200  # of a coefficient times a covariate: sums of such do not overflow
+LARGEST = 1e200  # limit of a coefficient times a covariate: sums of these do not overflow
 
 
 def law_of_logit(model: Any, name: str, sizes: Sizes) -> None:
-    """No linear predictor overflows, however far a covariate is."""
+    """Check that no linear predictor overflows, however far a covariate is."""
     law_of_classes(model, name, sizes)
     coef = np.abs(model.posterior_.coef).max(axis=(0, 1, 2))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,1 +1,1 @@
-"""The mathematics of the model on K×p arrays. Nothing here sees a row of data."""
+"""Mathematics of the model on K×p arrays. This package sees no rows of data."""

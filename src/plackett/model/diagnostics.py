@@ -1,7 +1,7 @@
-"""What was measured of a run of chains, and what to say of it.
+"""Diagnostics of a run of chains: measures, verdict and advice.
 
-R-hat and effective sample sizes are those of `plackett.model.measures`, the error of averaged probabilities and its
-grades those of `plackett.model.verdict`.
+R-hat and effective sample sizes come from `plackett.model.measures`, the error of averaged probabilities and its grades
+from `plackett.model.verdict`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from plackett.model.verdict import (
 if TYPE_CHECKING:
     from plackett.posterior.weights import Draws
 
-Report = Callable[[float], None]  # takes the share of the work that is done
-NO_GAIN, LIMIT = "no gain", "limit"  # why an open-ended run ended before its predictions had settled
+Report = Callable[[float], None]  # called with the fraction of work done
+NO_GAIN, LIMIT = "no gain", "limit"  # why an open-ended run ended before predictions settled
 ENDS = ("", NO_GAIN, LIMIT)
 TOO_FEW = f"whether predictions are settled is {UNKNOWN}: fewer than 4 draws a chain are too few"
-MOVED = 0.01  # deviation of a probability whose R-hat counts
-READ_RHAT, READ_ESS = 1.01, 400  # what is asked of a number that is read by itself, such as a weight
+MOVED = 0.01  # smallest deviation of a probability whose R-hat counts
+READ_RHAT, READ_ESS = 1.01, 400  # required to interpret a single quantity, such as a weight
 
 
 @dataclass(frozen=True)
 class Measures:
-    """R-hat (NaN for a constant), bulk and tail ESS of each of some quantities."""
+    """R-hat (NaN for a constant), bulk and tail ESS of a set of quantities."""
 
     rhat: Array
     ess_bulk: Array
@@ -58,29 +58,29 @@ class Measures:
 
     @property
     def worst_rhat(self) -> float:
-        """The largest R-hat; NaN (a constant) does not count."""
+        """Largest R-hat; NaN (a constant) does not count."""
         return float(np.fmax.reduce(self.rhat, axis=None))
 
     @property
     def smallest_ess(self) -> float:
-        """The smallest bulk or tail ESS."""
+        """Smallest bulk or tail ESS."""
         return float(np.fmin.reduce([self.ess_bulk, self.ess_tail], axis=None))
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Measures of a run by the names of what was measured, and how far its predictions may be trusted.
+    """Measures of a run by quantity, and how far its predictions may be trusted.
 
-    Of weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a (NaN if
-    fixed), `.mass_rhat` and so on of ln Λ where ties tell of it, `.probability_rhat` and so on of class probabilities
-    (row, K) of some rows. Of learned directions, whose components have no identity across chains: of probabilities
-    alone. Of the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln θ, and so on,
-    and of probabilities.
+    Groups for weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a
+    (NaN if fixed), `.mass_rhat` and so on of ln Λ if ties identify it, `.probability_rhat` and so on of class
+    probabilities (row, K) of some rows. For learned directions, whose components have no identity across chains:
+    probabilities alone. For the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln
+    θ, and so on, and probabilities.
 
     Attributes
     ----------
     error, error_95, width, largest_error, apart : float
-        Those of `plackett.model.verdict.Precision`; NaN where they cannot be judged.
+        As in `plackett.model.verdict.Precision`; NaN if unknown.
     prediction_rhat : float
         The largest R-hat of probabilities that the draws move by more than 0.01.
     chains, draws : int
@@ -103,7 +103,7 @@ class Diagnostics:
     ended: str = ""
     worst_probability: Array | None = field(default=None, compare=False, repr=False)
     worst_class: int | None = field(default=None, compare=False)
-    independent: bool = False  # whether draws are independent, so that the errors are exact and there is no R-hat
+    independent: bool = False  # True if draws are independent: errors are exact, and there is no R-hat
 
     def __getattr__(self, name: str) -> Any:
         groups: dict[str, Measures] = vars(self).get("groups", {})
@@ -124,7 +124,7 @@ class Diagnostics:
 
     @property
     def predictive(self) -> bool:
-        """Whether nothing but predictions was measured."""
+        """True if only predictions were measured."""
         return list(self.groups) == ["probability"]
 
     @property
@@ -134,7 +134,7 @@ class Diagnostics:
 
     @property
     def sentence(self) -> str:
-        """How far predictions may be trusted, with the numbers."""
+        """Sentence on how far predictions may be trusted, with the numbers."""
         if self.grade == UNKNOWN:
             return f"whether predictions are settled is {UNKNOWN}: {self._why_unknown}"
         numbers = in_numbers(self.error, self.error_95, self.width)
@@ -164,21 +164,21 @@ class Diagnostics:
 
     @property
     def shortfall(self) -> float:
-        """By what factor more chains or draws bring errors down to what is good enough."""
+        """Factor by which chains or draws must increase until errors are good enough."""
         return float(np.fmax((self.error / USABLE) ** 2, (self.error_95 / USABLE_95) ** 2))
 
     @property
     def worst_rhat(self) -> float:
-        """The largest R-hat; NaN (a constant) does not count."""
+        """Largest R-hat; NaN (a constant) does not count."""
         return float(np.fmax.reduce([found.worst_rhat for found in self.groups.values()]))
 
     @property
     def smallest_ess(self) -> float:
-        """The smallest bulk or tail ESS."""
+        """Smallest bulk or tail ESS."""
         return float(np.fmin.reduce([found.smallest_ess for found in self.groups.values()]))
 
     def scalars(self, classes: npt.NDArray[Any]) -> dict[str, tuple[str, Array]]:
-        """The probability that mixes worst, with a title, for pictures of chains; early model files have none."""
+        """Return the worst-mixing probability with a title for trace plots; empty for early model files."""
         if self.worst_probability is None:
             return {}
         return {"probability": (f"probability of {classes[self.worst_class]}", self.worst_probability)}
@@ -189,7 +189,7 @@ def _summary(rhat: float, ess: float) -> str:
 
 
 def early_diagnostics(held: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `Diagnostics` from those in model files of version 1, which had no groups."""
+    """Convert the diagnostics of model files of version 1, which had no groups, to fields of `Diagnostics`."""
     if "coef" in held:
         return {"groups": held}
     error, groups = held.get("error", np.nan), {}
@@ -209,11 +209,11 @@ def diagnose(
     averaged: int | None = None,
     **quantities: Array | None,
 ) -> Diagnostics | None:
-    """Diagnostics of arrays (chain, draw, …) by their names; None if there are fewer than 4 draws a chain.
+    """Diagnose named arrays (chain, draw, …); return None for fewer than 4 draws per chain.
 
-    A quantity that is None was fixed. From ``probability`` (chain, draw, row, K) follows the error of predictions:
-    `returned` makes of it what each draw contributes to them, and `averaged` is the number of draws that they average
-    over, if not all. `report` is called with the share of the work that is done.
+    A quantity that is None was fixed. The error of predictions follows from ``probability`` (chain, draw, row, K):
+    `returned` computes the contribution of each draw to predictions, and `averaged` is the number of draws that
+    predictions average over, if not all. `report` is called with the fraction of work done.
     """
     given = {name: x for name, x in quantities.items() if x is not None}
     if any(x.shape[1] < 4 for x in given.values()):
@@ -226,7 +226,7 @@ def diagnose(
             report((done + n) / total)
 
     probability = quantities.get("probability")
-    if probability is not None:  # R-hat of some rows, the error of all
+    if probability is not None:  # R-hat for some rows, the error for all
         given["probability"] = probability[:, :, probed(probability.shape[2])]
     for name, x in given.items():
         groups[name] = Measures(*measures(x, progress))
@@ -254,7 +254,7 @@ def diagnose(
 
 
 def independent(probability: Array) -> Diagnostics:
-    """Diagnostics of independent draws (1, draw, …): the standard error of averages, NaN of fewer than two draws."""
+    """Diagnose independent draws (1, draw, …): standard error of averages, NaN for fewer than two draws."""
     draws, shape = probability.shape[1], probability.shape[2:]
     found = Measures(np.full(shape, np.nan), *(np.full(shape, float(draws)) for _ in range(2)))
     precision = precision_of_independent(probability[0])
@@ -276,12 +276,12 @@ def independent(probability: Array) -> Diagnostics:
 
 
 def probed(n: int, most: int = PROBED) -> npt.NDArray[np.intp]:
-    """At most so many of n rows, evenly spaced."""
+    """Return at most `most` of n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(most, n)).astype(np.intp)
 
 
 def probed_probabilities(draws: Draws, features: Features) -> Array:
-    """Class probabilities (chain, draw, row, K) of the rows that are diagnosed."""
+    """Class probabilities (chain, draw, row, K) of the rows used for diagnostics."""
     some = features[probed(features.shape[0])]
     probability = np.concatenate(list(draws.probabilities(some)))  # (row, chain·draw, class)
     return np.moveaxis(probability.reshape(some.shape[0], *draws.shape.shape, -1), 0, 2)
@@ -290,7 +290,7 @@ def probed_probabilities(draws: Draws, features: Features) -> Array:
 def diagnose_weights(
     draws: Draws, learned: bool, probability: Array, report: Report | None = None, averaged: int | None = None
 ) -> Diagnostics | None:
-    """Of ln λ̄, of ln a where it is learned, of ln Λ where the rows know it, and of probabilities."""
+    """Diagnose ln λ̄, ln a if it is learned, ln Λ if the rows identify it, and probabilities."""
     mass: dict[str, Any] = {} if draws.log_mass is None else {"mass": draws.log_mass}
     mass |= {} if draws.parameters is None else {"parameters": draws.parameters}
     return diagnose(
@@ -304,7 +304,7 @@ def diagnose_weights(
 
 
 def single(found: Diagnostics, name: str = "Gibbs") -> str | None:
-    """What weights or coefficients lack where they are read one by one, and the remedy: no fault of the fit."""
+    """Say what single weights or coefficients lack to be interpreted, and the remedy; the fit itself may be fine."""
     lacking = _lacking(found, READ_ESS)
     if found.predictive or not lacking:
         return None
@@ -313,17 +313,17 @@ def single(found: Diagnostics, name: str = "Gibbs") -> str | None:
 
 
 def shortcomings(found: Diagnostics, target: float | None = None) -> str | None:
-    """What is wrong with a run, and by how much; None where nothing is.
+    """Describe by how much a run falls short; None if it does not.
 
-    Predictions must not be such that they are not to be trusted. Where effective draws were asked for, all quantities
-    must have them, with an R-hat of at most 1.01.
+    Predictions must not be graded untrustworthy. With a target ESS, all quantities must reach it, with an R-hat of at
+    most 1.01.
     """
     problems = [found.sentence] if found.grade == BAD else []
     return " and ".join(problems + ([] if target is None else _lacking(found, target))) or None
 
 
 def _lacking(found: Diagnostics, target: float) -> list[str]:
-    """What keeps single quantities from being read: the criteria that fail, and no others."""
+    """List the criteria that single quantities fail."""
     problems = []
     if found.worst_rhat > READ_RHAT:
         rhat = beyond(found.worst_rhat, READ_RHAT, 2)
@@ -336,7 +336,7 @@ def _lacking(found: Diagnostics, target: float) -> list[str]:
 
 
 def agreement(found: Diagnostics | None, name: str = "Gibbs") -> tuple[bool | None, str]:
-    """Whether predictions may be used (None: unknown), and the numbers; `name` is the class with settings of chains.
+    """Return whether predictions may be used (None: unknown), and a sentence; `name` is the class with chain settings.
 
     `found` is None after too few draws.
     """
@@ -347,18 +347,18 @@ def agreement(found: Diagnostics | None, name: str = "Gibbs") -> tuple[bool | No
 
 
 def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str = "") -> str | None:
-    """A sentence for the user when the run is not good enough: what is wrong, by how much, and what to do.
+    """Advise the user when the run is not good enough: what is wrong, by how much, and what to do.
 
     Parameters
     ----------
     found : Diagnostics or None
-        None where there are too few draws to tell.
+        None after too few draws.
     settings : Gibbs or classifier
-        Those of the run, complete.
+        Complete settings of the run.
     end : str or None
-        The limit that ended the run before there was enough, if one did.
+        Limit that ended the run too early, if any.
     other : str
-        What may help besides a longer run.
+        Remedies besides a longer run.
     """
     name = type(settings).__name__
     wrong = None if found is None else shortcomings(found, settings.target_ess)
@@ -380,7 +380,7 @@ def advice(found: Diagnostics | None, settings: Any, end: str | None, other: str
 
 
 def more(settings: Any, end: str | None, at_least: int = 0) -> str:
-    """Four times what the run was given of that which ended it: time, iterations, or draws."""
+    """Suggest four times the setting that ended the run: time, iterations or draws."""
     name = end or ("draws" if settings.target_ess is None else "max_draws")
     value = 4 * getattr(settings, name)
     number = f"{value:g}" if name == "max_seconds" else max(value, at_least)

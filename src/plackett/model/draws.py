@@ -1,7 +1,7 @@
-"""Random numbers of a row or a situation, and the scalar draws that passes and responses are made of.
+"""Random numbers of a row or a situation, and the scalar draws of passes and responses.
 
 A stream belongs to (key, row) or (key, situation), so that draws depend neither on threads nor on other rows. The
-reference calls these functions too: they exist once, and are tested by their laws.
+reference calls these functions too; tests check their distributions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from plackett.compute.compiled import jit
 from plackett.model.race import Array
 
-MANY = 4  # wins for each feature beyond which they are counted by binomials instead of one by one
-SMALL = 10.0  # mean of a binomial below which it is drawn by inversion
+MANY = 4  # wins per feature beyond which binomials replace single draws
+SMALL = 10.0  # mean below which a binomial is drawn by inversion
 
 # Uniform random numbers as a function of (key, row): the output function of SplitMix64 over a counter.
 STEP, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -26,7 +26,7 @@ _STEP, _MIX_1, _MIX_2 = (np.uint64(c) for c in (STEP, MIX_1, MIX_2))
 
 
 def uniforms(key: int, count: int) -> Array:
-    """Uniforms in (0, 1) of rows 0 to count − 1 (the compiled engine computes the same numbers)."""
+    """Return uniforms in (0, 1) of rows 0 … count − 1; the compiled engine computes the same numbers."""
     bits = np.uint64(key) + np.arange(count, dtype=np.uint64) * np.uint64(STEP)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(MIX_1)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(MIX_2)
@@ -35,7 +35,7 @@ def uniforms(key: int, count: int) -> Array:
 
 
 def mixed(bits: Any) -> Any:
-    """The output function of SplitMix64, of a number or an array."""
+    """Return the output function of SplitMix64 of a number or an array."""
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
     bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
     return bits ^ (bits >> np.uint64(31))
@@ -46,12 +46,12 @@ _mix = jit(mixed)
 
 @jit
 def begin(stream, key, index):
-    """Put a stream (an array of one uint64) to the beginning of that of (key, index)."""
+    """Set a stream (an array of one uint64) to the start of stream (key, index)."""
     stream[0] = _mix(key + np.uint64(index) * _STEP)
 
 
 def stream_of(key: int, index: int) -> npt.NDArray[np.uint64]:
-    """The stream of (key, index)."""
+    """Return the stream of (key, index)."""
     stream = np.empty(1, dtype=np.uint64)
     begin(stream, np.uint64(key), index)
     return stream
@@ -59,20 +59,20 @@ def stream_of(key: int, index: int) -> npt.NDArray[np.uint64]:
 
 @jit
 def uniform(stream):
-    """The next number in (0, 1)."""
+    """Draw the next number in (0, 1)."""
     stream[0] += _STEP
     return (np.float64(np.int64(_mix(stream[0]) >> np.uint64(12))) + 0.5) * 2.0**-52
 
 
 @jit
 def exponential(stream):
-    """Exp(1)."""
+    """Draw from Exp(1)."""
     return -math.log(uniform(stream))
 
 
 @jit
 def gamma(count, stream):
-    """Gam(count, 1), the sum of `count` exponentials (Marsaglia & Tsang 2000, normals by Box & Muller)."""
+    """Draw from Gam(count, 1), the sum of `count` exponentials (Marsaglia & Tsang 2000; normals by Box & Muller)."""
     if count == 0.0:
         return 0.0
     if count == 1.0:
@@ -87,13 +87,13 @@ def gamma(count, stream):
 
 @jit
 def truncated(rate, end, stream):
-    """Exp(rate) on (0, end)."""
+    """Draw from Exp(rate) truncated to (0, end)."""
     return -math.log1p(uniform(stream) * math.expm1(-rate * end)) / rate
 
 
 @jit
 def mean_share(y, F):
-    """1/y − 1/(e^y − 1), the mean of Exp(1) on (0, y) in parts of y; F = 1 − e^−y. Below 0.2 its series."""
+    """Return 1/y − 1/(e^y − 1), the mean of Exp(1) on (0, y) divided by y; F = 1 − e^−y. Uses the series below 0.2."""
     if y < 0.2:
         z = y * y
         return 0.5 - y * (1 / 12 - z * (1 / 720 - z * (1 / 30240 - z / 1209600)))
@@ -102,7 +102,7 @@ def mean_share(y, F):
 
 @jit
 def _few(count, chance, stream):
-    """Bin(count, chance) by inversion, chance at most ½: the mean decides how many steps it takes."""
+    """Draw from Bin(count, chance) by inversion, chance ≤ ½; the expected number of steps is the mean."""
     odds = chance / (1.0 - chance)
     term = math.exp(count * math.log1p(-chance))
     u, k = uniform(stream), 0.0
@@ -124,7 +124,7 @@ def _stirling(k):
 
 @jit
 def _log_ratio(count, odds, k, m):
-    """ln of the binomial probability of k, less that of m."""
+    """Log of the binomial probability of k, minus that of m."""
     left, kept = count - k + 1.0, count - m + 1.0
     powers = (m + 0.5) * math.log((m + 1.0) / (odds * kept)) + (k + 0.5) * math.log(odds * left / (k + 1.0))
     powers += (count + 1.0) * math.log(kept / left)
@@ -133,7 +133,7 @@ def _log_ratio(count, odds, k, m):
 
 @jit
 def _many(count, chance, stream):
-    """Bin(count, chance) of a mean of at least 10, chance at most ½: transformed rejection (Hörmann 1993, BTRS)."""
+    """Draw from Bin(count, chance) with mean ≥ 10, chance ≤ ½, by transformed rejection (Hörmann 1993, BTRS)."""
     odds, spread = chance / (1.0 - chance), math.sqrt(count * chance * (1.0 - chance))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * chance
@@ -150,7 +150,7 @@ def _many(count, chance, stream):
 
 @jit
 def binomial(count, chance, stream):
-    """Bin(count, chance), at a cost that does not grow with the count."""
+    """Draw from Bin(count, chance), at a cost that does not grow with the count."""
     less = min(chance, 1.0 - chance)
     k = _few(count, less, stream) if count * less < SMALL else _many(count, less, stream)
     return k if chance <= 0.5 else count - k
@@ -158,9 +158,9 @@ def binomial(count, chance, stream):
 
 @jit
 def share_out(count, row, own, total, stream, wins):
-    """Add a multinomial of size `count` with chances W_j U_j / total to `wins`, equation (11) for equal rows at once.
+    """Add a multinomial of size `count` with chances W_j U_j / total to `wins`: equation (11) for equal rows at once.
 
-    The last feature with a chance takes what is left, and where it is the only one nothing is drawn.
+    The last feature with a positive chance takes the remainder; if it is the only one, no random number is used.
     """
     last = row.size - 1
     while last > 0 and row[last] * own[last] == 0.0:
@@ -174,12 +174,12 @@ def share_out(count, row, own, total, stream, wins):
 
 @jit
 def _share_out_few(count, row, own, total, last, stream, wins):
-    """Wins of the features before the last one by one; returns how many are left.
+    """Draw wins one by one for all features before the last; return the remaining count.
 
-    Uniforms are drawn in increasing order, the least of m being 1 − u^(1/m), and met by the running sum of W_j U_j in
-    one walk.
+    Uniforms are drawn in increasing order (the least of m is 1 − u^(1/m)) and matched with the running sum of W_j U_j
+    in one sweep.
     """
-    climb, above, target = 0.0, 1.0, -1.0  # above: 1 − the uniform last drawn; a negative target is yet to be drawn
+    climb, above, target = 0.0, 1.0, -1.0  # above: 1 − the last uniform; a negative target means none is drawn yet
     for j in range(last):
         climb += row[j] * own[j]
         while count > 0.0:
@@ -196,7 +196,7 @@ def _share_out_few(count, row, own, total, last, stream, wins):
 
 @jit
 def _share_out_many(count, row, own, total, last, stream, wins):
-    """The same by the binomial of each feature given those before it."""
+    """Draw wins by the binomial of each feature given the earlier ones; return the remaining count."""
     rest = total
     for j in range(last):
         share = row[j] * own[j]

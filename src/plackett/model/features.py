@@ -1,4 +1,4 @@
-"""Rows of features as engines and posteriors see them."""
+"""Rows of features, as engines and posteriors access them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-RUN = 4096  # rows of W looked at together
+RUN = 4096  # rows of W processed together
 
 
 class Features(Protocol):
-    """W (n, p) as engines see it: an array, CSR rows, or anything that makes the rows that it is asked for."""
+    """Features W (n, p): an array, CSR rows, or any object that computes requested rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -25,12 +25,12 @@ class Features(Protocol):
         ...
 
     def __getitem__(self, rows: Any, /) -> npt.NDArray[np.floating]:
-        """The rows of a slice, or those with these numbers."""
+        """Return the rows of a slice or of an array of row numbers."""
         ...
 
 
 def runs(features: Features) -> Iterator[tuple[slice, npt.NDArray[np.floating]]]:
-    """The rows in runs, each with its place."""
+    """Yield runs of rows, each with its position."""
     for start in range(0, features.shape[0], RUN):
         place = slice(start, min(start + RUN, features.shape[0]))
         yield place, features[place]

@@ -1,4 +1,4 @@
-"""The generalised inverse Gaussian as a density of x = ln λ: its moments and exact draws, compiled.
+"""Generalised inverse Gaussian as a density of x = ln λ: compiled moments and exact draws.
 
 p(λ) ∝ λ^(ν−1) exp(−ψλ − τ/λ) with order ν, rate ψ and tail τ. In x it is log-concave whatever the parameters, with
 its mode at m = ln[(ν + r)/(2ψ)] = ln[2τ/(r − ν)], r = √(ν² + ω²), ω = 2√(ψτ). Around the mode, for ν ≥ 0,
@@ -15,13 +15,13 @@ import math
 
 from plackett.compute.compiled import jit
 
-WIDEST, NARROWEST = 0.25, 0.5  # step of the sums, and the same in standard deviations of a narrow peak
-NEGLIGIBLE = -42.0  # logarithm of what a sum can do without
+WIDEST, NARROWEST = 0.25, 0.5  # step of the sums; the same in standard deviations of a narrow peak
+NEGLIGIBLE = -42.0  # log of relative terms that a sum may omit
 
 
 @jit
 def about_mode(order, log_tail, log_rate):
-    """m, r, α and ln α, for an order that is not negative."""
+    """Return m, r, α and ln α, for a non-negative order."""
     log_omega = math.log(2.0) + 0.5 * (log_tail + log_rate)
     root = math.hypot(order, math.exp(log_omega))
     log_alpha = 2.0 * log_omega - math.log(root + order)
@@ -30,7 +30,7 @@ def about_mode(order, log_tail, log_rate):
 
 @jit
 def fall(x, order, alpha, log_alpha):
-    """α (cosh x − 1) + ν (eˣ − x − 1): by how much the log-density is below its mode; α may have underflowed."""
+    """Drop of the log-density below its mode, α (cosh x − 1) + ν (eˣ − x − 1); α may have underflowed."""
     far = abs(x)
     if far < 30.0:
         half = math.sinh(0.5 * x)
@@ -44,7 +44,7 @@ def fall(x, order, alpha, log_alpha):
 
 @jit
 def slope(x, order, alpha, log_alpha):
-    """The derivative of `fall`."""
+    """Derivative of `fall`."""
     far = abs(x)
     rise = alpha * math.sinh(far) if far < 30.0 else 0.5 * math.exp(log_alpha + far)
     return math.copysign(rise, x) + order * math.expm1(x)
@@ -52,7 +52,7 @@ def slope(x, order, alpha, log_alpha):
 
 @jit
 def peak_of_next(shift, order, log_tail, log_rate):
-    """Where, as seen from the mode at this order, the mode at order + shift is."""
+    """Position of the mode at order + shift, relative to the mode at this order."""
     mode = about_mode(order, log_tail, log_rate)[0]
     if order + shift >= 0.0:
         return about_mode(order + shift, log_tail, log_rate)[0] - mode
@@ -61,10 +61,10 @@ def peak_of_next(shift, order, log_tail, log_rate):
 
 @jit
 def sums(order, log_tail, log_rate):
-    """⟨x⟩, ln⟨eˣ⟩ and ln⟨e⁻ˣ⟩ about the mode, and ln of the integral of e^(−fall), for an order that is not negative.
+    """Return ⟨x⟩, ln⟨eˣ⟩ and ln⟨e⁻ˣ⟩ about the mode, and ln ∫ e^(−fall), for a non-negative order.
 
-    The trapezoidal rule: the integrand is analytic and falls faster than any exponential, so that its error is that of
-    rounding at these steps. The three integrands may lie far from each other, and each is scaled by its own peak.
+    Uses the trapezoidal rule: the integrand is analytic and falls faster than any exponential, so that at these steps
+    the error is rounding error. The three integrands may peak far apart, so each is scaled by its own peak.
     """
     mode, root, alpha, log_alpha = about_mode(order, log_tail, log_rate)
     step = min(WIDEST, NARROWEST / math.sqrt(root))
@@ -91,7 +91,7 @@ def sums(order, log_tail, log_rate):
 
 @jit
 def moments(order, log_tail, log_rate, out):
-    """Rows of `out`: ⟨ln λ⟩, ln⟨λ⟩, ln⟨1/λ⟩ and ln ∫ λ^(ν−1) exp(−ψλ − τ/λ) dλ, for each order, tail and rate."""
+    """Fill rows of `out`: ⟨ln λ⟩, ln⟨λ⟩, ln⟨1/λ⟩ and ln ∫ λ^(ν−1) exp(−ψλ − τ/λ) dλ, of each law."""
     for i in range(order.size):
         nu, tail, rate = order[i], log_tail[i], log_rate[i]
         sign, up, down = 1.0, 1, 2
@@ -107,9 +107,9 @@ def moments(order, log_tail, log_rate, out):
 
 @jit
 def log_gig_draw(rng, order, log_tail, log_rate):
-    """ln λ by rejection from a flat piece and two exponential tails (Devroye 2014, Statistics and Computing 24).
+    """Draw ln λ by rejection from a flat piece and two exponential tails (Devroye 2014, Statistics and Computing 24).
 
-    Fewer than three tries on average, whatever the parameters.
+    The expected number of tries is below three for all parameters.
     """
     if order < 0.0:
         return -log_gig_draw_of(rng, -order, log_rate, log_tail)
@@ -118,7 +118,7 @@ def log_gig_draw(rng, order, log_tail, log_rate):
 
 @jit
 def log_gig_draw_of(rng, order, log_tail, log_rate):
-    """The same, for an order that is not negative."""
+    """Draw ln λ for a non-negative order."""
     mode, root, alpha, log_alpha = about_mode(order, log_tail, log_rate)
     right, left = 1.0, 1.0
     drop = fall(1.0, order, alpha, log_alpha)
@@ -153,7 +153,7 @@ def log_gig_draw_of(rng, order, log_tail, log_rate):
 
 @jit
 def log_gig_draws(rng, order, log_tail, log_rate, out):
-    """`out[i, j]`: draw i of law j."""
+    """Set `out[i, j]` to draw i of law j."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = log_gig_draw(rng, order[j], log_tail[j], log_rate[j])

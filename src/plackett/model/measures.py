@@ -1,7 +1,7 @@
-"""Do chains agree, and how many independent draws are they worth? Of arrays, whatever they hold.
+"""Convergence measures of chains, as functions of arrays.
 
-Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelman, Simpson, Carpenter & Bürkner
-2021), for many quantities at once: the same numbers as ArviZ, without the seconds that importing it takes.
+Rank-normalised split R-hat, bulk and tail effective sample size (Vehtari, Gelman, Simpson, Carpenter & Bürkner 2021),
+for many quantities at once. The numbers equal ArviZ's, without its import time of seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AT_A_TIME = 1 << 22  # numbers
 
 
 def split(x: Array) -> Array:
-    """Each chain cut in half: (…, chain, draw) to (…, 2·chain, draw // 2)."""
+    """Split each chain in half: (…, chain, draw) to (…, 2·chain, draw // 2)."""
     half = x.shape[-1] // 2
     return np.concatenate([x[..., :half], x[..., -half:]], axis=-2)
 
@@ -60,7 +60,7 @@ def rhat_and_bulk_ess(x: Array) -> tuple[Array, Array]:
 def plain_ess(x: Array, compare: bool = True) -> Array:
     """Effective sample size by Geyer's initial monotone sequence over all chains of each quantity.
 
-    If `compare`, chains that differ count as one that moves slowly; else each is taken to know the mean.
+    If `compare`, differences between chains reduce the size; otherwise each chain is taken to have the right mean.
     """
     n_chains, n = x.shape[-2:]
     centred = x - x.mean(axis=-1, keepdims=True)
@@ -86,15 +86,15 @@ def plain_ess(x: Array, compare: bool = True) -> Array:
 
 
 def tail_ess(x: Array) -> Array:
-    """The smaller of the effective sample sizes of the 5 % and 95 % quantiles."""
+    """Smaller of the effective sample sizes of the 5 % and 95 % quantiles."""
     low, high = np.quantile(x, [0.05, 0.95], axis=(-2, -1))[..., None, None]
     return np.minimum(plain_ess(split((x <= low) * 1.0)), plain_ess(split((x <= high) * 1.0)))
 
 
 def measures(x: Array, report: Callable[[float], None] = lambda n: None) -> tuple[Array, Array, Array]:
-    """R-hat, bulk ESS and tail ESS of an array (chain, draw, …), a manageable number of quantities at a time.
+    """R-hat, bulk ESS and tail ESS of an array (chain, draw, …), computed in batches of quantities.
 
-    `report` is told how many numbers have been dealt with.
+    `report` is called with the count of numbers processed.
     """
     quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
     step = max(1, AT_A_TIME // (x.shape[0] * x.shape[1]))
@@ -108,7 +108,7 @@ def measures(x: Array, report: Callable[[float], None] = lambda n: None) -> tupl
 
 
 def within_chains(x: Array) -> Array:
-    """Variance of the average (…) of an array (chain, draw, …) by the autocorrelation within its chains."""
+    """Variance of the average (…) of an array (chain, draw, …), from the autocorrelation within its chains."""
     quantities = np.moveaxis(x.reshape(*x.shape[:2], -1), 2, 0)
     step = max(1, AT_A_TIME // (x.shape[0] * x.shape[1]))
     found = []

@@ -1,6 +1,6 @@
 """Mixtures of exponential features: rates r_e = Σ_j exp(z_e·β_j) λ_gj as pure functions of β, ln λ and rows z.
 
-Directions and posteriors both build on this module; it knows neither how draws are made nor what is asked of them.
+Directions and posteriors both build on this module. It knows neither how draws are made nor how they are used.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from scipy.special import logsumexp
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Response, Whole
 
-FAINT = -600.0  # ln of a rate relative to the largest, at the least: a positive rate stays positive
+FAINT = -600.0  # smallest ln of a rate relative to the largest: a positive rate stays positive
 POOLED = 400  # draws that predictions are averaged over
-SHUT = -1e3  # ln λ of a component that is not there
-SMALLEST = 1e-12  # a probability that others are divided by, or that is raised to a power, is not taken for less
+SHUT = -1e3  # ln λ of an absent component
+SMALLEST = 1e-12  # lower bound of probabilities that divide others or are raised to a power
 
 
 class Entries(NamedTuple):
@@ -29,17 +29,17 @@ class Entries(NamedTuple):
     Z : (rows, d) array
         Covariates, standardised as those of the fit were, or features W.
     group : (entries,) array
-        g(e): whose weights an entry uses; −1 for a person who is not known.
+        g(e): group whose weights an entry uses; −1 for an unknown person.
     row : (entries,) array
         Its row of Z.
     start : (T + 1,) array
-        The first entry of each situation; the last number is that of all entries.
+        First entry of each situation; the last number is the number of entries.
     labels : (entries,) array, optional
         The item or alternative of each entry: its column in predictions. None: its place in the situation.
     n_labels : int
         A, columns of predictions; 0: as many as the largest situation has entries.
     logs : bool
-        Whether Z holds ln W.
+        True if Z holds ln W.
     """
 
     Z: Array
@@ -62,25 +62,25 @@ class Entries(NamedTuple):
 
     @property
     def situation(self) -> Whole:
-        """The situation of each entry."""
+        """Situation of each entry."""
         return np.repeat(np.arange(self.n_situations), np.diff(self.start))
 
     @property
     def column(self) -> Whole:
-        """The column of each entry in predictions."""
+        """Column of each entry in predictions."""
         if self.labels is not None:
             return self.labels
         return np.arange(self.start[-1]) - np.repeat(self.start[:-1], np.diff(self.start))
 
     def part(self, first: int, last: int) -> Entries:
-        """Situations first ≤ t < last, with all rows."""
+        """Return situations first ≤ t < last, with all rows."""
         low, high = self.start[first], self.start[last]
         labels = None if self.labels is None else self.labels[low:high]
         start, width = self.start[first : last + 1] - low, self.width
         return Entries(self.Z, self.group[low:high], self.row[low:high], start, labels, width, self.logs)
 
     def parts(self, size: int) -> Iterator[tuple[int, int]]:
-        """Runs of situations of about so many entries."""
+        """Yield runs of situations with about `size` entries each."""
         first, T = 0, self.n_situations
         while first < T:
             last = max(first + 1, int(np.searchsorted(self.start, self.start[first] + size, side="right")) - 1)
@@ -88,12 +88,12 @@ class Entries(NamedTuple):
             first = last
 
     def ordered(self, entry: Whole, start: Whole) -> Entries:
-        """Some of the entries in another order, such as that of an outcome."""
+        """Select and reorder entries, for instance in the order of an outcome."""
         labels = None if self.labels is None else self.labels[entry]
         return self._replace(group=self.group[entry], row=self.row[entry], start=start, labels=labels)
 
     def wide(self, values: Array, missing: float = 0.0) -> Array:
-        """Numbers (…, entries) as (…, T, A), with `missing` where a situation has no such entry."""
+        """Arrange numbers (…, entries) as (…, T, A), with `missing` where a situation lacks the entry."""
         T, A, column = self.n_situations, self.width, self.column
         if len(column) == T * A and (column.reshape(T, A) == np.arange(A)).all():
             return np.ascontiguousarray(values).reshape(*values.shape[:-1], T, A)
@@ -105,8 +105,7 @@ class Entries(NamedTuple):
 def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row: Whole | None = None) -> Array:
     """ln r_e = ln Σ_j exp(z_e·β_j) λ_gj of every entry, (S, entries), for β (S, M, d) and ln λ (S, K, M).
 
-    Groups are (entries,), or (S, entries) where they differ between the draws; each entry has a row of Z of its own
-    unless it is said which.
+    Groups are (entries,), or (S, entries) if they differ between draws. Without `row`, entry e uses row e of Z.
     """
     used, row = np.unique(np.arange(len(Z)) if row is None else row, return_inverse=True)
     scores = directions @ Z[used].T  # (S, M, rows)
@@ -125,7 +124,7 @@ def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row
 
 
 def shares(log_rates: Array, start: Whole) -> Array:
-    """r_e/Σ r over the situation of each entry, for ln r (S, entries)."""
+    """Divide r_e by Σ r over its situation, for ln r (S, entries)."""
     length = np.diff(start)
     top = np.maximum.reduceat(log_rates, start[:-1], axis=1)
     rates: Array = np.exp(log_rates - np.repeat(top, length, axis=1))
@@ -148,14 +147,14 @@ def outcome_values(log_rates: Array, outcomes: Outcomes, response: Response, par
 
 
 def part_of_outcomes(outcomes: Outcomes, first: int, last: int) -> Outcomes:
-    """Situations first ≤ t < last."""
+    """Return situations first ≤ t < last."""
     start, bucket_start = outcomes.start[first : last + 1], outcomes.bucket_start[first : last + 1]
     sizes = outcomes.sizes[bucket_start[0] : bucket_start[-1]]
     return Outcomes(start - start[0], bucket_start - bucket_start[0], sizes, outcomes.counts[first:last])
 
 
 def table_of(shares: Array, start: Whole, width: int) -> Array:
-    """Numbers (S, entries) as (T, S, width), zero where a situation has fewer entries."""
+    """Arrange numbers (S, entries) as (T, S, width), zero where a situation has fewer entries."""
     length = np.diff(start)
     found = np.zeros((len(length), len(shares), width))
     place = np.arange(start[-1]) - np.repeat(start[:-1], length)
@@ -180,17 +179,17 @@ class Stacked:
     log_weights : (chain, draw, K, M) array
         ln λ, normalised so that logsumexp over all is 0 unless rates are absolute (race ties).
     scales : (chain, draw, d) array
-        s_f: how much each column matters, a priori of the order 1.
+        s_f: scale of each column's coefficients, a priori of order 1.
     mode_directions, mode_log_weights : (M, d), (K, M) arrays, optional
-        The mode that is stacked with the draws.
+        Mode that is stacked with the draws.
     mode_weight : float
-        Its weight in predictions.
+        Weight of the mode in predictions.
     power : float
-        κ, to which probabilities are raised at last.
+        κ, the exponent of the predicted probabilities.
     parameters : (chain, draw, P) array, optional
         Parameters of the response, if it has any.
     mode_parameters : (P,) array, optional
-        Those of the mode.
+        Parameters of the mode.
     """
 
     drawn: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "scales", "parameters")
@@ -209,7 +208,7 @@ class Stacked:
         return self.mode_directions is not None
 
     def with_mode(self, mode: Stacked, weight: float, power: float) -> Self:
-        """The same draws with a mode of that weight, and κ; components that the mode lacks are shut."""
+        """Stack the draws with a mode of this weight, and κ; components that the mode lacks get weight 0."""
         (M, d), K = self.directions.shape[2:], self.log_weights.shape[2]
         few = mode.directions.shape[2]
         directions, log_weights = np.zeros((M, d)), np.full((K, M), SHUT)
@@ -227,12 +226,12 @@ class Stacked:
 
     @property
     def _some(self) -> Whole:
-        """Places among all draws of those that predict."""
+        """Positions of the draws used for prediction."""
         n = self.log_weights.shape[0] * self.log_weights.shape[1]
         return np.linspace(0, n - 1, min(POOLED, n)).round().astype(np.intp)
 
     def _pooled_parameters(self) -> Array | None:
-        """Parameters of the response (S, P) of what predicts."""
+        """Parameters of the response (S, P) used for prediction."""
         if self.parameters is None:
             return None
         chain, draw = np.divmod(self._some, self.log_weights.shape[1])
@@ -240,7 +239,7 @@ class Stacked:
         return own if self.mode_parameters is None else np.concatenate([own, self.mode_parameters[None]])
 
     def _pooled(self) -> tuple[Array, Array, Array]:
-        """Directions (S, M, d), ln λ (S, K, M) and weights (S,) of what predicts: some draws, then the mode."""
+        """Directions (S, M, d), ln λ (S, K, M) and weights (S,) used for prediction: some draws, then the mode."""
         chain, draw = np.divmod(self._some, self.log_weights.shape[1])
         some = self._some
         directions, log_weights = self.directions[chain, draw], self.log_weights[chain, draw]
@@ -255,7 +254,7 @@ class Stacked:
 
 
 class Mode(Stacked):
-    """One estimate without uncertainty: one chain of one draw."""
+    """Point estimate without uncertainty: one chain of one draw."""
 
 
 def probabilities(draws: Stacked, Z: Array) -> Array:
@@ -268,7 +267,7 @@ def probabilities(draws: Stacked, Z: Array) -> Array:
 
 
 def sharpened(probability: Array, power: float, smallest: float = 0.0) -> Array:
-    """p^κ/Σ p^κ over the last axis; p is not taken for less than `smallest`, and what is 0 stays 0."""
+    """Return p^κ/Σ p^κ over the last axis; p is bounded below by `smallest`, and 0 stays 0."""
     if power == 1.0 and smallest == 0.0:
         return probability
     p = np.maximum(probability, smallest)
@@ -292,9 +291,9 @@ def contributions(draws: Array, mode: Array, weight: float, power: float) -> Arr
 
 
 def varied(mode: Array, draws: Array) -> Array:
-    """mode_s ∝ mode·draw_s/average, (rows, S, K), from a mode's probabilities (rows, K) and those of draws.
+    """Spread of a mode: mode_s ∝ mode·draw_s/average (rows, S, K), from its probabilities (rows, K) and the draws'.
 
-    A mode has no draws of its own; so its log-odds are taken to vary as those of the draws do about their average.
+    A mode has no draws of its own, so its log-odds are assumed to vary as those of the draws about their average.
     """
     average = np.maximum(draws.mean(axis=1, keepdims=True), SMALLEST)
     found = mode[:, None] * np.maximum(draws, SMALLEST) / average

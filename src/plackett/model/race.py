@@ -1,7 +1,7 @@
-"""What goes into one pass over the rows, and what comes out of it.
+"""Input and output of one pass over the rows.
 
-The same pass serves EM, the variational scheme, the Gibbs sampler and any gradient (sections 3.2 to 3.4);
-they differ only in the weights they put in and in what they do with the statistics.
+The same pass serves EM, the variational scheme, the Gibbs sampler and any gradient (sections 3.2 to 3.4); they differ
+only in the weights they pass in and in their use of the statistics.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Weights:
-    """The two K×p arrays of a pass, as logarithms.
+    """Pair of K×p weight arrays of a pass, as logarithms.
 
     Attributes
     ----------
     log_own : (K, p) array
-        ln U: the weight of a competitor who arrives; −inf for an exact zero.
+        ln U: weight of an arriving competitor; −inf for an exact zero.
     log_rival : (K, p) array
-        ln V: the weight of a competitor who is waited for.
+        ln V: weight of a competitor at risk.
     """
 
     log_own: Array
@@ -33,17 +33,17 @@ class Weights:
 
     @classmethod
     def point(cls, log_weights: Array) -> Weights:
-        """U = V = λ: EM, Gibbs and gradients."""
+        """Set U = V = λ, as in EM, Gibbs and gradients."""
         return cls(log_weights, log_weights)
 
     @cached_property
     def scaled_own(self) -> tuple[Array, Array]:
-        """U, scaled, and the logarithms of the scales; made once for all blocks of rows."""
+        """U, scaled, with the logarithms of the scales; computed once for all blocks of rows."""
         return scaled(self.log_own)
 
     @cached_property
     def scaled_total(self) -> tuple[Array, Array]:
-        """The same of Σ_l V_l (1, p): of all teams, where each of them is waited for in every row."""
+        """Σ_l V_l (1, p), scaled, with the logarithm of the scale; used where all groups are at risk in every row."""
         return scaled(logsumexp(self.log_rival, axis=0))
 
     def __getstate__(self) -> dict[str, Array]:
@@ -59,10 +59,10 @@ class Stats:
     wins : (K, p) array
         n_kj, expected or sampled.
     exposure : (K, p) array
-        s_kj, the time for which competitor j of team k was waited for, weighed by W: expected or sampled. Where every
-        team is waited for in every row, Σ_i z_i W_ij for all k.
+        s_kj, expected or sampled: time at risk of competitor j of group k, multiplied by W. Where every group is at
+        risk in every row, Σ_i z_i W_ij for all k.
     value : float
-        The log-likelihood when U = V; with classes Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l).
+        Log-likelihood if U = V; for classes Σ_i ln(W_i·U_{Y_i}) − ln(W_i·Σ_l V_l).
     """
 
     wins: Array
@@ -75,16 +75,16 @@ class Stats:
 
 @dataclass(frozen=True)
 class Slopes:
-    """The log-likelihood of features exp(x·β), and its gradient; they add over rows.
+    """Log-likelihood of features exp(x·β), with its gradient; instances add over rows.
 
     Attributes
     ----------
     value : float
         ln p(Y|β, λ).
     directions : (M, d) array
-        The gradient in β.
+        Gradient in β.
     log_weights : (K, M) array
-        The gradient in ln λ.
+        Gradient in ln λ.
     """
 
     value: float
@@ -93,7 +93,7 @@ class Slopes:
 
     @classmethod
     def none(cls, n_components: int, n_columns: int, n_classes: int) -> Slopes:
-        """Of no rows at all."""
+        """Return the slopes of zero rows."""
         return cls(0.0, np.zeros((n_components, n_columns)), np.zeros((n_classes, n_components)))
 
     def __add__(self, other: Slopes) -> Slopes:
@@ -103,10 +103,10 @@ class Slopes:
 
 
 def scaled(log_weights: Array) -> tuple[Array, Array]:
-    """Exponentials of the rows, each scaled to a largest entry of 1, and the logarithms of the scales.
+    """Exponentiate rows, each scaled to a largest entry of 1, and return them with the logarithms of the scales.
 
-    A positive weight stays positive (at least 1e-300 of the largest), so that no row of data loses the
-    weights it stands on by underflow.
+    A positive weight stays positive (at least 1e-300 of the largest), so that underflow cannot leave a row of data
+    without weights.
     """
     log_weights = np.atleast_2d(log_weights)
     scale = np.maximum(log_weights.max(axis=1), -np.finfo(np.float64).max)  # finite also where all weights are zero

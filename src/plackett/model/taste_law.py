@@ -1,8 +1,8 @@
-"""Population law of tastes: which coefficients differ between persons, how, and what follows for the population.
+"""Population law of tastes: which coefficients differ between persons, their distribution, and its summaries.
 
 Person i has the coefficients c_i of p columns. Those of the d random columns follow from b_i ~ N(μ, Σ), Σ = L Lᵀ:
 c = b under the law "normal", c = e^b under "lognormal", c = −e^b under "-lognormal". The others are the same for all.
-Knows neither data nor how draws are made.
+The module knows neither data nor how draws are made.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from scipy.special import ndtr, ndtri
 from plackett.model.race import Array
 
 Whole = npt.NDArray[np.int64]
-SIGNS = {"normal": 0, "lognormal": 1, "-lognormal": -1}  # of a coefficient; 0: it may have either
+SIGNS = {"normal": 0, "lognormal": 1, "-lognormal": -1}  # sign of a coefficient; 0: unrestricted
 LARGEST = 50.0  # ln of the largest coefficient of a log-normal law
 
 
 class TasteLaw(NamedTuple):
-    """Which of p columns have random coefficients, and their laws.
+    """Random columns among p, and their laws.
 
     Attributes
     ----------
     random : (d,) array
-        Places of the random columns, rising.
+        Positions of the random columns, sorted.
     sign : (d,) array
         0: normal; 1 or −1: log-normal with this sign.
     fixed : (q,) array
-        Places of the other columns.
+        Positions of the other columns.
     correlated : bool
-        Whether Σ is more than a diagonal.
+        True if Σ is a full matrix, False if it is diagonal.
     """
 
     random: Whole
@@ -42,7 +42,7 @@ class TasteLaw(NamedTuple):
 
     @classmethod
     def of(cls, random: npt.ArrayLike, sign: npt.ArrayLike, n_columns: int, correlated: bool) -> TasteLaw:
-        """The law with random coefficients of these columns."""
+        """Build the law with random coefficients of these columns."""
         places = np.asarray(random, dtype=np.int64)
         others = np.setdiff1d(np.arange(n_columns, dtype=np.int64), places)
         return cls(places, np.asarray(sign, dtype=np.int64), others, bool(correlated and len(places) > 1))
@@ -53,25 +53,25 @@ class TasteLaw(NamedTuple):
         return len(self.random) + len(self.fixed)
 
     def signed(self, b: Array) -> Array:
-        """Coefficients (…, d) of the random columns from b (…, d)."""
+        """Return coefficients (…, d) of the random columns from b (…, d)."""
         found: Array = np.where(self.sign == 0, b, self.sign * np.exp(np.minimum(b, LARGEST)))
         return found
 
     def coefficients(self, b: Array, fixed: Array) -> Array:
-        """Coefficients (…, p) of all columns from b (…, d) and those that are fixed (…, q)."""
+        """Return coefficients (…, p) of all columns from b (…, d) and fixed coefficients (…, q)."""
         shape = np.broadcast_shapes(b.shape[:-1], fixed.shape[:-1])
         found = np.empty((*shape, self.n_columns))
         found[..., self.random], found[..., self.fixed] = self.signed(b), fixed
         return found
 
     def rescaled(self, mean: Array, factor: Array, fixed: Array, scale: Array) -> tuple[Array, Array, Array]:
-        """μ (…, d), L (…, d, d) and fixed coefficients for columns multiplied by `scale` (p,)."""
+        """Return μ (…, d), L (…, d, d) and fixed coefficients for columns multiplied by `scale` (p,)."""
         unit, log = scale[self.random], self.sign != 0
         moved = np.where(log, mean - np.log(unit), mean / unit)
         return moved, factor / np.where(log, 1.0, unit)[:, None], fixed / scale[self.fixed]
 
     def rescaled_tastes(self, b: Array, scale: Array) -> Array:
-        """b (…, d) for columns multiplied by `scale` (p,)."""
+        """Return b (…, d) for columns multiplied by `scale` (p,)."""
         unit = scale[self.random]
         found: Array = np.where(self.sign != 0, b - np.log(unit), b / unit)
         return found
@@ -92,7 +92,7 @@ class TasteLaw(NamedTuple):
 
 
 def deviations(factor: Array) -> Array:
-    """Deviations (…, d) of the rows of L (…, d, d)."""
+    """Standard deviations (…, d) implied by L (…, d, d)."""
     found: Array = np.sqrt((factor**2).sum(axis=-1))
     return found
 
@@ -105,7 +105,7 @@ def correlations(factor: Array) -> Array:
 
 
 def normal_points(n: int, d: int, seed: int = 0) -> Array:
-    """Quasi-random points (n, d) that stand for independent normal numbers; n is a power of two."""
+    """Quasi-random points (n, d) of independent standard normals; n is a power of two."""
     from scipy.stats.qmc import Sobol
 
     found: Array = ndtri(np.clip(Sobol(d, seed=seed).random(n), 1e-12, 1 - 1e-12))
@@ -113,9 +113,9 @@ def normal_points(n: int, d: int, seed: int = 0) -> Array:
 
 
 def central(mean: Array, factor: Array, fixed: Array) -> tuple[Array, Array, Array]:
-    """One law from draws (S, …): average means, deviations, correlations and fixed coefficients.
+    """Summarise draws (S, …) by one law: average means, deviations, correlations and fixed coefficients.
 
-    An average of correlation matrices is one, so that L exists.
+    An average of correlation matrices is a correlation matrix, so that L exists.
     """
     sd, correlation = deviations(factor).mean(axis=0), correlations(factor).mean(axis=0)
     return mean.mean(axis=0), sd[:, None] * np.linalg.cholesky(correlation), fixed.mean(axis=0)

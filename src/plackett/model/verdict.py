@@ -1,9 +1,9 @@
-"""By how much averaged probabilities may still differ from what endless draws would give, and how far to trust them.
+"""Monte Carlo error of averaged probabilities, and how far to trust them.
 
-The standard error of an average combines two estimates: from the autocorrelation within chains, and from the variance
-of the chains' averages over the number of chains. The second holds where chains sit in different modes, or walk so
-slowly that halves of a chain resemble each other (compare nested R-hat: Margossian, Hoffman, Sountsov, Riou-Durand,
-Vehtari & Gelman 2024). Thresholds of all grades stand here, and nowhere else.
+The standard error of an average combines two estimates: one from the autocorrelation within chains, one from the
+variance between the chains' averages. The second remains valid where chains sit in different modes, or mix so slowly
+that halves of a chain resemble each other (compare nested R-hat: Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari &
+Gelman 2024). This module holds the thresholds of all grades.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from plackett.model.measures import within_chains
 from plackett.model.race import Array
 
 SETTLED, GOOD, BAD, UNKNOWN = "settled", "good enough to use", "not to be trusted", "unknown"
-PROBED = 20  # rows whose R-hat is computed; the error is that of as many or more
-PROBABILITIES = 400  # of a draw whose error is estimated with learned directions, unless draws are many
-FEWEST_DRAWS, FEWEST_CHAINS = 25, 2  # with fewer, nothing is judged
-FEWEST_INDEPENDENT = 10  # draws that come from no chain
+PROBED = 20  # rows whose R-hat is computed; errors use at least as many
+PROBABILITIES = 400  # per draw, to estimate errors with learned directions, unless draws are many
+FEWEST_DRAWS, FEWEST_CHAINS = 25, 2  # with fewer, there is no grade
+FEWEST_INDEPENDENT = 10  # the same for independent draws
 PRECISE = 0.005  # standard error, root mean square over rows and classes, of settled predictions
-PART_OF_WIDTH = 0.25  # or this part of the posterior deviation, to which it adds 3 %,
-PRECISE_IF_WIDE = 0.01  # up to that much
+PART_OF_WIDTH = 0.25  # or this fraction of the posterior deviation, to which it adds 3 %,
+PRECISE_IF_WIDE = 0.01  # up to this limit
 PRECISE_95 = 0.05  # and error in 95 % of rows of settled predictions, which a mean over many classes does not show
 USABLE, USABLE_95 = 0.025, 0.1  # standard error, and error in 95 % of rows, of predictions that are good enough
 APART = 4.0  # variance between chains over what their autocorrelation explains, from which they disagree
 GAIN = 0.003  # by which twice the draws must reduce the standard error, or an open-ended run stops,
-GAIN_OF_WIDTH = 0.02  # or by this part of the posterior deviation,
+GAIN_OF_WIDTH = 0.02  # or by this fraction of the posterior deviation,
 GAIN_95 = 0.015  # and the error in 95 % of rows by this
 STANDARD = (
     f"Predictions are {SETTLED} where the standard error of averaged probabilities, the root mean square over rows "
@@ -48,13 +48,13 @@ class Precision(NamedTuple):
     error : float
         Standard error, root mean square over rows and classes.
     error_95 : float
-        In 95 % of rows the class that is known least is within this; wider where chains are few and disagree.
+        Bound of the error of the least certain class in 95 % of rows; wider if chains are few and disagree.
     width : float
         Posterior deviation of the probabilities, root mean square.
     largest : float
-        The largest standard error.
+        Largest standard error.
     apart : float
-        Variance of the average as the chains' averages tell it, over that by autocorrelation within chains.
+        Variance of the average by the chains' averages, divided by that from autocorrelation within chains.
     """
 
     error: float = np.nan
@@ -70,9 +70,9 @@ def precision_of(probability: Array, returned: Array | None = None, averaged: in
     Parameters
     ----------
     probability : array
-        Of the draws.
+        Probabilities of the draws.
     returned : array, optional
-        Contribution of each draw to what is returned, whose average over the draws is the prediction. None: the same.
+        Contributions of the draws, whose average is the prediction. None: the probabilities themselves.
     averaged : int, optional
         Number of draws that predictions average over, if not all.
     """
@@ -81,7 +81,7 @@ def precision_of(probability: Array, returned: Array | None = None, averaged: in
     if C < FEWEST_CHAINS or n < FEWEST_DRAWS or not np.isfinite(x).all():
         return Precision()
     x = x.reshape(C, n, -1)
-    there = (x != 0).any(axis=(0, 1))  # an alternative that is not available is never chosen
+    there = (x != 0).any(axis=(0, 1))  # unavailable alternatives have probability 0
     away = x.mean(axis=1) - x.mean(axis=(0, 1))
     between, within = (away**2).sum(axis=0) / (C * (C - 1)), within_chains(x)
     variance, freedom = combined(between, within, away)
@@ -100,7 +100,7 @@ def precision_of(probability: Array, returned: Array | None = None, averaged: in
 
 
 def precision_of_independent(probability: Array) -> Precision:
-    """Error of the averages of probabilities (draw, row, K) of independent draws; NaN if they are too few."""
+    """Error of the averages of probabilities (draw, row, K) of independent draws; NaN for too few draws."""
     if len(probability) < FEWEST_INDEPENDENT or not np.isfinite(probability).all():
         return Precision()
     there = (probability != 0).any(axis=0)
@@ -118,15 +118,15 @@ def precision_of_independent(probability: Array) -> Precision:
 def combined(between: Array, within: Array, away: Array) -> tuple[Array, float]:
     """Variance of each average, and the degrees of freedom of their sum.
 
-    The sum is the larger of both estimates, as the second misses what a chain does not visit. It is divided among the
-    quantities by the mean of both, since each is noisy where chains are few.
+    The sum is the larger of both estimates, since the autocorrelation misses modes that a chain does not visit. It is
+    divided among the quantities by the mean of both, since each is noisy for few chains.
 
     Parameters
     ----------
     between, within : (Q,) arrays
         Estimates from the chains' averages and from autocorrelation.
     away : (chain, Q) array
-        By how much the chains' averages differ from the average of all.
+        Deviations of the chains' averages from the overall average.
     """
     b, w = float(between.sum()), float(within.sum())
     total = max(b, w)
@@ -137,7 +137,7 @@ def combined(between: Array, within: Array, away: Array) -> tuple[Array, float]:
 
 
 def dimensions(away: Array) -> float:
-    """In how many directions chains differ: (tr Σ)²/tr Σ², both estimated without bias (Box 1954; Srivastava 2005)."""
+    """Effective number of directions in which chains differ, (tr Σ)²/tr Σ², unbiased (Box 1954; Srivastava 2005)."""
     freedom = len(away) - 1
     gram = away @ away.T / freedom
     trace, squares = np.trace(gram), (gram**2).sum()
@@ -149,7 +149,7 @@ def dimensions(away: Array) -> float:
 
 
 def quantile_95(errors: Array) -> float:
-    """What 95 % of deviations stay below that are normal with these standard errors, in turn."""
+    """Return the 95 % quantile of absolute deviations from normals with these standard errors."""
     some = errors[errors > 0]
     if len(some) == 0:
         return 0.0
@@ -162,7 +162,7 @@ def quantile_95(errors: Array) -> float:
 
 
 def grade(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
-    """How far predictions may be trusted; what was not measured does not count, but for the error itself."""
+    """Grade predictions; only the error itself must be known, other NaN are ignored."""
     if np.isnan(error):
         return UNKNOWN
     if not error_95 > PRECISE_95 and (error <= PRECISE or error <= min(PART_OF_WIDTH * width, PRECISE_IF_WIDE)):
@@ -171,9 +171,9 @@ def grade(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
 
 
 def missed(error: float, error_95: float, width: float) -> str:
-    """Which limit of what is good enough is missed, in words; empty if none is.
+    """Name the limit of "good enough" that is missed, or return an empty string.
 
-    An error of a quarter of the posterior deviation, and twice that in 95 % of rows, is of no account beside it.
+    An error of a quarter of the posterior deviation, or half of it in 95 % of rows, is negligible beside it.
     """
     if error > np.fmax(USABLE, PART_OF_WIDTH * width):
         return f"±{beyond(error, USABLE)} (should be at most ±{USABLE:g})"
@@ -183,13 +183,13 @@ def missed(error: float, error_95: float, width: float) -> str:
 
 
 def gains_little(error: float, error_95: float = np.nan, width: float = np.nan) -> bool:
-    """Whether twice the draws, which reduce errors by a factor of √2, would make little difference."""
+    """True if twice the draws, which reduce errors by a factor of √2, would make little difference."""
     part = 1 - np.sqrt(0.5)
     return bool(error * part <= np.fmax(GAIN, GAIN_OF_WIDTH * width) and not error_95 * part > GAIN_95)
 
 
 def in_numbers(error: float, error_95: float = np.nan, width: float = np.nan) -> str:
-    """What is known of averaged probabilities; of those that are not to be trusted the limit that they miss."""
+    """Describe the error of averaged probabilities; for the worst grade, the limit that they miss."""
     if grade(error, error_95, width) == BAD:
         by = missed(error, error_95, width)
         return f"averaged probabilities may differ by {by} from what endless draws would give"
@@ -200,12 +200,12 @@ def in_numbers(error: float, error_95: float = np.nan, width: float = np.nan) ->
 
 
 def shown(error: float) -> str:
-    """Three decimals; what is smaller is below 0.001."""
+    """Format with three decimals, at least 0.001."""
     return f"{max(error, 0.001):.3f}"
 
 
 def beyond(value: float, limit: float, decimals: int = 3) -> str:
-    """A number with as many decimals as it takes to see that it is not the limit."""
+    """Format a number with enough decimals to distinguish it from the limit."""
     while decimals < 9 and value != limit and round(value, decimals) == round(limit, decimals):
         decimals += 1
     return f"{value:,.{decimals}f}"

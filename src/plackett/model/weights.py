@@ -1,8 +1,8 @@
 """Laws of the weights: Gam(shape, rate) of (7) and the generalised inverse Gaussian of section 5.
 
-A law is conjugate to the complete likelihood (6), λⁿ e^(−λs): numbers as parameters make a prior, K×p arrays the
-posterior of every weight given wins and exposure. All that an inference needs of a prior is asked of it here; no row
-is in sight, and weights come and go as logarithms.
+A law is conjugate to the complete likelihood (6), λⁿ e^(−λs). With numbers as parameters it is a prior, with K×p arrays
+the posterior of every weight given wins and exposure. It offers all that inferences need of a prior. The module sees no
+rows, and weights are passed as logarithms.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from plackett.model.race import Array, Weights
 
 
 class WeightPrior(Protocol):
-    """What the inferences ask of a law.
+    """Methods that inferences need of a law.
 
-    `scale_free` says that λ̄ = λ/Λ and the total Λ are independent a priori: EM then climbs on the simplex of λ̄, the
+    `scale_free` is True if λ̄ = λ/Λ and the total Λ are independent a priori. EM then climbs on the simplex of λ̄, the
     sampler integrates Λ out and may use the moves of `inference.moves`, and the shape can be learned.
     """
 
@@ -32,16 +32,16 @@ class WeightPrior(Protocol):
 
     @property
     def shape(self) -> Any:
-        """The power of λ plus one."""
+        """Power of λ plus one."""
         ...
 
     @property
     def rate(self) -> Any:
-        """Of the exponential fall."""
+        """Rate of the exponential decay."""
         ...
 
     def given(self, wins: Array, exposure: Array) -> Self:
-        """The law of λ once arrivals and times are known, (13) and (19)."""
+        """Return the law of λ given arrivals and times, (13) and (19)."""
         ...
 
     def mean(self) -> Array:
@@ -49,7 +49,7 @@ class WeightPrior(Protocol):
         ...
 
     def weights(self) -> Weights:
-        """U = exp⟨ln λ⟩ and V = ⟨λ⟩, as logarithms: what (18) puts into a pass."""
+        """Return U = exp⟨ln λ⟩ and V = ⟨λ⟩ as logarithms, the input of the pass in (18)."""
         ...
 
     def divergence(self, prior: Self) -> float:
@@ -57,19 +57,19 @@ class WeightPrior(Protocol):
         ...
 
     def rescaled(self, prior: Self) -> Self:
-        """The law of λ times the common factor that minimises the divergence; the likelihood does not know it."""
+        """Rescale λ by the common factor that minimises the divergence; the likelihood does not depend on it."""
         ...
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
-        """Draws of ln λ, of this size; its last axes are those of the parameters."""
+        """Draw ln λ with this size; its last axes are those of the parameters."""
         ...
 
     def coordinates(self, law: Self) -> Array:
-        """A law of this family, as this prior makes them, in logarithms of positive numbers for an ascent."""
+        """Return a law of this family as logarithms of positive numbers, for an optimiser."""
         ...
 
     def law_at(self, coordinates: Array, size: tuple[int, ...]) -> Self:
-        """The law with these coordinates, its parameters of this size."""
+        """Return the law with these coordinates, with parameters of this size."""
         ...
 
 
@@ -101,12 +101,12 @@ class Gam:
         return float(terms.sum())
 
     def rescaled(self, prior: Gam) -> Gam:
-        """The factor is such that ⟨Λ⟩ = Kpa/b (section 3.5)."""
+        """Rescale so that ⟨Λ⟩ = Kpa/b (section 3.5)."""
         factor = prior.rate * float((self.shape / self.rate).sum()) / (self.shape.size * prior.shape)
         return Gam(self.shape, self.rate * factor)
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
-        """ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
+        """Draw ln Gam(a) = ln Gam(a+1) + ln(U)/a, which cannot underflow."""
         log_weights = np.log(rng.standard_gamma(self.shape + 1, size)) - rng.standard_exponential(size) / self.shape
         draws: Array = log_weights - np.log(self.rate)
         return draws
@@ -116,18 +116,18 @@ class Gam:
         return np.concatenate([np.log(law.shape).ravel(), np.log(law.rate).ravel()])
 
     def law_at(self, coordinates: Array, size: tuple[int, ...]) -> Gam:
-        """Gam(A, B)."""
+        """Return Gam(A, B)."""
         A, B = np.exp(coordinates.reshape(2, *size))
         return Gam(A, B)
 
     def shape_slope(self, wins: Array, exposure: Array) -> Callable[[float], float]:
-        """The derivative in a of Σ_kj ln ∫ λⁿ e^(−λs) Gam(λ|a, b) dλ, as a function of a (section 3.5)."""
+        """Return the derivative in a of Σ_kj ln ∫ λⁿ e^(−λs) Gam(λ|a, b) dλ, as a function of a (section 3.5)."""
         rates = (np.log(self.rate) - np.log(self.rate + exposure)).sum()
         return lambda a: rates + psi(a + wins).sum() - wins.size * psi(a)
 
 
 def log_mode(power: Any, tail: Any, rate: Any) -> Array:
-    """ln of the λ > 0 at which power·ln λ − rate·λ − tail/λ is largest: a root of a quadratic, without cancellation."""
+    """Log of the λ > 0 that maximises power·ln λ − rate·λ − tail/λ: a root of a quadratic, without cancellation."""
     root = np.hypot(power, 2.0 * np.sqrt(rate) * np.sqrt(tail))
     found: Array = np.where(
         np.greater_equal(power, 0),
@@ -137,8 +137,8 @@ def log_mode(power: Any, tail: Any, rate: Any) -> Array:
     return found
 
 
-class Moments(NamedTuple):
-    """⟨ln λ⟩, ln⟨λ⟩, ln⟨1/λ⟩ and the logarithm of the integral that makes the density a density."""
+class GIGMoments(NamedTuple):
+    """⟨ln λ⟩, ln⟨λ⟩, ln⟨1/λ⟩ and the logarithm of the normalising integral."""
 
     mean_log: Array
     log_mean: Array
@@ -150,19 +150,19 @@ class Moments(NamedTuple):
 class GIG:
     """λ ~ GIG(shape, tail, rate), the generalised inverse Gaussian: density ∝ λ^(shape−1) exp(−rate·λ − tail/λ).
 
-    The paper's section 5 proposes it as a prior of the weights. As ``tail`` goes to 0 it becomes Gam(shape, rate).
-    With a tail no weight is zero, nor nearly so: below tail/rate and the like the density falls to 0 faster than any
-    power. The shape may then be negative, which makes the density fall like a power λ^(shape−1) between the tail and
-    1/rate. Unlike the Gamma's, its λ̄ = λ/Λ depends on the scale Λ, so that all three parameters matter.
+    The paper's section 5 proposes it as a prior of the weights. As ``tail`` goes to 0 it becomes Gam(shape, rate). With
+    a tail no weight is close to zero: the density falls to 0 faster than any power there. The shape may then be
+    negative, which makes the density fall like a power λ^(shape−1) between the tail and 1/rate. Unlike the Gamma's, its
+    λ̄ = λ/Λ depends on the scale Λ, so that all three parameters matter.
 
     Parameters
     ----------
     shape : float
-        The power of λ plus one; any finite number.
+        Power of λ plus one; any finite number.
     tail : float
-        How far weights are kept from 0; positive.
+        Keeps weights away from 0; positive.
     rate : float
-        How far they are kept from infinity; positive.
+        Keeps weights away from infinity; positive.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class GIG:
 
     @property
     def no_moves(self) -> NoMoves:
-        """Why a sampler cannot move between modes."""
+        """Reason why a sampler cannot move between modes."""
         return NoMoves(
             f"Gibbs(moves='exchange') cannot be had with prior={self!r}: the moves take the proportions of the weights "
             "for independent of their scale, which is so for prior='gamma' alone. Use Gibbs(moves='none').",
@@ -200,23 +200,23 @@ class GIG:
         )
 
     def checked(self) -> GIG:
-        """Itself as a prior, that is, of numbers and not of arrays."""
+        """Return self as a prior, after checking that its parameters are numbers."""
         for name in ("shape", "tail", "rate"):
             if np.ndim(getattr(self, name)):
                 raise ValueError(f"a prior is one for all weights: GIG({name}) must be a number, got an array instead.")
         return self
 
     def given(self, wins: Array, exposure: Array) -> GIG:
-        """GIG(a + n, tail, b + s)."""
+        """Return GIG(a + n, tail, b + s)."""
         return GIG(self.shape + wins, self.tail, self.rate + exposure)
 
     @cached_property
-    def moments(self) -> Moments:
-        """By sums over the density of ln λ (`model.gig`)."""
+    def moments(self) -> GIGMoments:
+        """Moments by sums over the density of ln λ (`model.gig`)."""
         order, log_tail, log_rate, size = self._laws()
         found = np.empty((4, order.size))
         gig.moments(order, log_tail, log_rate, found)
-        return Moments(*found.reshape(4, *size))
+        return GIGMoments(*found.reshape(4, *size))
 
     def mean(self) -> Array:
         """⟨λ⟩."""
@@ -228,38 +228,38 @@ class GIG:
         return Weights(self.moments.mean_log, self.moments.log_mean)
 
     def divergence(self, prior: GIG) -> float:
-        """⟨ln q − ln p⟩ from the moments of q and the two integrals."""
+        """⟨ln q − ln p⟩, from the moments of q and the two integrals."""
         mean_log, log_mean, log_inverse, log_integral = self.moments
         terms = (self.shape - prior.shape) * mean_log - (self.rate - prior.rate) * np.exp(log_mean)
         terms = terms - (self.tail - prior.tail) * np.exp(log_inverse)
         return float((terms - log_integral + prior.moments.log_integral).sum())
 
     def rescaled(self, prior: GIG) -> GIG:
-        """cλ ~ GIG(A, cT, B/c); −⟨ln p(cλ)⟩ − ln c of all weights has its minimum in closed form."""
+        """Rescale to cλ ~ GIG(A, cT, B/c); −⟨ln p(cλ)⟩ − ln c of all weights has its minimum in closed form."""
         _, log_mean, log_inverse, _ = self.moments
         pull, push = prior.tail * np.exp(log_inverse).sum(), prior.rate * np.exp(log_mean).sum()
         factor = np.exp(log_mode(log_mean.size * prior.shape, pull, push))
         return GIG(self.shape, self.tail * factor, self.rate / factor)
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
-        """Exact draws by rejection (`model.gig`)."""
+        """Draw exactly by rejection (`model.gig`)."""
         order, log_tail, log_rate, _ = self._laws()
         draws = np.empty((int(np.prod(size)) // order.size, order.size))
         gig.log_gig_draws(rng, order, log_tail, log_rate, draws)
         return draws.reshape(size)
 
     def coordinates(self, law: GIG) -> Array:
-        """ln of wins + 1 (the shape itself may be negative), of the rates and of the tail."""
+        """Logarithms of wins + 1 (the shape itself may be negative), of the rates and of the tail."""
         wins = law.shape - self.shape
         return np.concatenate([np.log(wins + 1).ravel(), np.log(law.rate).ravel(), [np.log(law.tail)]])
 
     def law_at(self, coordinates: Array, size: tuple[int, ...]) -> GIG:
-        """GIG(A, T, B) with one tail for all weights."""
+        """Return GIG(A, T, B) with one tail for all weights."""
         above, rate = np.exp(coordinates[:-1].reshape(2, *size))
         return GIG(above - 1 + self.shape, float(np.exp(coordinates[-1])), rate)
 
     def log_mode(self) -> Array:
-        """ln λ where the density of λ is largest: the M-step of EM, in place of (10)."""
+        """Mode of the density of λ, as ln λ: the M-step of EM, in place of (10)."""
         return log_mode(self.shape - 1, self.tail, self.rate)
 
     def log_density(self, log_weights: Array) -> Array:
@@ -269,12 +269,12 @@ class GIG:
         return density
 
     def at_best_scale(self, log_weights: Array) -> Array:
-        """The same λ̄ with the Λ at which the density is largest."""
+        """Rescale λ̄ to the Λ that maximises the density."""
         pull, push = self.tail * np.exp(logsumexp(-log_weights)), self.rate * np.exp(logsumexp(log_weights))
         scaled: Array = log_weights + log_mode(log_weights.size * (self.shape - 1), pull, push)
         return scaled
 
     def _laws(self) -> tuple[Array, Array, Array, tuple[int, ...]]:
-        """Orders, ln tails and ln rates as flat arrays, and the size that they had."""
+        """Orders, ln tails and ln rates as flat arrays, and their original shape."""
         shape, tail, rate = np.broadcast_arrays(*(np.asarray(v, float) for v in (self.shape, self.tail, self.rate)))
         return shape.ravel(), np.log(tail).ravel(), np.log(rate).ravel(), shape.shape

@@ -1,1 +1,1 @@
-"""What is told of a fitted model: tables, words, files, scores, progress."""
+"""Output of fitted models: tables, words, files, scores, progress."""

@@ -1,6 +1,6 @@
-"""The bytes of a model file: a zip of a JSON manifest and NumPy arrays, unpacked within limits. Knows no model.
+"""Bytes of a model file: a zip of a JSON manifest and NumPy arrays, unpacked within limits. Knows no model.
 
-Nothing is unpacked beyond the size that it declares, and an array is unpacked once however often it is asked for.
+No member is unpacked beyond its declared size, and an array is unpacked once however often it is requested.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 MANIFEST = "manifest.json"
-PLAIN = "biufU"  # kinds of arrays that hold nothing but values
-SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond them, times its own size
-TEXTS = 1 << 22  # the same of the manifest alone
-NODES = 1 << 16  # values in the manifest of any file; beyond them, as many as it has bytes
-HEADER, PIECE = 1 << 14, 1 << 20  # bytes of an array's header at the most, and bytes that are unpacked at a time
+PLAIN = "biufU"  # kinds of arrays with plain values
+SMALL, DENSEST = 1 << 26, 100  # bytes that any file may unpack to; beyond, a multiple of its own size
+TEXTS = 1 << 22  # the same for the manifest alone
+NODES = 1 << 16  # values that any manifest may have; beyond, at most the bytes of the file
+HEADER, PIECE = 1 << 14, 1 << 20  # maximum bytes of an array's header, and bytes unpacked at a time
 
 
 class ModelFileError(ValueError):
-    """A model cannot be written, or a file is not a whole model file."""
+    """Raised if a model cannot be written, or a file is not a valid model file."""
 
 
 def pack(stream: BinaryIO, manifest: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Write a manifest and arrays by their names."""
+    """Write a manifest and arrays by name."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MANIFEST, json.dumps(manifest))
         for name, array in arrays.items():
@@ -41,7 +41,7 @@ def pack(stream: BinaryIO, manifest: dict[str, Any], arrays: dict[str, npt.NDArr
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Say which part is damaged; zip, JSON and NumPy raise any kind of error for foreign bytes."""
+    """Name the damaged part in errors; zip, JSON and NumPy raise any kind of error for foreign bytes."""
     try:
         yield
     except ModelFileError:
@@ -51,7 +51,7 @@ def readable(what: str) -> Iterator[None]:
 
 
 class Archive:
-    """The members of a file that is read."""
+    """Members of a file opened for reading."""
 
     def __init__(self, stream: BinaryIO):
         self.size = stream.seek(0, os.SEEK_END)
@@ -73,7 +73,7 @@ class Archive:
         self.archive.close()
 
     def manifest(self) -> Any:
-        """The JSON part."""
+        """Return the JSON part."""
         with self._open(MANIFEST) as stream:
             size = self.members[MANIFEST].file_size
             if size > max(TEXTS, DENSEST * self.size):
@@ -85,19 +85,19 @@ class Archive:
             return json.loads(content)
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """An array of plain values by its name."""
+        """Return an array of plain values by name."""
         if name not in self.arrays:
             self.arrays[name] = self._unpacked(f"{name}.npy")
         return self.arrays[name]
 
     def check_used(self) -> None:
-        """Refuse members that nobody asked for."""
+        """Raise for members that were never requested."""
         unused = self.members.keys() - {MANIFEST} - {f"{name}.npy" for name in self.arrays}
         if unused:
             raise ModelFileError(f"it holds {min(unused)!r}, which is no part of the model")
 
     def _unpacked(self, name: str) -> npt.NDArray[Any]:
-        """An array that is as large as its header says; nothing is unpacked before that is checked."""
+        """Return an array, after checking its declared size before anything is unpacked."""
         with self._open(name) as stream:
             first = io.BytesIO(stream.read(HEADER))
             header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -107,7 +107,7 @@ class Archive:
                 raise ModelFileError(f"its part {name!r} is no plain array of shape {shape} and type {dtype}")
             data = _rest(stream, bytearray(first.read()), size)
             values: npt.NDArray[Any] = np.ndarray(shape, dtype, data, order="F" if fortran else "C")
-            largest = {"b": ("u1", 1), "U": (f"{dtype.byteorder}u4", 0x10FFFF)}  # as NumPy takes for granted
+            largest = {"b": ("u1", 1), "U": (f"{dtype.byteorder}u4", 0x10FFFF)}  # NumPy relies on these limits
             if dtype.kind in largest and values.size:
                 kind, most = largest[dtype.kind]
                 if np.frombuffer(data, kind).max() > most:
@@ -116,7 +116,7 @@ class Archive:
 
     @contextmanager
     def _open(self, name: str) -> Iterator[Any]:
-        """A member, to be read."""
+        """Open a member for reading."""
         member = self.members.get(name)
         if member is None:
             raise ModelFileError(f"it has no part {name!r}")
@@ -127,7 +127,7 @@ class Archive:
 
 
 def _rest(stream: Any, data: bytearray, size: int) -> bytearray:
-    """The data up to this size, in pieces: no more memory is taken than there are bytes."""
+    """Read the data up to this size in pieces, so that memory use is bounded by the bytes present."""
     while len(data) < size:
         piece = stream.read(min(PIECE, size - len(data)))
         if not piece:

@@ -1,4 +1,4 @@
-"""ArviZ: one adapter for InferenceData (0.x) and DataTree (1.x)."""
+"""Export to ArviZ: one adapter for InferenceData (0.x) and DataTree (1.x)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from plackett.posterior.segment_members import mixture_values
 if TYPE_CHECKING:
     from plackett.estimator import Model
 
-MOST = 1 << 26  # draws times rows, 12 bytes each: 768 MiB
-FEWEST = 100  # draws of each chain that are left where they are thinned
-SHOWN = 20  # rows whose probabilities are listed
-PREDICTIVE = 1 << 31  # the stream of predictive draws, beyond those of the chains
+MOST = 1 << 26  # maximum of draws times rows, 12 bytes each: 768 MiB
+FEWEST = 100  # minimum of draws per chain after thinning
+SHOWN = 20  # number of rows whose probabilities are listed
+PREDICTIVE = 1 << 31  # random stream of predictive draws, beyond those of the chains
 
 
 @contextmanager
 def arviz_for(what: str) -> Iterator[Any]:
-    """ArviZ, without the warnings it raises about its own future and that of the libraries it calls.
+    """Yield ArviZ, without its warnings about future changes of itself and its libraries.
 
-    ArviZ 0.23 announces its refactoring when it is first imported on a day, and calls what Matplotlib is about to
-    change: nothing that a user of this package could mend, nor should be stopped by where warnings are errors.
+    ArviZ 0.23 announces its refactoring on first import, and calls functions that Matplotlib is about to change. Users
+    of this package can do nothing about these warnings, which must not stop them where warnings are errors.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
@@ -44,15 +44,15 @@ def arviz_for(what: str) -> Iterator[Any]:
 
 
 def arviz_1() -> bool:
-    """Is this ArviZ 1.x?"""
+    """True for ArviZ 1.x."""
     return int(version("arviz").split(".")[0]) >= 1
 
 
 def to_arviz(model: Model, X: object = None, y: object = None, raw: bool = False, **of_rows: object) -> Any:
-    """Draws in ArviZ's form; of rows what each draw predicts, and with labels their log-likelihood.
+    """Convert draws for ArviZ; with rows also predictions of each draw, and with labels their log-likelihood.
 
-    What else belongs to the rows goes to the model with them. Where outcomes are no labels, the model has them as the
-    posterior takes them, which knows their log-likelihood.
+    `of_rows` are further data of the rows, passed to the model. Outcomes that are not labels are converted by the model
+    for the posterior, which computes their log-likelihood.
     """
     refuse(model.posterior_.no_chains)
     if X is None and y is not None:
@@ -88,7 +88,7 @@ def to_arviz(model: Model, X: object = None, y: object = None, raw: bool = False
 
 
 def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = False) -> Any:
-    """Draws of a model of rankings in ArviZ's form; log-worths, and with rankings their log-likelihood."""
+    """Convert draws of a model of rankings for ArviZ: log-worths, and with rankings their log-likelihood."""
     refuse(model.posterior_.no_chains)
     if R is not None:
         counts = check_counts(R.counts, "counts", "rankings").astype(np.intp)
@@ -122,17 +122,17 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
 
 
 class _Predicted(NamedTuple):
-    """What every draw makes of the rows."""
+    """Predictions of every draw for the rows."""
 
-    probability: Array  # (chain, draw, at, class), of the rows that are shown
-    drawn: npt.NDArray[np.int32]  # (chain, draw, row), a class
-    log_likelihood: Array | None  # (chain, draw, row), of the class that was observed
+    probability: Array  # (chain, draw, at, class), for the listed rows
+    drawn: npt.NDArray[np.int32]  # (chain, draw, row), a sampled class
+    log_likelihood: Array | None  # (chain, draw, row), for the observed class
 
 
 def _predicted(
     blocks: Iterable[Array], n: int, chains: tuple[int, ...], codes: Codes | None, rng: np.random.Generator
 ) -> _Predicted:
-    """From log-probabilities (rows, S, K) of runs of rows."""
+    """Compute predictions from log-probabilities (rows, S, K) of runs of rows."""
     S, start, shown, probability = math.prod(chains), 0, _shown(n), []
     drawn = np.empty((S, n), np.int32)
     log_likelihood = None if codes is None else np.empty((S, n))
@@ -155,17 +155,17 @@ def _predicted(
 
 
 def _shown(n: int) -> npt.NDArray[np.intp]:
-    """The rows, of so many, whose probabilities are listed."""
+    """Return the rows, among n, whose probabilities are listed."""
     return np.linspace(0, n - 1, min(SHOWN, n)).round().astype(np.intp)
 
 
 def _generator(model: Model) -> np.random.Generator:
-    """A stream of `random_state` that no chain of the fit has used."""
+    """Return a generator from `random_state` that no chain of the fit has used."""
     return np.random.default_rng(np.random.SeedSequence(model._run_settings()[0].entropy, spawn_key=(PREDICTIVE,)))
 
 
 def _within_room(model: Any, n_rows: int) -> Any:
-    """The model with as many of its draws as can be exported with so many rows."""
+    """Thin the model to as many draws as can be exported with so many rows."""
     (chains, draws), step = model.trace_.shape, -(-n_rows * model.trace_.size // MOST)
     size = f"predictions and log-likelihoods of {n_rows:,} rows under {model.trace_.size:,} draws take " + (
         f"{12 * n_rows * model.trace_.size / 2**30:,.1f} GiB"

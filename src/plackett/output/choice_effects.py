@@ -1,8 +1,8 @@
-"""What choice modellers ask: marginal effects, elasticities, willingness to pay, and where choices go without one.
+"""Marginal effects, elasticities, willingness to pay and diversion of choices.
 
-All are of the predictions that are made: attributes are moved a little, and the log-rates of each situation are taken
-again. The log-rate of an entry depends on nothing but its own row, so that all entries are moved at once, and one
-alternative at a time is put back into its situation.
+All refer to the predictions of the model: attributes are changed slightly, and log-rates of each situation are
+recomputed. The log-rate of an entry depends on its own row alone, so that all entries are changed at once, and the
+change of one alternative at a time is applied to its situation.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from plackett.posterior.pool import Mask, Pool
 if TYPE_CHECKING:
     from plackett.choosing import ChoosingModel
 
-DIGITS = 4  # of probabilities
-DIVIDED = 0.1  # of what is chosen, whose slope has the other sign than that of the rest, from which it is warned of
-DOUBTFUL = 0.05  # draws in which the cost speaks the other way, from which a ratio is warned of
+DIGITS = 4  # decimals of probabilities
+DIVIDED = 0.1  # fraction of choices with the opposite sign of slope from which a warning is given
+DOUBTFUL = 0.05  # fraction of draws with the opposite sign of the cost from which a warning is given
 ALL, PERSON = "all", "person"
 
 
 class Move(NamedTuple):
-    """A column of all entries at two values, and how far they are apart."""
+    """Column of all entries at two values, and the distance of these."""
 
     low: EntryTable
     high: EntryTable
@@ -39,7 +39,7 @@ class Move(NamedTuple):
 
 
 class Survey:
-    """Situations to average over, as a fitted chooser sees them, moved and not."""
+    """Situations to average over, in the form of a fitted chooser, with and without changes."""
 
     def __init__(self, model: ChoosingModel, table: EntryTable, person: Codes):
         some = spread_out(len(table.start) - 1)
@@ -47,13 +47,13 @@ class Survey:
         self.posterior = model.posterior_
 
     def attribute(self, f: int) -> Move:
-        """An attribute of every entry a little lower and higher; of 0/1 at both."""
+        """Change an attribute of every entry slightly down and up; 0/1 to both values."""
         x = self.whole.values[:, f]
         low, high, step = self._two(x, self.table.values[:, f])
         return Move(self.table.with_attribute(f, low), self.table.with_attribute(f, high), step)
 
     def person_column(self, h: int) -> Move:
-        """A person's column a little lower and higher; of 0/1 at both."""
+        """Change a person's column slightly down and up; 0/1 to both values."""
         low, high, step = self._two(self.whole.context[:, h], self.table.context[:, h])
         return Move(self.table.with_person(h, low), self.table.with_person(h, high), step)
 
@@ -64,11 +64,11 @@ class Survey:
         return some - h, some + h, 2 * h
 
     def entries(self, table: EntryTable) -> Entries:
-        """The rows of these entries."""
+        """Return the rows of these entries."""
         return self.model._entries(table, self.person)
 
     def pools(self, *tables: EntryTable) -> Iterator[tuple[slice, tuple[Pool, ...]]]:
-        """Runs of situations: which, and their pools in each of the tables."""
+        """Yield runs of situations: their indices, and their pools for each of the tables."""
         done = 0
         for found in zip(*(self.posterior.pools(self.entries(table)) for table in tables), strict=True):
             n = len(found[0].available)
@@ -77,12 +77,12 @@ class Survey:
 
 
 def _sum(both: tuple[Array, Array], weight: Array | Mask) -> Average:
-    """Sums over situations of (T, A) and (S, T, A), with weights (T, A) or (T, 1)."""
+    """Sum (T, A) and (S, T, A) over situations, with weights (T, A) or (T, 1)."""
     return Average((both[0] * weight).sum(axis=0), (both[1] * weight).sum(axis=1))
 
 
 def effects(survey: Survey, prob: float) -> Table:
-    """Average marginal effects of every attribute of every alternative, and of persons' columns."""
+    """Return average marginal effects of every attribute of every alternative, and of persons' columns."""
     labels, found, of, names = survey.model.alternatives_, list[Average](), list[Any](), list[str]()
     schema, table = survey.model.schema_, survey.table
     for column in of_columns(schema.attribute_columns):
@@ -108,7 +108,7 @@ def effects(survey: Survey, prob: float) -> Table:
 def _moves(
     column: Covariate, about: Callable[[int], Move], at: Callable[[list[int], Array], EntryTable]
 ) -> Iterator[tuple[str, Move]]:
-    """A number a little lower and higher; of a text each level against the usual one."""
+    """Yield a number changed slightly down and up; for a text, each level against the most frequent one."""
     if column.levels is None:
         yield column.name, about(column.places[0])
         return
@@ -120,9 +120,9 @@ def _moves(
 
 
 def elasticities(survey: Survey, f: int, prob: float) -> Table:
-    """Per cent of each probability per cent of the attribute of one alternative, by sample enumeration.
+    """Return elasticities of all probabilities in the attribute of one alternative, by sample enumeration.
 
-    Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over the situations in which both are available: the elasticities of situations,
+    Σ_t x_ta ∂P_tb/∂x_ta / Σ_t P_tb over the situations in which both are available: elasticities of situations,
     weighted by the probabilities of b.
     """
     labels, move = survey.model.alternatives_, survey.attribute(f)
@@ -145,7 +145,7 @@ def elasticities(survey: Survey, f: int, prob: float) -> Table:
 
 
 def diversion(survey: Survey, drop: int, prob: float) -> Table:
-    """Where the choices of an alternative go if it is not there: shares of what it had."""
+    """Return how the choices of a removed alternative divide among the others, as shares."""
     labels, before, after = survey.model.alternatives_, None, None
     for _, (base,) in survey.pools(survey.table):
         there = base.available[:, [drop]]
@@ -153,7 +153,7 @@ def diversion(survey: Survey, drop: int, prob: float) -> Table:
             continue
         lone = there[:, 0] & (base.available.sum(axis=1) == 1)
         if lone.any():
-            raise ValueError(f"in {lone.sum()} situations there is nothing but {labels[drop]!r}; leave them out.")
+            raise ValueError(f"in {lone.sum()} situations only {labels[drop]!r} is available; leave them out.")
         before = _sum(base.both(), there).plus(before)
         after = _sum(base.without(drop).both(), there).plus(after)
     if before is None or after is None:
@@ -169,10 +169,10 @@ def diversion(survey: Survey, drop: int, prob: float) -> Table:
 
 
 def willingness_to_pay(survey: Survey, f: int, cost: int, weight: Array | None, prob: float) -> Table:
-    """∂ln r/∂attribute over ∂ln r/∂cost, averaged over entries, in all and by alternative.
+    """Return ∂ln r/∂attribute over ∂ln r/∂cost, averaged over entries, overall and by alternative.
 
-    Both are averages over entries, with weights (T, A), or by how probably each is chosen; then their ratio is taken
-    under every draw, and its median and quantiles, or at the estimate.
+    Both are averages over entries, weighted by (T, A), or by choice probabilities. Their ratio is computed under every
+    draw and summarised by median and quantiles, or at the point estimate.
     """
     moves = survey.attribute(f), survey.attribute(cost)
     totals, signs = np.zeros(()), np.zeros((2, 3))
@@ -208,26 +208,26 @@ def willingness_to_pay(survey: Survey, f: int, cost: int, weight: Array | None, 
 
 
 def _warn_of_draws(survey: Survey, cost: int, slopes: Array) -> None:
-    """Where the sign of the cost is in doubt."""
+    """Warn if the sign of the cost is in doubt."""
     doubt = (np.sign(slopes) != np.sign(np.median(slopes))).mean()
     if doubt > DOUBTFUL:
         warnings.warn(
-            f"in {100 * doubt:.0f} % of the draws {survey.model.attributes_[cost]!r} speaks the other way than in "
-            "most: what a unit of it is worth is hardly known, and neither is a ratio to it. The median and the "
-            "interval hold, an average would not exist.",
+            f"in {100 * doubt:.0f} % of the draws {survey.model.attributes_[cost]!r} has the opposite effect than "
+            "in most: its value is poorly known, and so is a ratio to it. The median and the interval are valid; a "
+            "mean would not exist.",
             UserWarning,
             stacklevel=4,
         )
 
 
 def _warn_of_bends(survey: Survey, both: tuple[int, int], signs: Array) -> None:
-    """Where the slope of an attribute is positive in some situations and negative in others; signs (2, 3) by weight."""
+    """Warn if the slope of an attribute changes sign between situations; signs (2, 3) by weight."""
     for f, weight in zip(both, signs, strict=True):
         against = min(weight[0], weight[2]) / weight.sum()
         if against > DIVIDED:
             rises = weight[2] / weight.sum()
             warnings.warn(
-                f"the slope of {survey.model.attributes_[f]!r} is positive for {100 * rises:.0f} % of what is chosen "
+                f"the slope of {survey.model.attributes_[f]!r} is positive for {100 * rises:.0f} % of the choices "
                 "and negative for the rest: a single ratio hides that. Look at effects(X), or compare with "
                 "features='linear' or LearnedDirections(bend='none').",
                 UserWarning,
@@ -236,7 +236,7 @@ def _warn_of_bends(survey: Survey, both: tuple[int, int], signs: Array) -> None:
 
 
 def _warn_of_linear(survey: Survey, both: tuple[int, int], value: float) -> None:
-    """Where conditional logit of the same data has a ratio of the other sign."""
+    """Warn if conditional logit of the same data has a ratio of the opposite sign."""
     slopes = getattr(survey.model, "linear_slopes_", None)
     if slopes is None or not slopes[list(both)].all():
         return
@@ -252,7 +252,7 @@ def _warn_of_linear(survey: Survey, both: tuple[int, int], value: float) -> None
 
 
 def market_shares(model: ChoosingModel, rows: Entries, weight: Array | None, prob: float) -> Table:
-    """Weighted averages of the probabilities over situations, with intervals over draws."""
+    """Return weighted averages of the probabilities over situations, with intervals over draws."""
     posterior, total, done = model.posterior_, None, 0
     for pool in posterior.pools(rows):
         n = len(pool.available)
@@ -266,7 +266,7 @@ def market_shares(model: ChoosingModel, rows: Entries, weight: Array | None, pro
 
 
 def _by_alternative(survey: Survey, move: Move) -> dict[int, Average]:
-    """Average changes of all probabilities per unit, if the attribute of one of the available alternatives moves."""
+    """Average changes of all probabilities per unit of an alternative's attribute, if it is available."""
     A = len(survey.model.alternatives_)
     sums, seen = dict[int, Average](), np.zeros(A)
     for _, (base, low, high) in survey.pools(survey.table, move.low, move.high):
@@ -279,7 +279,7 @@ def _by_alternative(survey: Survey, move: Move) -> dict[int, Average]:
 
 
 def _together(survey: Survey, move: Move) -> Average:
-    """Average changes of all probabilities per unit, if a person's column moves."""
+    """Average changes of all probabilities per unit of a person's column."""
     total = None
     for _, (low, high) in survey.pools(move.low, move.high):
         ones = np.ones((len(low.available), 1))
@@ -289,7 +289,7 @@ def _together(survey: Survey, move: Move) -> Average:
 
 
 def _intervals(survey: Survey, name: str, found: list[Average], prob: float) -> Table:
-    """Table of numbers with equal-tailed intervals and the probability of being above 0, one found after another."""
+    """Return a table of numbers with equal-tailed intervals and the probability of being above 0, concatenated."""
     both = Average(
         np.concatenate([each.point for each in found]), np.concatenate([each.draws for each in found], axis=1)
     )

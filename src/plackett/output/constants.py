@@ -1,6 +1,6 @@
-"""How well choices and rankings are predicted: log-likelihood a situation, beside that of constants alone.
+"""Quality of predictions of choices and rankings: log-likelihood per situation, compared with constants alone.
 
-Constants are the Plackett–Luce model that knows nothing but the labels: one worth for each alternative or item.
+The model of constants is the Plackett–Luce model with one worth for each alternative or item and no covariates.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from plackett.responses import Outcomes, Response, make_response
 if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
-EXTRA = 0.01  # wins that each label is given, so that a maximum exists
-PASSES, MOVED = 5000, 1e-9  # at most so many, until a log-worth moves by less
+EXTRA = 0.01  # wins added to each label, so that a maximum exists
+PASSES, MOVED = 5000, 1e-9  # maximum of passes, and the movement of log-worths at which they stop
 Codes = npt.NDArray[np.intp]
 
 
 class Quality(NamedTuple):
-    """Mean of ln Pr of what was seen, and the share in which the most probable came first."""
+    """Mean of ln Pr of the outcomes, and the share in which the most probable came first."""
 
     log_likelihood: float
     right: float
 
 
 def worths(outcomes: Outcomes, item: Codes, n_items: int, response: Response) -> Array:
-    """ln λ (n_items,) of the most probable worths, λ ~ Gam(1 + ε, n_items·ε): the M-step λ = (n + ε)/(s + n_items·ε).
+    """Return ln λ (n_items,) at the mode, λ ~ Gam(1 + ε, n_items·ε); M-step λ = (n + ε)/(s + n_items·ε).
 
     Examples
     --------
@@ -56,19 +56,19 @@ def worths(outcomes: Outcomes, item: Codes, n_items: int, response: Response) ->
 
 
 def mean_log_likelihood(outcomes: Outcomes, item: Codes, log_worths: Array, response: Response) -> float:
-    """Mean of ln Pr(outcome) of given worths, each outcome as often as it was seen."""
+    """Return the mean of ln Pr(outcome) at given worths, weighted by counts."""
     rows = make_engine("auto").rows(None, Observations.of_rankings(outcomes, item, response, len(log_worths)))
     return float(rows.value(Weights.point(log_worths[:, None])) / outcomes.counts.sum())
 
 
 def choice_constants(X: ChoiceSets, y: object) -> Array:
-    """ln worth (A,) of the alternatives of choices, or of rankings of them."""
+    """Return ln worth (A,) of the alternatives of choices, or of rankings of them."""
     seen = chosen(X, y)
     return worths(seen.outcomes, X.alternative[seen.entry], len(X.alternatives), _response(seen))
 
 
 def quality_of_constants(log_worths: Array, X: ChoiceSets, y: object) -> Quality:
-    """Of worths of the alternatives alone."""
+    """Return the quality of worths of the alternatives alone."""
     seen = chosen(X, y)
     found = np.where(X.available, log_worths, -np.inf).argmax(axis=1)
     value = mean_log_likelihood(seen.outcomes, X.alternative[seen.entry], log_worths, _response(seen))
@@ -76,7 +76,7 @@ def quality_of_constants(log_worths: Array, X: ChoiceSets, y: object) -> Quality
 
 
 def quality_of_choices(model: Any, X: ChoiceSets, y: Any, groups: Any = None) -> Quality:
-    """Of a fitted chooser; a probability is not taken for less than 1e-15."""
+    """Return the quality of a fitted chooser; probabilities are bounded below by 1e-15."""
     X = X.with_schema(model.schema_)
     seen = chosen(X, y)
     values = np.maximum(model.log_likelihood(X, y, groups), np.log(SMALLEST))
@@ -93,20 +93,20 @@ def _response(seen: Chosen) -> Response:
 
 
 def quality_of_rankings(model: Any, X: Any, R: Any) -> Quality:
-    """Of a fitted ranker; the first place counts where one item has it."""
+    """Return the quality of a fitted ranker; the first place counts if it has a single item."""
     values = np.maximum(model.log_likelihood(X, R), np.log(SMALLEST) * np.diff(R.outcomes.start))
     R = R.with_items(model.items_)
     return Quality(float(np.average(values, weights=R.counts)), _first_right(np.log(model.predict_proba(X)), R))
 
 
 def quality_of_worths(log_worths: Array, R: Any, response: Response) -> Quality:
-    """Of one worth for each item."""
+    """Return the quality of one worth per item."""
     value = mean_log_likelihood(R.outcomes, R.item, log_worths, response)
     return Quality(value, _first_right(log_worths, R))
 
 
 def _first_right(logs: Array, R: Any) -> float:
-    """Share of the rankings with one item in the first place in which it is the most probable of those there."""
+    """Return the share of rankings with a single first item in which this is the most probable available item."""
     start, bucket_start, sizes, counts = R.outcomes
     there = np.full((len(R), len(R.items)), -np.inf)
     there[R.situation, R.item] = np.broadcast_to(logs, there.shape)[R.situation, R.item]

@@ -1,4 +1,4 @@
-"""Average marginal effects: by how much class probabilities move, over the rows of a table, if one column is moved."""
+"""Average marginal effects: change of class probabilities, averaged over rows, when one column changes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from plackett.posterior.base import Setting, for_model
 if TYPE_CHECKING:
     import pandas as pd
 
-DIGITS = 3  # significant ones, of the largest number of a feature
-OTHER = "none of these"  # a row whose indicators are all zero
+DIGITS = 3  # significant digits of the largest number of a feature
+OTHER = "none of these"  # level of a row whose indicators are all zero
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Each a difference of averages over the rows: (L, K) of the prediction, (S, L, K) of what single draws predict."""
+    """Differences of averages over the rows: (L, K) of the prediction, (S, L, K) of single draws."""
 
     features: list[str]
     average: Average
 
     def table(self, classes: npt.NDArray[Any], prob: float, certain: bool) -> dict[str, npt.NDArray[Any]]:
-        """The columns of `effects`, by class; without intervals where there is but one estimate."""
+        """Return the columns of `effects`, by class; without intervals for a point estimate."""
         centre, (lower, upper, positive) = self.average.point, self.average.judged(prob, certain)
         size = np.nanmax(np.abs([centre, lower, upper]), axis=(0, 2)) if len(centre) else np.empty(0)
         places = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0))).astype(int)
@@ -52,13 +52,13 @@ class Effects:
 
 
 def _rounded(numbers: Array, places: npt.NDArray[np.intp]) -> Array:
-    """Rows of numbers, each to so many decimal places."""
-    rounded = [np.round(row, int(n)) + 0.0 for row, n in zip(numbers, places, strict=True)]  # one zero, not two
+    """Round rows of numbers, each to its number of decimals."""
+    rounded = [np.round(row, int(n)) + 0.0 for row, n in zip(numbers, places, strict=True)]  # −0 becomes 0
     return np.array(rounded).reshape(numbers.shape)
 
 
 def average_effects(model: Any, X: Any) -> Effects:
-    """Effects of all columns of X; of a number per unit, of 0/1 as a difference, of texts against the usual level."""
+    """Return effects of all columns of X: numbers per unit, 0/1 as a difference, texts against the usual level."""
     table = Rows.of(model, X)
     features, settings, steps = list[str](), list[Setting](), list[float]()
     for column in table.columns:
@@ -82,7 +82,7 @@ def average_effects(model: Any, X: Any) -> Effects:
 
 @dataclass(frozen=True)
 class Rows:
-    """A table as a fitted model takes it, its columns as people know them, and the rows that are averaged over."""
+    """Table as input of a fitted model, its columns as users know them, and the rows to average over."""
 
     model: Any
     frame: pd.DataFrame
@@ -91,7 +91,7 @@ class Rows:
 
     @classmethod
     def of(cls, model: Any, X: Any) -> Rows:
-        """Rows that the model takes: numbers, a table that it knows, or a data frame that its feature map knows."""
+        """Convert rows for the model: numbers, a table with known schema, or a data frame for its feature map."""
         pd = optional("pandas", "effects")
         if sparse.issparse(X) or (not hasattr(X, "columns") and np.ndim(X) != 2):
             raise ValueError(
@@ -106,11 +106,11 @@ class Rows:
             X = np.asarray(X)
             known = X.shape[1] == model.n_features_in_
             frame = pd.DataFrame(X, columns=list(map(str, model._covariates())) if known else None)
-        model._rows(for_model(model, frame.iloc[:1]))  # which says what is wrong with the columns
+        model._rows(for_model(model, frame.iloc[:1]))  # raises for invalid columns
         return cls(model, frame, frame.iloc[spread_out(len(frame))], _columns(model, frame))
 
     def levels(self, column: Covariate) -> dict[str, tuple[Any, ...]] | None:
-        """The levels of a column, the one that others are compared with first; None for a number that varies."""
+        """Return the levels of a column, the reference first; None for a varying number."""
         held = self.frame.iloc[:, list(column.places)]
         if column.levels is None:
             return {"0": (0.0,), "1": (1.0,)} if held.iloc[:, 0].isin([0, 1]).all() else None
@@ -123,7 +123,7 @@ class Rows:
         return {usual: levels[usual], **levels}
 
     def about(self, j: int) -> tuple[Array, Array]:
-        """A number moved a little down and up in each row, (n, 1); for maps that users give not beyond the rows."""
+        """Return a number changed slightly down and up in each row, (n, 1); within the data's range for users' maps."""
         x, some = (np.asarray(part.iloc[:, [j]], dtype=np.float64) for part in (self.frame, self.some))
         h = a_little(x, self.model.posterior_.step(self.model))
         given = not isinstance(getattr(self.model, "features_", None), (ExpFeatures, Gates, type(None)))
@@ -132,12 +132,12 @@ class Rows:
         return np.maximum(some - h, x.min()), np.minimum(some + h, x.max())
 
     def all_at(self, column: Covariate, numbers: Sequence[Any]) -> Setting:
-        """All rows at one value or level."""
+        """Set all rows to one value or level."""
         kind = np.float64 if all(isinstance(number, (int, float)) for number in numbers) else object
         return Setting(column.places, np.tile(np.array(numbers, dtype=kind), (len(self.some), 1)))
 
     def find(self, feature: object) -> Covariate:
-        """A column by name, or by position."""
+        """Find a column by name or by position."""
         names = [column.name for column in self.columns]
         if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
             return self.columns[int(feature)]
@@ -150,7 +150,7 @@ class Rows:
 
 
 def _columns(model: object, frame: pd.DataFrame) -> list[Covariate]:
-    """Columns of numbers as they belong together; where a feature map takes texts, these have levels of their own."""
+    """Group columns of numbers; where a feature map takes texts, these have levels of their own."""
     found = []
     for column in covariates_of(model):
         values = frame.iloc[:, column.places[0]]

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse, before the work begins, a file that could not be written because of the folder it is to be in."""
+    """Raise, before the work begins, if the folder of a file does not allow writing it."""
     target = Path(os.path.realpath(path))
     if _is_device(target):
         return
@@ -26,9 +26,9 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A stream whose bytes take the place of `path` at the end of the block; after an error the old file is there.
+    """Yield a stream whose bytes replace `path` at the end of the block; after an error the old file remains.
 
-    Permissions of an old file are kept, and links followed. A device or pipe, such as ``/dev/null``, is written to
+    Permissions of an old file are preserved, and links followed. A device or pipe, such as ``/dev/null``, is written to
     directly.
 
     Examples
@@ -64,12 +64,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file, and the folders it is in, so that it is there complete or not at all."""
+    """Write a file and its folders, so that the file is complete or absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as stream:
         stream.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def _is_device(target: Path) -> bool:
-    """Whether something is there that is written to as it is: a device or a pipe."""
+    """True for a device or a pipe, which is written to directly."""
     return target.exists() and not (target.is_file() or target.is_dir())

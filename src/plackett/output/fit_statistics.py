@@ -1,4 +1,4 @@
-"""How well a model of choices fits, as papers print it: log-likelihoods, ρ², information criteria, LOO and WAIC."""
+"""Fit statistics of a model of choices as in papers: log-likelihoods, ρ², information criteria, LOO and WAIC."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plackett.output.published import latex
 from plackett.posterior.choosers import log_probability_under
 from plackett.responses import make_response
 
-MANY = 100  # alternatives from which on constants are found by EM
+MANY = 100  # number of alternatives from which EM finds the constants
 LABELS = {
     "log_likelihood": "Log-likelihood",
     "null": "Log-likelihood of equal chances",
@@ -44,31 +44,31 @@ WHOLE = ("parameters", "n")
 
 @dataclass(frozen=True)
 class FitStatistics:
-    """Measures of fit on some situations; NaN where one cannot be had.
+    """Measures of fit on some situations; NaN for unavailable ones.
 
-    `print` shows them, ``statistics["aic"]`` or ``statistics.aic`` is one of them, `frame` a data frame, and
+    `print` shows them, ``statistics["aic"]`` or ``statistics.aic`` is one of them, `frame` is a data frame, and
     `to_latex` a tabular.
 
     Attributes
     ----------
     log_likelihood : float
-        Σ ln Pr of what was seen: at the maximum, at the posterior mean of the coefficients of a linear utility, and of
-        others under the predictions that are made.
+        Σ ln Pr of the outcomes: at the maximum, at the posterior mean of the coefficients of a linear utility, or
+        otherwise under the predictions.
     null : float
-        That of equal chances for all that is available.
+        Log-likelihood of equal probabilities for all available alternatives.
     constants : float
-        That of the best constants of the alternatives without anything else.
+        Log-likelihood of the best constants of the alternatives alone.
     parameters : int or None
-        Number of coefficients; None where a prior decides how many are in use.
+        Number of coefficients; None if a prior determines how many are active.
     n : float
-        Situations, each as often as it counts.
+        Total count of situations.
     likeliest : bool
-        Whether the log-likelihood is the maximum, without which AIC and BIC have no meaning.
+        True if the log-likelihood is the maximum, which AIC and BIC require.
     elpd_loo, se_loo, p_loo : float
         Expected log predictive density by Pareto-smoothed leave-one-out over situations, its standard error and the
-        effective number of parameters; of draws alone.
+        effective number of parameters; for draws only.
     elpd_waic, p_waic : float
-        The same by WAIC.
+        Expected log predictive density and effective number of parameters by WAIC.
     """
 
     log_likelihood: float
@@ -117,18 +117,18 @@ class FitStatistics:
         return np.nan if value is None else value
 
     def known(self) -> dict[str, float]:
-        """All that there is, by name."""
+        """Return all available statistics, by name."""
         return {name: self[name] for name in LABELS if not np.isnan(self[name])}
 
     @property
     def frame(self) -> Any:
-        """A data frame with the names as its index, and columns ``statistic`` and ``value``."""
+        """Data frame with the names as its index, and columns ``statistic`` and ``value``."""
         found = self.known()
         columns = {"statistic": [LABELS[name] for name in found], "value": list(found.values())}
         return optional("pandas", "a data frame of fit statistics").DataFrame(columns, index=list(found))
 
     def rows(self) -> list[list[str]]:
-        """Labels and numbers as they are printed."""
+        """Return labels and formatted numbers."""
         return [[LABELS[name], _written(name, value)] for name, value in self.known().items()]
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class FitStatistics:
         return "\n".join(f"{label:<{first}}  {value:>{second}}" for label, value in rows)
 
     def to_latex(self) -> str:
-        """A tabular with rules as those of booktabs."""
+        """Return a tabular with rules as in booktabs."""
         return latex(["Statistic", "Value"], self.rows())
 
     def _repr_html_(self) -> str:
@@ -152,7 +152,7 @@ def _written(name: str, value: float) -> str:
 
 
 def fit_statistics(model: Any, X: ChoiceSets, y: Any, seen: Chosen, groups: Any) -> FitStatistics:
-    """Of a fitted chooser on situations with these outcomes."""
+    """Compute the statistics of a fitted chooser on situations with these outcomes."""
     if (seen.outcomes.sizes != 1).any():
         raise ValueError("fit statistics are for choices, and for rankings without ties; leave tied rankings out.")
     counts, posterior = seen.outcomes.counts, model.posterior_
@@ -167,7 +167,7 @@ def fit_statistics(model: Any, X: ChoiceSets, y: Any, seen: Chosen, groups: Any)
 
 
 def equal_chances(seen: Chosen) -> float:
-    """Log-likelihood if all that is left is equally probable at every stage."""
+    """Return the log-likelihood of equal probabilities for all remaining entries at every stage."""
     start, bucket_start, _, counts = seen.outcomes
     left = np.diff(start)
     stages = np.minimum(np.diff(bucket_start), left - 1)
@@ -175,7 +175,7 @@ def equal_chances(seen: Chosen) -> float:
 
 
 def constants_alone(X: ChoiceSets, seen: Chosen) -> float:
-    """The largest log-likelihood of one constant for each alternative."""
+    """Return the maximum of the log-likelihood with one constant for each alternative."""
     item, A = X.alternative[seen.entry], len(X.alternatives)
     if A > MANY:
         response = make_response("ranking" if seen.response == "choice" else seen.response)
@@ -185,7 +185,7 @@ def constants_alone(X: ChoiceSets, seen: Chosen) -> float:
 
 
 def predictive(model: Any, X: ChoiceSets, y: Any, groups: Any) -> dict[str, float]:
-    """LOO, where ArviZ is installed, and WAIC."""
+    """Return LOO, if ArviZ is installed, and WAIC."""
     try:
         optional("arviz", "LOO")
     except ImportError:
@@ -197,7 +197,7 @@ def predictive(model: Any, X: ChoiceSets, y: Any, groups: Any) -> dict[str, floa
     of_draws = log_values.var(axis=0, ddof=1)
     average = logsumexp(log_values, axis=0) - np.log(len(log_values))
     with warnings.catch_warnings(), arviz_for("LOO") as arviz:
-        warnings.simplefilter("ignore")  # Pareto k is for those who call az.loo
+        warnings.simplefilter("ignore")  # Pareto k is available from az.loo
         loo = arviz.loo(drawn)
     elpd, error, p = (
         float(next(getattr(loo, name) for name in names if hasattr(loo, name)))

@@ -1,4 +1,4 @@
-"""Escape text for HTML: the only place where text from users enters a page."""
+"""Escaping of text for HTML: the only place where users' text enters a page."""
 
 from __future__ import annotations
 

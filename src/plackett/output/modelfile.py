@@ -1,7 +1,7 @@
 """Model files: a zip of plain arrays and one JSON manifest. Reading one builds known classes only; no code runs.
 
-What is written and what is read must fit the schema in `output.stored` and `output.stored_models`; `output.archive`
-has the bytes.
+Data written and read must match the schema in `output.stored` and `output.stored_models`; `output.archive` handles the
+bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from plackett.output.stored_models import MODELS
 
 FORMAT = "plackett-model"
 VERSION = 2
-RENAMED = {  # since version 1
+RENAMED = {  # names changed since version 1
     "Portrait": "ReadableDraw",
     "portrait_": "readable_draw_",
     "relevance_": "mean_relevance_",
@@ -45,7 +45,7 @@ RENAMED = {  # since version 1
     "monte_carlo_error": "error",
 }
 PAIR = Check("a key and its value", lambda value: type(value) is list and len(value) == 2)  # of JSON
-DEPTH = 30  # of values in values, at the most
+DEPTH = 30  # maximum nesting of values
 
 
 class _Writer:
@@ -86,18 +86,18 @@ class _Writer:
 
 
 def _fitted(estimator: object) -> dict[str, Any]:
-    """What fitting gave an estimator."""
+    """Return the fitted attributes of an estimator."""
     return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("_")}
 
 
 class _Reader:
-    """Builds what a manifest describes, checked by the schema; arrays are asked for by name."""
+    """Build the objects that a manifest describes, checked by the schema; arrays are requested by name."""
 
     def __init__(self, array: Callable[[str], npt.NDArray[Any]]):
         self.array = array
 
     def model(self, manifest: Any) -> Any:
-        """The model of a manifest; its parameters have axes of their own."""
+        """Build the model of a manifest; its parameters have separate axes."""
         if not MAPPING.fits(manifest) or manifest.get("format") != FORMAT:
             raise ModelFileError(f"its manifest must say that the format is {FORMAT!r}, and does not")
         version, kind = manifest.get("version"), manifest.get("model", "PlackettLuceClassifier")
@@ -115,7 +115,7 @@ class _Reader:
         return made
 
     def build(self, known: Declaration, params: dict[str, Any], fitted: dict[str, Any], name: str, sizes: Sizes) -> Any:
-        """An estimator of a known class and what fitting gave it."""
+        """Build an estimator of a known class with its fitted attributes."""
         known.check_fields(params, name, sizes)
         made = known.cls(**params)
         if fitted or known in MODELS.values():
@@ -125,7 +125,7 @@ class _Reader:
         return made
 
     def decode(self, value: Any, name: str, sizes: Sizes | None, depth: int) -> Any:
-        """A value of the manifest; sizes of axes are those of the model, and None among its parameters."""
+        """Decode a value of the manifest; `sizes` are the axes of the model, or None among its parameters."""
         if depth > DEPTH:
             raise ModelFileError(f"{name} is nested deeper than {DEPTH} levels")
         if INTEGER.fits(value) and not -(2**63) <= value < 2**63:
@@ -155,7 +155,7 @@ class _Reader:
         raise ModelFileError(f"{name} holds {str(value)[:60]}, which this plackett does not know")
 
     def record(self, known: Declaration, held: dict[str, Any], name: str, sizes: Sizes) -> Any:
-        """A dataclass of a known kind."""
+        """Build a dataclass of a known kind."""
         if known.cls is Diagnostics and "groups" not in held:
             check_all(EARLY_DIAGNOSTICS, [], held, name, sizes)
             held = early_diagnostics(held)
@@ -165,7 +165,7 @@ class _Reader:
         return made
 
     def named(self, value: Any, name: str, sizes: Sizes | None, depth: int) -> dict[str, Any]:
-        """Values by name."""
+        """Return values by name."""
         match value:
             case {"dict": list(pairs), **rest} if not rest:
                 held = self._dict(pairs, name, sizes, depth)
@@ -174,7 +174,7 @@ class _Reader:
         raise ModelFileError(f"{name or 'the model'} must have its parts by name, got {shown(value)} instead")
 
     def _dict(self, pairs: list[Any], name: str, sizes: Sizes | None, depth: int) -> dict[Any, Any]:
-        """Pairs of keys and values; each key comes once."""
+        """Return pairs of keys and values; raises for duplicate keys."""
         out: dict[Any, Any] = {}
         what = name or "the model"
         for pair in pairs:
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write a fitted model to a path or a binary stream; an old file is replaced once the new one is whole."""
+    """Write a fitted model to a path or a binary stream; an old file is replaced only by a complete one."""
     writer = _Writer()
     params = model.get_params(deep=False)
     if not (params["random_state"] is None or INTEGER.fits(params["random_state"])):
@@ -218,7 +218,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str] | BinaryIO) -> None:
 
 
 def read(stream: BinaryIO, name: str) -> Any:
-    """Read a model from a stream that errors call by this name."""
+    """Read a model from a stream, which errors refer to by this name."""
     try:
         with Archive(stream) as archive:
             model = _Reader(archive.array).model(archive.manifest())

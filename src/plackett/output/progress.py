@@ -1,4 +1,4 @@
-"""A progress bar with the time left, in a terminal or a notebook; long work can be interrupted without loss."""
+"""Progress bar with the remaining time, in a terminal or a notebook; long work can be interrupted without loss."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PATIENCE = 5.0  # seconds
 
 @contextlib.contextmanager
 def progress_bar(show: bool, description: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the work done so far; the bar goes to standard error, or below a notebook's cell.
+    """Yield a function that takes the work done so far; the bar appears on standard error, or in a notebook's cell.
 
-    In a terminal, work that takes longer than PATIENCE shows its bar by itself.
+    In a terminal, work that takes longer than PATIENCE shows its bar even without `show`.
     """
     if not show and sys.stderr.isatty() and not in_notebook():
         with _late_bar(description, total) as report:
@@ -34,7 +34,7 @@ def progress_bar(show: bool, description: str, total: float) -> Iterator[Callabl
 
 
 def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Item]:
-    """The items, with a bar that moves when one is done."""
+    """Yield the items, with a bar that advances after each."""
     with progress_bar(show, description, len(items)) as report:
         for done, item in enumerate(items, start=1):
             yield item
@@ -43,7 +43,7 @@ def tracked(items: Sequence[Item], show: bool, description: str) -> Iterator[Ite
 
 @contextlib.contextmanager
 def _late_bar(description: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A bar that begins when the work has gone on for a while, whether or not any of it is done."""
+    """Yield a bar that appears after a while, whether or not any work is done."""
     began, shown, lock = time.perf_counter(), contextlib.ExitStack(), threading.Lock()
     bars: list[Callable[[float], None]] = []
     latest = 0.0
@@ -81,7 +81,7 @@ def _terminal_bar(description: str, total: float, began: float) -> Iterator[Call
     from rich.text import Text
 
     class Times(ProgressColumn):
-        """Time since the work began, and rich's estimate of the time left."""
+        """Time since the start, and rich's estimate of the remaining time."""
 
         def render(self, task: Task) -> Text:
             return Text(_times(time.perf_counter() - began, task.time_remaining))
@@ -98,13 +98,13 @@ def _terminal_bar(description: str, total: float, began: float) -> Iterator[Call
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this; one without IPython loaded cannot."""
+    """True in a Jupyter kernel; one without IPython loaded is not recognised."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
-    """An HTML element that is updated in place; needs no widgets."""
+    """Return a function that updates an HTML element in place, without widgets."""
     from IPython.display import HTML, display
 
     began = time.perf_counter()
@@ -120,7 +120,7 @@ def _notebook_bar(description: str, total: float) -> Callable[[float], None]:
 
 
 def _times(elapsed: float, left: float | None) -> str:
-    """Both times in words; the time left is None as long as nothing is done."""
+    """Format both times; the remaining time is None as long as nothing is done."""
     return f"{_clock(elapsed)} elapsed" + ("" if left is None else f", {_clock(left)} left")
 
 

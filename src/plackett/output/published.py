@@ -1,4 +1,4 @@
-"""Tables as papers print them: data frames that also know LaTeX, with names escaped and numbers of even length."""
+"""Tables for publication: data frames with LaTeX output, escaped names and aligned numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SPECIAL = {
     "^": r"\textasciicircum{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
-DIGITS = {"p": 3, "z": 2, "positive": 3, "ess": 0, "rhat": 3}  # decimals; others have four
+DIGITS = {"p": 3, "z": 2, "positive": 3, "ess": 0, "rhat": 3}  # number of decimals; four for others
 HEADS = {"std_error": "std. error", "rhat": "R-hat", "ess": "ESS", "positive": "Pr(> 0)"}
 
 
 def escaped(text: object) -> str:
-    r"""A text as LaTeX prints it.
+    r"""Escape a text for LaTeX.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def escaped(text: object) -> str:
 
 
 def latex(heads: list[str], rows: list[list[str]], n_texts: int = 1) -> str:
-    r"""A tabular of cells that are written already, rules as those of booktabs; the first columns are texts.
+    r"""Return a tabular of formatted cells with rules as in booktabs; the first columns are texts.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def _line(cells: list[str]) -> str:
 
 
 def written(name: str, value: Any) -> str:
-    """A number with the decimals of its column; nothing where there is none."""
+    """Format a number with the decimals of its column; empty for missing ones."""
     if isinstance(value, str) or not isinstance(value, (float, np.floating)):
         return str(value)
     return "" if np.isnan(value) else f"{value:.{DIGITS.get(name, 4)}f}"
 
 
 def latex_of(columns: Table) -> str:
-    """The columns of a table of coefficients."""
+    """Return the columns of a table of coefficients as LaTeX."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     heads = [HEADS.get(name, name) for name in columns]
     return latex(heads, [[written(*cell) for cell in zip(columns, row, strict=True)] for row in rows])
@@ -80,7 +80,7 @@ def _frame_class() -> Any:
             return pandas.DataFrame
 
         def to_latex(self, *args: Any, **kwargs: Any) -> str:
-            """A tabular with rules as those of booktabs; with arguments, what pandas makes of them."""
+            """Return a tabular with rules as in booktabs; with arguments, the result of pandas."""
             if args or kwargs:
                 return str(super().to_latex(*args, **kwargs))
             return latex_of({name: self[name].to_numpy() for name in self.columns})
@@ -92,5 +92,5 @@ def _frame_class() -> Any:
 
 
 def coefficients_frame(columns: Table) -> Any:
-    """A data frame of coefficients."""
+    """Return a data frame of coefficients."""
     return _frame_class()(columns)

@@ -1,7 +1,8 @@
-"""A small language for what a stored value must be: numbers, texts, labels, arrays with named axes, objects of them.
+"""Small language of checks of stored values: numbers, texts, labels, arrays with named axes, objects of these.
 
-A `Check` tells whether a value fits and raises a ValueError that names the value, what was expected and what came. An
-axis has one size in the whole model: `Sizes` remembers it. Knows no class of the package: see `output.stored`.
+A `Check` determines whether a value is valid and raises a ValueError that names the value, what was expected and what
+came. An axis has one size in the whole model, which `Sizes` records. The module knows no class of the package: see
+`output.stored`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ EMPTY = {"attribute", "trait", "bent", "constant", "own", "row", "worth", "commo
 
 
 class Range(NamedTuple):
-    """Numbers from `low` to `high`, in words; NaN is among them only if it says so."""
+    """Numbers from `low` to `high`, in words; NaN is allowed only on request."""
 
     low: float
     high: float
@@ -31,7 +32,7 @@ class Range(NamedTuple):
     nan: bool = False
 
     def holds(self, values: Any) -> bool:
-        """Whether all values are in the range."""
+        """True if all values are in the range."""
         if self.nan or not np.size(values):
             return True
         return self.low <= float(np.min(values)) and float(np.max(values)) <= self.high
@@ -48,14 +49,14 @@ MEASURED = Range(-np.inf, np.inf, "of any size, or NaN", nan=True)
 
 
 class Sizes:
-    """The size of every named axis, and codes that must be below one."""
+    """Size of every named axis, and codes that must be below one."""
 
     def __init__(self) -> None:
         self.known: dict[str, tuple[int, str]] = {}
         self.codes: list[tuple[str, int, str]] = []
 
     def agree(self, axis: str, size: int, name: str) -> None:
-        """Refuse another size than the one that is known."""
+        """Raise if an axis has another known size."""
         known, where = self.known.setdefault(axis, (size, name))
         if known != size:
             raise ValueError(f"{name} has size {size} along the axis {axis!r}, expected {known} as in {where}.")
@@ -63,11 +64,11 @@ class Sizes:
             raise ValueError(f"{name} is empty along the axis {axis!r}, expected 1 or more.")
 
     def below(self, axis: str, code: int, name: str) -> None:
-        """Remember a code that must be below the size of an axis."""
+        """Record a code that must be below the size of an axis."""
         self.codes.append((axis, code, name))
 
     def finish(self) -> None:
-        """Refuse codes that are too large."""
+        """Raise for codes that are too large."""
         for axis, code, name in self.codes:
             size, where = self.known.get(axis, (0, "this model"))
             if code >= size:
@@ -76,14 +77,14 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Check:
-    """What a value must be, in words, whether it is so, and what its axes tell."""
+    """Requirement of a value in words, its test, and the sizes of axes that it determines."""
 
     words: str
     fits: Callable[[Any], bool]
     measure: Callable[[str, Any, Sizes], None] = lambda name, value, sizes: None
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise a ValueError unless the value fits."""
+        """Raise a ValueError unless the value is valid."""
         if not self.fits(value):
             raise ValueError(f"{name} must be {self.words}, got {shown(value)} instead.")
         self.measure(name, value, sizes)
@@ -96,7 +97,7 @@ class Check:
 
 
 def shown(value: Any) -> str:
-    """A value in a few words."""
+    """Describe a value in a few words."""
     if ARRAY.fits(value):
         span = ""
         if value.dtype.kind in "fiu" and value.size:
@@ -111,7 +112,7 @@ def shown(value: Any) -> str:
 
 
 def python_type(words: str, *types: type) -> Check:
-    """A value of these types of Python or NumPy, or of their subclasses."""
+    """Require an instance of these Python or NumPy types."""
     return Check(words, lambda value: isinstance(value, types))
 
 
@@ -127,12 +128,12 @@ REAL = python_type("a number", int, float, np.integer, np.floating)
 
 
 def is_number(value: object) -> bool:
-    """True for a number that is no truth value."""
+    """True for a number that is not a boolean."""
     return REAL.fits(value) and type(value) is not bool
 
 
 def is_scalar(value: object) -> bool:
-    """True for a text, a number or a truth value that can be a label: NaN cannot."""
+    """True for a text, a number or a boolean that can be a label, which excludes NaN."""
     return value is not None and PLAIN.fits(value) and value == value
 
 
@@ -142,17 +143,17 @@ SCALAR = Check("a text or a number", is_scalar)
 
 
 def one_of(*choices: str) -> Check:
-    """One of some texts."""
+    """Require one of some texts."""
     return Check(f"one of {list(choices)}", lambda value: TEXT.fits(value) and value in choices)
 
 
 def number(values: Range = FINITE) -> Check:
-    """A number in a range."""
+    """Require a number in a range."""
     return Check(f"a number, {values.words}", lambda value: is_number(value) and values.holds(value))
 
 
 def whole(low: int = 0, high: int = 2**63 - 1, below: str | None = None) -> Check:
-    """A whole number in a range, and below the size of an axis."""
+    """Require a whole number in a range, and below the size of an axis."""
 
     def measure(name: str, value: Any, sizes: Sizes) -> None:
         if below is not None:
@@ -163,7 +164,7 @@ def whole(low: int = 0, high: int = 2**63 - 1, below: str | None = None) -> Chec
 
 
 def size_of(axis: str, low: int = 1) -> Check:
-    """The size of an axis; where it is 0, there is no such axis."""
+    """Require the size of an axis; 0 means that the axis does not exist."""
 
     def measure(name: str, value: Any, sizes: Sizes) -> None:
         if value:
@@ -173,19 +174,19 @@ def size_of(axis: str, low: int = 1) -> Check:
 
 
 def is_a(*classes: type) -> Check:
-    """An object of one of these classes, which is checked by itself."""
+    """Require an object of one of these classes, which is checked separately."""
     names = " or ".join(cls.__name__ for cls in classes)
     return Check(f"of the kind {names}", lambda value: type(value) in classes)
 
 
 def fitted(*classes: type) -> Check:
-    """The same, which has learned something."""
+    """Require a fitted object of one of these classes."""
     known = is_a(*classes)
     return Check(f"{known.words}, and fitted", lambda v: known.fits(v) and any(n.endswith("_") for n in vars(v)))
 
 
 def each(check: Check, size: int | None = None) -> Check:
-    """A list or tuple of such values; of so many."""
+    """Require a list or tuple of such values, of this size if given."""
     count = "" if size is None else f"{size} "
     return Check(
         f"a list or tuple of {count}values, each {check.words}",
@@ -194,7 +195,7 @@ def each(check: Check, size: int | None = None) -> Check:
 
 
 def mapping(key: Check, value: Check) -> Check:
-    """A dictionary."""
+    """Require a dictionary."""
     return Check(
         f"a dictionary, each key {key.words}, each value {value.words}",
         lambda d: MAPPING.fits(d) and all(map(key.fits, d)) and all(map(value.fits, d.values())),
@@ -202,7 +203,7 @@ def mapping(key: Check, value: Check) -> Check:
 
 
 def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None = None) -> Check:
-    """An array of numbers with these axes, by name or by size, * for any."""
+    """Require an array of numbers with these axes, by name or by size, * for any."""
     names = axes.split()
     sized = {place: int(name) for place, name in enumerate(names) if name.isdigit()}
 
@@ -227,7 +228,7 @@ def array(axes: str, values: Range = FINITE, kind: str = "f", below: str | None 
 
 
 def labels(*axes: str, only: type = object, repeat: bool = False) -> Check:
-    """A one-dimensional array of texts, numbers or truth values, different unless they may repeat."""
+    """Require a one-dimensional array of texts, numbers or booleans, unique unless `repeat`."""
 
     def fits(value: Any) -> bool:
         if not (ARRAY.fits(value) and value.ndim == 1 and value.dtype.kind in "biufUO"):
@@ -250,7 +251,7 @@ def labels(*axes: str, only: type = object, repeat: bool = False) -> Check:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a stored class holds.
+    """Content of a stored class.
 
     Attributes
     ----------
@@ -259,9 +260,9 @@ class Declaration:
     fields : dict of Check
         Fields of the dataclass or parameters of the estimator. Those with a default may be missing.
     fitted, more : dict of Check
-        Attributes that fitting gives an estimator, and those that not every fit gives.
+        Attributes of a fitted estimator, always or sometimes present.
     law : function
-        What else must be so of the object as a whole; given the object, its name and the sizes.
+        Further checks of the whole object, given the object, its name and the sizes.
     """
 
     cls: Any
@@ -276,21 +277,21 @@ class Declaration:
         return [each.name for each in given if each.default is each.empty]
 
     def check_fields(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
-        """Refuse fields or parameters that are unknown, missing or wrong."""
+        """Raise for unknown, missing or invalid fields or parameters."""
         check_all(self.fields, self._needed, held, name, sizes)
 
     def check_fitted(self, held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
-        """Refuse fitted attributes that are unknown, missing or wrong."""
+        """Raise for unknown, missing or invalid fitted attributes."""
         check_all({**self.fitted, **self.more}, list(self.fitted), held, name, sizes)
 
 
 def by_name(*declarations: Declaration) -> dict[str, Declaration]:
-    """Declarations by the names of their classes."""
+    """Return declarations by class name."""
     return {each.cls.__name__: each for each in declarations}
 
 
 def check_all(checks: Mapping[str, Check], needed: list[str], held: Mapping[str, Any], name: str, sizes: Sizes) -> None:
-    """Check every value by its name."""
+    """Check every value by name."""
     what = name or "the model"
     for key in held:
         if key not in checks:
@@ -303,13 +304,13 @@ def check_all(checks: Mapping[str, Check], needed: list[str], held: Mapping[str,
 
 
 def insist(right: bool, words: str) -> None:
-    """Raise a ValueError with these words unless it is right."""
+    """Raise a ValueError with these words unless `right`."""
     if not right:
         raise ValueError(words)
 
 
 def sums_to_one(values: npt.NDArray[Any], name: str) -> None:
-    """Refuse weights that do not sum to 1 over groups and features, the last two axes, but for rounding."""
+    """Raise unless weights sum to 1 over groups and features, the last two axes, up to rounding."""
     sums = values.sum(axis=(-2, -1))
     right = bool(np.all(np.abs(sums - 1) < 1e-6))
     insist(right, f"{name} must sum to 1, got sums from {sums.min():g} to {sums.max():g} instead.")

@@ -1,4 +1,4 @@
-"""How right probabilities were: the same for cross-validation, the command line, the report and the reproduction."""
+"""Scores of probabilities, shared by cross-validation, the command line, the report and the reproduction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plackett.model.race import Array
 
-SMALLEST = 1e-15  # a probability is not taken for less in the log-loss
+SMALLEST = 1e-15  # lower bound of probabilities in the log-loss
 
 
 class Scores(NamedTuple):
@@ -22,14 +22,14 @@ class Scores(NamedTuple):
 
 
 def log_losses(probability: Array, codes: npt.NDArray[np.intp]) -> Array:
-    """−ln p of the class that came, for probabilities (n, K) and class numbers; −1 is a class that was given none."""
+    """Return −ln p of the true class from probabilities (n, K) and class numbers; −1 marks an unknown class."""
     own = np.where(codes >= 0, probability[np.arange(len(codes)), codes], 0.0)
     losses: Array = -np.log(np.clip(own, SMALLEST, 1.0))
     return losses
 
 
 def scores(probability: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Scores:
-    """Scores of probabilities (n, K); a label that is not among the classes was given probability 0.
+    """Return scores of probabilities (n, K); an unknown label has probability 0.
 
     Examples
     --------
@@ -49,6 +49,6 @@ def scores(probability: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -
 
 
 def scores_of_shares(counts: Sequence[float], y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Scores:
-    """Scores of giving every row the classes' shares of the training rows, of which there were so many each."""
+    """Return scores of predicting the training shares for every row, from training counts."""
     shares = np.asarray(counts, dtype=float)
     return scores(np.tile(shares / shares.sum(), (len(y), 1)), y, classes)

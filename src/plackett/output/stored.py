@@ -1,10 +1,10 @@
-"""The schema of model files, part one: the classes that models hold, each field with what it must be.
+"""Schema of model files, part one: classes in models, with a check for each field.
 
-The models themselves declare theirs by `output.stored_models`.
+`output.stored_models` declares the models themselves.
 
-Axes are named alike everywhere. *group*: classes, items, or whose weights those of a chooser are; *feature*: columns of
-W; *column*: covariates, or columns of a chooser's design; *component* and *axis*: learned directions and the columns
-they see; *member*: draws and mode that predict; *trait*: a person's columns; *outcome*: what is predicted.
+Axis names mean the same everywhere. *group*: classes, items, or groups of a chooser's weights; *feature*: columns of W;
+*column*: covariates, or columns of a chooser's design; *component* and *axis*: learned directions and the columns they
+apply to; *member*: draws and mode that predict; *trait*: a person's columns; *outcome*: predicted categories.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ from plackett.tastes.settings import LAWS
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
-    """Weights are shares of their sum."""
+    """Check that weights sum to 1."""
     sums_to_one(made.weights, f"{name}.weights")
 
 
 def law_of_draws(made: Any, name: str, sizes: Sizes) -> None:
-    """Weights of every draw are shares of their sum."""
+    """Check that the weights of every draw sum to 1."""
     sums_to_one(np.exp(made.log_weights), f"exp({name}.log_weights)")
 
 
 def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
-    """A mode has directions, weights and a weight in predictions, or none of them."""
+    """Check that a mode has directions, weights and a weight in predictions, or none of them."""
     has_mode = made.mode_directions is not None
     alike = has_mode == (made.mode_log_weights is not None) and (has_mode or made.mode_weight == 0)
     insist(alike, f"{name} must have mode_directions, mode_log_weights and a mode_weight, or none of them.")
@@ -98,14 +98,14 @@ def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
 
 
 def law_of_tastes(made: TasteChoices, name: str, sizes: Sizes) -> None:
-    """L is a lower factor, every column is random or fixed, and draws of persons are some of the draws."""
+    """Check that L is lower triangular, columns are random or fixed, and draws of persons match the other draws."""
     diagonal = np.diagonal(made.factor, axis1=-2, axis2=-1)
     right = (diagonal > 0).all() and not np.triu(made.factor, 1).any()
     insist(bool(right), f"{name}.factor must be lower triangular with a positive diagonal.")
-    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must rise.")
+    insist(bool((np.diff(made.random) > 0).all()), f"{name}.random must be sorted.")
     sizes.agree("column", made.mean.shape[2] + made.fixed.shape[2], f"the coefficients of {name}")
     last = (made.persons.shape[1] - 1) * made.every
-    insist(last < made.mean.shape[1], f"{name}.persons must be of draws that there are, got one of number {last}.")
+    insist(last < made.mean.shape[1], f"{name}.persons must belong to existing draws, got draw number {last}.")
 
 
 def law_of_segments(made: SegmentDraws, name: str, sizes: Sizes) -> None:
@@ -138,7 +138,7 @@ def law_of_segmented_worths(made: SegmentedWorths, name: str, sizes: Sizes) -> N
 
 
 def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
-    """A name for each nest, and two alternatives or more in each."""
+    """Check for one name per nest, and two or more alternatives in each."""
     sizes.agree("parameter", len(made.names), f"{name}.names")
     nest = made.of_alternative
     many = np.bincount(nest[nest >= 0], minlength=len(made.names))
@@ -146,12 +146,12 @@ def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
 
 
 def law_of_joint(made: NestedEstimate, name: str, sizes: Sizes) -> None:
-    """Covariances are those of coefficients and dissimilarities."""
+    """Check that covariances include coefficients and dissimilarities."""
     sizes.agree("joint", len(made.coefficients) + len(made.nests.names), name)
 
 
 def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
-    """Dissimilarities belong to nests, those of a mode to a mode."""
+    """Check that dissimilarities imply nests, and those of a mode imply a mode."""
     of = made.of_directions
     alike = (made.nests is None) == (of.parameters is None)
     insist(alike, f"{name} must have nests and parameters of them, or neither.")
@@ -160,13 +160,13 @@ def law_of_nested(made: LearnedChoices, name: str, sizes: Sizes) -> None:
 
 
 def law_of_measures(made: Any, name: str, sizes: Sizes) -> None:
-    """R-hat and effective sample sizes are of the same quantities."""
+    """Check that R-hat and effective sample sizes refer to the same quantities."""
     shapes = np.shape(made.rhat), np.shape(made.ess_bulk), np.shape(made.ess_tail)
     insist(len(set(shapes)) == 1, f"{name} must have rhat, ess_bulk and ess_tail of one shape, got {shapes} instead.")
 
 
 def law_of_diagnostics(made: Any, name: str, sizes: Sizes) -> None:
-    """What was measured is known, and of the size that it has in the model."""
+    """Check that measured quantities are known, and have the sizes of the model."""
     insist(bool(made.groups), f"{name}.groups must name what was measured, got nothing instead.")
     for group, measured in made.groups.items():
         insist(group in DIAGNOSED, f"{name}.groups has {group!r}, expected some of {', '.join(DIAGNOSED)}.")
@@ -176,7 +176,7 @@ def law_of_diagnostics(made: Any, name: str, sizes: Sizes) -> None:
 
 
 def law_of_knots(knots: Any, name: str) -> None:
-    """Values of every covariate rise, and end in infinities where they are fewer; scores are finite and rise."""
+    """Check that sorted values of each covariate end in infinities if fewer, with finite sorted scores."""
     if knots is None:
         return
     values, scores = knots
@@ -190,7 +190,7 @@ def law_of_knots(knots: Any, name: str) -> None:
 
 
 def law_of_gates(made: Gates, name: str, sizes: Sizes) -> None:
-    """The gates are features; without a rotation directions see the covariates."""
+    """Check that the gates are features, and that without a rotation directions apply to covariates."""
     sizes.agree("feature", made.offsets.size, name)
     if made.rotation is None:
         sizes.agree("axis", len(made.mean), name)
@@ -198,13 +198,13 @@ def law_of_gates(made: Gates, name: str, sizes: Sizes) -> None:
 
 
 def law_of_columns(made: Columns, name: str, sizes: Sizes) -> None:
-    """Directions see the covariates."""
+    """Check that directions apply to covariates."""
     sizes.agree("axis", len(made.mean), name)
     law_of_knots(made.knots, f"{name}.knots")
 
 
 def law_of_exp(made: Any, name: str, sizes: Sizes) -> None:
-    """Once it is fitted: as many features as formulas."""
+    """Check, if fitted, for as many features as formulas."""
     if not hasattr(made, "mean_"):
         return
     n, pairs = made.n_features_in_, bool(made.pair_sums) + bool(made.pair_differences)
@@ -213,7 +213,7 @@ def law_of_exp(made: Any, name: str, sizes: Sizes) -> None:
 
 
 def law_of_design(made: ChoiceDesign, name: str, sizes: Sizes) -> None:
-    """Once it is fitted: as many columns as constants, attributes, bends, traits and their products."""
+    """Check, if fitted, the number of columns against constants, attributes, bends, traits and their products."""
     if not hasattr(made, "mean_"):
         return
     constants, traits, bent = len(made.with_constant_), len(made.centre_), len(made.bent_)
@@ -233,20 +233,20 @@ def law_of_design(made: ChoiceDesign, name: str, sizes: Sizes) -> None:
 
 
 def law_of_category(made: Category, name: str, sizes: Sizes) -> None:
-    """A share for each level, and each level once."""
+    """Check for one share per level, and unique levels."""
     right = len(made.shares) == len(set(made.levels)) == len(made.levels) > 0
     insist(right, f"{name} must have different levels, each with a share.")
 
 
 def law_of_sets(made: ChoiceSets, name: str, sizes: Sizes) -> None:
-    """Alternatives and columns without any situation."""
+    """Check for alternatives and columns without any situation."""
     insist(made.start[0] == 0, f"{name}.start must be 0.")
     sizes.agree("attribute", len(made.attributes), f"{name}.attribute_columns")
     sizes.agree("trait", len(made.person), f"{name}.person_columns")
 
 
 def is_dtype(value: Any) -> bool:
-    """Whether `ExpFeatures` takes it as dtype."""
+    """True if `ExpFeatures` accepts it as dtype."""
     try:
         return TEXT.fits(value) and (value == "auto" or np.dtype(value) in FLOOR)
     except TypeError:
@@ -331,7 +331,7 @@ RECORDS = by_name(
         Draws,
         {
             "log_weights": array("chain draw group feature", LOG_SHARE),
-            "shape": array("chain draw"),  # that of a GIG may be negative
+            "shape": array("chain draw"),  # the shape of a GIG may be negative
             "log_mass": array("chain draw", BOUNDED) | NONE,
             "parameters": array("chain draw parameter", BOUNDED) | NONE,
         },

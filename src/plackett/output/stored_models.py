@@ -1,7 +1,7 @@
-"""The schema of model files, part two: the models, which register themselves when their modules are imported.
+"""Schema of model files, part two: models, which register themselves on import.
 
-This module knows no model: each hands over its class and the texts that its parameters may be. `MODELS` is complete
-once all models are imported, as `plackett.loading` does.
+This module knows no model: each model passes its class and the texts that its parameters may be. `MODELS` is complete
+after all models are imported, as in `plackett.loading`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ MODELS: dict[str, Declaration] = {}
 
 
 def register(model: Declaration, *records: Declaration) -> None:
-    """Let model files hold this model, and records that no other model has."""
+    """Register a model for model files, with records that no other model has."""
     MODELS.update(by_name(model))
     RECORDS.update(by_name(*records))
 
@@ -85,7 +85,7 @@ WEIGHTS_ = {"weights_": array("group feature", SHARE)}
 
 
 def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
-    """The posterior belongs to the features, and what is said of it is there; `fixed` features do not know y."""
+    """Check that posterior and features match, and summaries exist; `fixed` features do not depend on y."""
     kind = WeightPosterior if fixed else learned
     insist(
         isinstance(posterior, kind),
@@ -106,7 +106,7 @@ def law_of_race(model: Any, posterior: Any, learned: type, fixed: bool) -> None:
 
 
 def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
-    """Two classes or more, in order."""
+    """Check for two or more sorted classes."""
     held = model.classes_.tolist()
     try:
         right = len(held) >= 2 and sorted(held) == held
@@ -116,13 +116,13 @@ def law_of_classes(model: Any, name: str, sizes: Sizes) -> None:
 
 
 def law_of_names(model: Any) -> None:
-    """The map of covariates knows them by the names by which the model does, if by any."""
+    """Check that the map of covariates has the model's feature names, if any."""
     known, held = (getattr(part, "feature_names_in_", np.empty(0)) for part in (model, model.features_))
     insist(len(held) == 0 or np.array_equal(known, held), "features_.feature_names_in_ must be that of the model.")
 
 
 def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
-    """Classes in order, and what learned directions are read by."""
+    """Check for sorted classes, and the summaries of learned directions."""
     law_of_classes(model, name, sizes)
     learned = model._learned()
     law_of_race(model, model.posterior_, DirectionDraws, not learned)
@@ -140,7 +140,7 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
 
 
 def law_of_parameters(model: Any, plain: bool) -> None:
-    """Parameters of the response are those that its settings name, each above its lower bound."""
+    """Check that the parameters of the response match the settings, each above its lower bound."""
     known, found = model._parameters(), getattr(model.posterior_, "parameters", None)
     insist(plain or not known, f"a model with covariates has no parameters of a response, expected none of {known}.")
     values = np.empty(0) if found is None else found
@@ -152,7 +152,7 @@ def law_of_parameters(model: Any, plain: bool) -> None:
 
 
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
-    """Items, and a map of covariates where there are some."""
+    """Check the items, and the map of covariates if there are any."""
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
     plain = model.n_features_in_ == 0
     learned = not plain and model._learned()
@@ -188,7 +188,7 @@ def _law_of_segmented(model: Any, kind: type, sizes: Sizes) -> bool:
 
 
 def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
-    """Alternatives, columns and groups are those of the schema and of the weights."""
+    """Check that alternatives, columns and groups match the schema and the weights."""
     schema, learned, tasting = model.schema_, model._learned(), model._tasting()
     linear = model._linear() or tasting
     segmented = _law_of_segmented(model, SegmentedChoices, sizes)
@@ -220,14 +220,14 @@ def law_of_chooser(model: Any, name: str, sizes: Sizes) -> None:
 
 
 def _of_parameters(posterior: Any) -> Any:
-    """The posterior of the parameters, where a posterior of choices hands on what is asked of it."""
+    """Return the posterior of the parameters, to which a posterior of choices delegates."""
     if type(posterior) is LearnedChoices:
         return posterior.of_directions
     return posterior.of_weights if type(posterior) is FixedChoices else posterior
 
 
 def race_settings(inferences: Collection[str], features: Collection[str], engines: Collection[str]) -> dict[str, Check]:
-    """Parameters of every model of the race, where these texts name inferences, features and engines."""
+    """Return parameters of every race model, with these names of inferences, features and engines."""
     return {
         "inference": one_of(*inferences) | is_a(EM, Variational, Gibbs, Bootstrap),
         "shape": number(POSITIVE) | one_of("learn"),
@@ -264,13 +264,13 @@ def classifier(cls: type, settings: Mapping[str, Check]) -> Declaration:
 
 
 def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> Declaration:
-    """Declare the model of rankings, with its ways to read ties."""
+    """Declare the model of rankings, with its settings of ties."""
     return Declaration(
         cls,
         {**settings, "ties": one_of(*ties), "order_effect": TRUTH, "segments": SEGMENTS},
         {
             **FOUND,
-            "n_features_in_": size_of("column", low=0),  # 0: no covariates
+            "n_features_in_": size_of("column", low=0),  # 0 without covariates
             "items_": labels("group", "outcome"),
             "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint, SegmentedWorths),
         },
@@ -286,7 +286,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
 
 
 def chooser(cls: type, settings: Mapping[str, Check], weights: Collection[str], maps: Collection[str]) -> Declaration:
-    """Declare the model of choices, with whose weights may differ and what texts stand for as features."""
+    """Declare the model of choices, with its settings of weights and features."""
     features = one_of(*maps) | FEATURE_MAP | is_a(LinearUtility, Tastes)
     return Declaration(
         cls,

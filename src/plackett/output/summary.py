@@ -1,4 +1,4 @@
-"""A fitted model in words and in HTML: what `repr`, notebooks and the command line say of it."""
+"""Text and HTML of a fitted model, for `repr`, notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from plackett.posterior.base import Table
 if TYPE_CHECKING:
     from plackett.estimator import Model
 
-SHOWN = 10  # weights in the HTML
-TEXT = ("class", "item", "feature", "covariate", "column", "weights of", "law", "segment")  # columns that are names
+SHOWN = 10  # number of weights in the HTML
+TEXT = ("class", "item", "feature", "covariate", "column", "weights of", "law", "segment")  # columns of names
 
 
 def describe(model: Model) -> tuple[str, str]:
-    """The size of a fitted model with its prior, and how far it is to be trusted, in a line each."""
+    """Return one line on the size of a fitted model and its prior, and one on how far to trust it."""
     return model.posterior_.size(model), verdict(model)
 
 
 def verdict(model: Model) -> str:
-    """How far a fit is to be trusted, in a sentence.
+    """Return one sentence on how far to trust a fit.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def verdict(model: Model) -> str:
 
 
 def how(model: Model) -> str:
-    """The inference by its name, and how long its chains were."""
+    """Name the inference and the length of its chains."""
     name, tune = model._inference_in_words()
     if model.trace_.ndim < 2:
         return name
@@ -51,7 +51,7 @@ def how(model: Model) -> str:
 
 
 def cells(table: Table) -> list[list[str]]:
-    """The rows of a summary as text; empty where there is no number."""
+    """Return the rows of a summary as text, empty for missing numbers."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
     return [[_cell(name, value) for name, value in zip(table, row, strict=True)] for row in rows]
 
@@ -67,7 +67,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def as_html(model: Model) -> str:
-    """What `repr` says and the largest weights; names and labels are escaped."""
+    """Return the `repr` and the largest weights; names and labels are escaped."""
     title, table = model._largest(SHOWN)
     head = "".join(f'<th scope="col">{text(name)}</th>' for name in table)
     body = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>" for row in cells(table))

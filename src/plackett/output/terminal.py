@@ -1,4 +1,4 @@
-"""Text for a terminal: nothing in a name or a label steers it."""
+"""Text for a terminal, without control characters in names and labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""A line in which control characters, and those that turn the direction of writing, are escaped.
+    r"""Escape control characters of a line, and those that change the direction of writing.
 
     Examples
     --------

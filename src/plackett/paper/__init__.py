@@ -32,17 +32,17 @@ from plackett.paper.runs import Job, Record, Results, run
 
 
 class PaperPart(Protocol):
-    """A module of this package: one table, figure or data set of the paper."""
+    """Module of this package: one table, figure or data set of the paper."""
 
     @property
     def DATASETS(self) -> Sequence[str]:
         """Data sets that the part uses."""
 
     def tasks(self, plan: Plan) -> list[Job]:
-        """Runs that the part needs."""
+        """Return the runs that the part needs."""
 
     def section(self, plan: Plan, results: Results) -> PaperSection:
-        """Section of the page, from the results of the runs."""
+        """Return the section of the page from the results of the runs."""
 
 
 PARTS: dict[str, PaperPart] = {
@@ -72,24 +72,24 @@ def reproduce(
 ) -> Path:
     """Run the paper's experiments and write a page that shows our numbers beside the paper's.
 
-    Finished replications are kept in ``out/runs``: an interrupted run goes on where it was, and a second one only
-    writes the page again. Colon and sushi need the folder that the environment variable ``PLACKETT_DATA`` names; a
-    set that is not at hand is left out, with a warning and a word on the page.
+    Finished replications are stored in ``out/runs``: an interrupted run is resumed, and a second one only rewrites the
+    page. Colon and sushi need the folder that the environment variable ``PLACKETT_DATA`` names; a missing set is
+    skipped, with a warning and a note on the page.
 
     Parameters
     ----------
     parts : sequence of str, optional
-        Of `PARTS`; all by default.
+        Names in `PARTS`; all by default.
     datasets : sequence of str, optional
-        Restrict the parts to these data sets; parts without any of them are left out.
+        Restrict the parts to these data sets; parts without any of them are skipped.
     quick : bool
-        Few replications and draws: a look at everything in minutes.
+        Few replications and draws, for a preview in minutes.
     out : path
         The folder to write to.
     jobs : int, optional
         Processes; by default one for each core.
     force : bool
-        Run again what is already in ``out/runs``.
+        Repeat runs whose results are already in ``out/runs``.
     progress : bool
         Show a progress bar with the time left.
 
@@ -120,7 +120,7 @@ def reproduce(
 
 
 def _checked(what: str, names: Sequence[str] | None, known: Iterable[str]) -> list[str]:
-    """The names asked for, in the order in which they are known; all if none is given."""
+    """Return the requested names in their known order; all if none is given."""
     if not names:
         return list(known)
     unknown = [name for name in names if name not in known]
@@ -130,7 +130,7 @@ def _checked(what: str, names: Sequence[str] | None, known: Iterable[str]) -> li
 
 
 def _not_at_hand(names: Iterable[str]) -> dict[str, str]:
-    """Data sets that cannot be had here, and why."""
+    """Return data sets that are not available, with the reason."""
     missing = {}
     for name in names:
         try:
@@ -141,7 +141,7 @@ def _not_at_hand(names: Iterable[str]) -> dict[str, str]:
 
 
 def _compilation() -> list[Job]:
-    """Tasks that compile all kernels, side by side, before anything is timed."""
+    """Return tasks that compile all kernels in parallel, before anything is timed."""
     size = {"draws": 5, "tune": 5, "chains": 1}
     common = {"dataset": "iris", "train": 0.5, "replication": 0, "settings": size, "seed": 0}
     return [Job(method, evaluate, {**common, "method": method}) for method in ("gibbs", "logit", "plain")]
@@ -166,7 +166,7 @@ def _introduction(plan: Plan, parts: Sequence[str]) -> list[str]:
 
 
 def _facts(plan: Plan, records: Sequence[Record]) -> dict[str, str]:
-    """Dates, versions, machines and seeds of the runs."""
+    """Return dates, versions, machines and seeds of the runs."""
     made = [record["made"] for record in records]
     days = sorted({entry["when"][:10] for entry in made})
     versions = {", ".join(f"{name} {number}" for name, number in entry["versions"].items()): None for entry in made}

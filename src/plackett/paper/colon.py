@@ -18,7 +18,7 @@ COLUMNS = (*PAPERS, "variational", "em", "learned", "largest", "l2", "l1", "fore
 
 
 def work(plan: Plan) -> Tasks:
-    """Every method on every split; the moves of our sampler are too slow for 8,002 weights."""
+    """Return runs of every method on every split; the sampler's moves are too slow for 8,002 weights."""
     settings = {
         **plan.settings,
         "sampler": plan.pick(
@@ -31,12 +31,12 @@ def work(plan: Plan) -> Tasks:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every method on every split."""
+    """Return runs of every method on every split."""
     return list(work(plan).values())
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """The paper's two numbers, and what others do."""
+    """Compare with the paper's two numbers, and with other methods."""
     group = work(plan)
     largest = measured(group, results, "largest", "error").mean()
     rows: list[Row] = []

@@ -19,7 +19,7 @@ Value = str | int | float | Spread | None
 
 @dataclass(frozen=True)
 class PaperColumn:
-    """The key of a value in each row, its heading, and how numbers are written."""
+    """Key of a value in each row, its heading, and its number format."""
 
     key: str
     heading: str
@@ -36,11 +36,11 @@ class PaperTable:
     rows: Sequence[Row]
 
     def texts(self) -> list[list[str]]:
-        """The rows as a reader sees them."""
+        """Format the rows for readers."""
         return [[written(row.get(column.key), column.spec) for column in self.columns] for row in self.rows]
 
     def numeric(self, column: PaperColumn) -> bool:
-        """Whether a column holds numbers (or nothing)."""
+        """True if a column holds numbers (or nothing)."""
         return not any(isinstance(row.get(column.key), str) for row in self.rows)
 
 
@@ -65,7 +65,7 @@ class PaperSection:
 
 
 def written(value: Value, spec: str = ".3f") -> str:
-    """A value as a reader sees it; a Spread as mean (deviation).
+    """Format a value for readers; a Spread as mean (deviation).
 
     Examples
     --------
@@ -91,7 +91,7 @@ def written(value: Value, spec: str = ".3f") -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: a Spread as an object, an infinite number as null."""
+    """Convert a value for JSON: a Spread to an object, an infinite number to null."""
     match value:
         case Spread(mean=mean, sd=sd):
             return {"mean": plain(mean), "sd": plain(sd)}
@@ -106,5 +106,5 @@ def plain(value: Any) -> Any:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words in a row, with "and" before the last."""
+    """Join words, with "and" before the last."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

@@ -1,4 +1,4 @@
-"""How figures look: sizes, and colours that colour-blind readers can tell apart (Okabe and Ito)."""
+"""Style of figures: sizes, and colours that colour-blind readers can distinguish (Okabe and Ito)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STYLE = {
 def panels(
     rows: int, columns: int, width: float, height: float, sharex: bool = False, sharey: bool = False
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure without window and its axes in reading order, in our style."""
+    """Yield a figure without window and its axes in reading order, in our style."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -39,8 +39,8 @@ def panels(
         yield figure, list(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey).flat)
 
 
-def apart(places: Sequence[float], least: float) -> list[float]:
-    """Heights for labels: as near to their places (rising) as a least distance between neighbours allows."""
+def spaced(places: Sequence[float], least: float) -> list[float]:
+    """Return heights for labels, as close to their sorted positions as a minimum distance between neighbours allows."""
     found: list[float] = []
     for place in places:
         found.append(place if not found else max(place, found[-1] + least))

@@ -1,4 +1,4 @@
-"""Figure 2: regularisation paths on Iris, and what section 4.1 says about their sparsity."""
+"""Figure 2: regularisation paths on Iris, and the claims of section 4.1 about their sparsity."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PANELS = {
     "variational": "(c) Posterior mean, PL-Var",
     "em": "(d) MAP, PL-EM",
 }
-SMALL = 1e-3  # a weight below this share of all weights counts as near zero
+SMALL = 1e-3  # share of all weights below which a weight counts as near zero
 GRID = (5, 3.5, 2.5, 1.7, 1.3, 1.15, 1, 0.7, 0.5, 0.3, 0.2, 0.14, 0.1, 0.07, 0.05, 0.03, 0.02, 0.014, 0.01)
 SHOWN = (1, 0.5, 0.2, 0.1, 0.05, 0.02)  # shapes of the table
 
 
 def sampled(shape: float, draws: int, tune: int, chains: int, seed: int) -> Result:
-    """Posterior mean and median of every normalised weight at one shape."""
+    """Return posterior mean and median of every normalised weight at one shape."""
     iris = datasets.load("iris")
     clf = PlackettLuceClassifier(
         Gibbs(draws=draws, tune=tune, chains=chains), shape=shape, features="exp", random_state=seed
@@ -52,7 +52,7 @@ def sampled(shape: float, draws: int, tune: int, chains: int, seed: int) -> Resu
 
 
 def ascended(inference: str, shapes: list[float]) -> Result:
-    """The whole path by EM or the variational approximation."""
+    """Return the whole path by EM or the variational approximation."""
     iris = datasets.load("iris")
     regularization_path(iris.X, iris.y, shapes=shapes[:1], inference=inference)  # loads the kernels
     started = time.process_time()
@@ -66,12 +66,12 @@ def ascended(inference: str, shapes: list[float]) -> Result:
 
 
 def shapes(plan: Plan) -> list[float]:
-    """Decreasing values of a; those of the table among them."""
+    """Return decreasing values of a, including those of the table."""
     return list(GRID[::2] if plan.quick else GRID)
 
 
 def point_tasks(plan: Plan) -> list[Job]:
-    """The sampler at every shape."""
+    """Return runs of the sampler at every shape."""
     size = plan.pick({"draws": 2000, "tune": 1000, "chains": 4}, {"draws": 300, "tune": 200, "chains": 2})
     return [
         Job(f"figure2-gibbs-{shape:g}", sampled, {"shape": shape, "seed": SEED, **size}, turn=index % 20)
@@ -80,7 +80,7 @@ def point_tasks(plan: Plan) -> list[Job]:
 
 
 def path_tasks(plan: Plan) -> list[Job]:
-    """The variational and the EM path."""
+    """Return the variational and the EM path."""
     return [
         Job(f"figure2-{inference}", ascended, {"inference": inference, "shapes": shapes(plan)})
         for inference in ("variational", "em")
@@ -88,12 +88,12 @@ def path_tasks(plan: Plan) -> list[Job]:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """All four panels."""
+    """Return the runs of all four panels."""
     return point_tasks(plan) + path_tasks(plan)
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """The four panels, and the claims of section 4.1 in numbers."""
+    """Show the four panels, and the claims of section 4.1 in numbers."""
     points = [results(task) for task in point_tasks(plan)]
     variational, em = (results(task) for task in path_tasks(plan))
     paths = {name: np.array([point[name] for point in points]) for name in ("gibbs-mean", "gibbs-median")}
@@ -135,7 +135,7 @@ CLAIMS = (PaperColumn("claim", "The paper"), PaperColumn("seen", "Seen here"), P
 
 
 def judged(rows: list[Row], paths: dict[str, Array], seconds: dict[str, float]) -> list[dict[str, str]]:
-    """The statements of section 4.1 with our numbers."""
+    """Compare the statements of section 4.1 with our numbers."""
     last = rows[-1]
     a = f"at a = {last['shape']:g}"
     mean_zero = int((paths["gibbs-mean"] == 0).sum())
@@ -172,7 +172,7 @@ def judged(rows: list[Row], paths: dict[str, Array], seconds: dict[str, float]) 
 
 
 def draw(grid: Array, paths: dict[str, Array], classes: list[str], features: list[str]) -> Drawn:
-    """Four panels with common axes; the largest weights are named at the right."""
+    """Draw four panels with common axes; the largest weights are named at the right."""
     with drawing.panels(2, 2, 9.5, 6.8, sharex=True, sharey=True) as (figure, axes):
         top = max(float(path.max()) for path in paths.values())
         for ax, (name, title) in zip(axes, PANELS.items(), strict=True):
@@ -185,7 +185,7 @@ def draw(grid: Array, paths: dict[str, Array], classes: list[str], features: lis
                     )  # fmt: skip
             end = path[-1]
             largest = [index for index in np.argsort(end, axis=None) if end.flat[index] > 0.02][-7:]
-            heights = drawing.apart([float(end.flat[index]) for index in largest], 0.045 * top)
+            heights = drawing.spaced([float(end.flat[index]) for index in largest], 0.045 * top)
             for index, height in zip(largest, heights, strict=True):
                 k, j = np.unravel_index(index, end.shape)
                 ax.annotate(

@@ -28,7 +28,7 @@ GRID = np.linspace(0, 1, 201)  # false positive rates at which curves are averag
 
 
 def work(plan: Plan) -> dict[str, Tasks]:
-    """Runs of Table 2 with half for training, by data set."""
+    """Return the runs of Table 2 with half for training, by data set."""
     return {
         name: held_out.tasks(name, TRAIN, plan.replications, chosen(*COLUMNS), plan.settings)
         for name in plan.sets(*DATASETS)
@@ -36,12 +36,12 @@ def work(plan: Plan) -> dict[str, Tasks]:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """The methods of the figure on every split."""
+    """Return runs of the figure's methods on every split."""
     return [task for group in work(plan).values() for task in group.values()]
 
 
 def curve(result: Result) -> tuple[Array, float]:
-    """True positive rates at `GRID` and the area under the curve, of one run."""
+    """Return true positive rates at `GRID` and the area under the curve, for one run."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
     truth, probability = np.array(result["second"]), np.array(result["probability"])
@@ -50,7 +50,7 @@ def curve(result: Result) -> tuple[Array, float]:
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """One panel a data set: the mean curve of each method, its AUC in the legend."""
+    """Show one panel per data set, with the mean curve of each method and its AUC in the legend."""
     rows: list[Row] = []
     curves, gains = {}, []
     for name, group in work(plan).items():
@@ -104,12 +104,12 @@ def section(plan: Plan, results: Results) -> PaperSection:
 
 
 def verdict(z: float) -> str:
-    """A larger area is better."""
+    """Return a verdict; larger areas are better."""
     return "not clearly different" if abs(z) <= BOUND else "better" if z > 0 else "worse"
 
 
 def draw(curves: dict[str, dict[str, tuple[Array, Spread]]]) -> Drawn:
-    """The panels."""
+    """Draw the panels."""
     with drawing.panels(1, len(curves), 4.7 * len(curves), 4.6) as (figure, axes):
         for ax, (name, methods) in zip(axes, curves.items(), strict=True):
             ax.plot([0, 1], [0, 1], color="0.75", linewidth=0.8)

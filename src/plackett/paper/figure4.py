@@ -32,7 +32,7 @@ RESOLUTION = 160
 
 
 def regions(method: str, settings: dict[str, int], seed: int) -> Result:
-    """The class at every point of a grid, as one digit each, and how many rows are misclassified, old and held out."""
+    """Return the class at every point of a grid, as one digit each, and training and held-out error counts."""
     from sklearn.model_selection import cross_val_predict
 
     iris = datasets.load("iris")
@@ -59,7 +59,7 @@ def regions(method: str, settings: dict[str, int], seed: int) -> Result:
 
 
 def work(plan: Plan) -> dict[str, Job]:
-    """One task a panel."""
+    """Return one task per panel."""
     return {
         method.key: Job(
             f"figure4-{method.key}",
@@ -71,12 +71,12 @@ def work(plan: Plan) -> dict[str, Job]:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """All panels."""
+    """Return the tasks of all panels."""
     return list(work(plan).values())
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """The panels and how many rows each misclassifies."""
+    """Show the panels, with their misclassification counts."""
     found = {key: results(task) for key, task in work(plan).items()}
     rows = [
         {
@@ -116,7 +116,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
 
 
 def draw(found: dict[str, Result]) -> Drawn:
-    """The panels, in the paper's order."""
+    """Draw the panels in the paper's order."""
     letters = "abcd"
     with drawing.panels(1, len(found), 3.5 * len(found), 4.1, sharex=True, sharey=True) as (figure, axes):
         for index, (ax, (key, result)) in enumerate(zip(axes, found.items(), strict=True)):

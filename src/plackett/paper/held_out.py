@@ -1,4 +1,4 @@
-"""Split, fit, predict what was held out, score: the task behind Table 2, Figure 3, colon and sushi."""
+"""Task behind Table 2, Figure 3, colon and sushi: split, fit, predict held-out rows, score."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOMINAL = {"sushi": ("pref15", "region15", "pref_now", "region_now")}
 
 @lru_cache(maxsize=4)
 def table(name: str) -> tuple[Array, Labels]:
-    """Covariates as numbers, and labels; colon's intensities as logarithms, sushi's nominal columns one-hot."""
+    """Return covariates as numbers, and labels; colon's intensities as logarithms, sushi's nominal columns one-hot."""
     import pandas as pd
 
     bunch = datasets.load(name)
@@ -32,7 +32,7 @@ def table(name: str) -> tuple[Array, Labels]:
 
 
 def split(y: Labels, train: float | int, replication: int) -> tuple[Codes, Codes]:
-    """Rows for training (a share or a number of them) and the others, the classes in proportion in both."""
+    """Split into training rows (a share or a number) and the others, stratified by class."""
     from sklearn.model_selection import train_test_split
 
     inside, outside = train_test_split(np.arange(len(y)), train_size=train, stratify=y, random_state=SEED + replication)
@@ -42,16 +42,16 @@ def split(y: Labels, train: float | int, replication: int) -> tuple[Codes, Codes
 def evaluate(
     dataset: str, train: float | int, replication: int, method: str, settings: Mapping[str, int], seed: int
 ) -> Result:
-    """One fit on a training part and its scores on the rest.
+    """Fit to a training part and return scores on the rest.
 
-    For two classes the held-out probabilities of the second are kept too, with the truth: a ROC curve needs them. For
-    samplers the worst R-hat and the smallest effective sample size are kept.
+    For two classes the result includes the held-out probabilities of the second, with the truth, for ROC curves. For
+    samplers it includes the worst R-hat and the smallest effective sample size.
     """
     X, y = table(dataset)
     inside, outside = split(y, train, replication)
     classifier = METHODS[method].make(y[inside], seed, **settings)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about mixing: R-hat and ESS are kept below
+        warnings.simplefilter("ignore")  # about mixing: R-hat and ESS are stored below
         started = time.process_time()
         classifier.fit(X[inside], y[inside])
         seconds = time.process_time() - started
@@ -67,7 +67,7 @@ def evaluate(
     return found
 
 
-Tasks = dict[tuple[str, int], Job]  # by method and replication
+Tasks = dict[tuple[str, int], Job]  # tasks by method and replication
 
 
 def tasks(
@@ -77,7 +77,7 @@ def tasks(
     methods: Sequence[Method],
     settings: Mapping[str, Mapping[str, int]],
 ) -> Tasks:
-    """A task for every method and replication; settings by the kind of the method."""
+    """Return a task for every method and replication; settings depend on the kind of the method."""
     n = len(table(dataset)[1])
     return {
         (method.key, replication): Job(
@@ -100,5 +100,5 @@ def tasks(
 
 
 def measured(tasks: Tasks, results: Results, method: str, measure: str) -> Array:
-    """One measure of a method over the replications, (replication,); empty if the method was not run."""
+    """Return one measure of a method over the replications, (replication,); empty if the method was not run."""
     return np.array([results(task).get(measure, np.nan) for (key, _), task in tasks.items() if key == method])

@@ -1,8 +1,8 @@
-"""Section 5: the prior shape a = α/p as the number of features p grows, against a fixed and a learned a.
+"""Section 5: the prior shape a = α/p as the number of features p grows, compared with a fixed and a learned a.
 
-Heart's covariates are joined by shuffled copies of themselves, which say nothing of the class. Under a = α/p the
-normalised weights of a class tend to a Poisson–Dirichlet draw, whose number of weights above ε is finite; under a fixed
-a it grows with p.
+Shuffled copies, which carry no information about the class, are added to Heart's covariates. Under a = α/p the
+normalised weights of a class converge to a Poisson–Dirichlet draw, whose number of weights above ε is finite; under a
+fixed a it grows with p.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 TITLE = "The limit a = α/p"
 DATASETS = ("heart",)
 ALPHA = 1.0
-ACTIVE = 1e-3  # share of its class above which a weight counts as active
-COPIES = (0, 1, 3, 7, 15)  # shuffled copies of the covariates that are added
+ACTIVE = 1e-3  # share of its class above which a weight is active
+COPIES = (0, 1, 3, 7, 15)  # numbers of shuffled copies to add
 SHAPES = {"limit": "a = α/p", "fixed": "a = α/p at the smallest p", "learn": "a sampled"}
 TRAIN = 0.5
 
 
 def fit(copies: int, shape: float | str, replication: int, draws: int, tune: int, chains: int, seed: int) -> Result:
-    """Scores on held-out rows, and the active weights of a class, mean over draws and classes."""
+    """Return scores on held-out rows, and the number of active weights per class, averaged over draws and classes."""
     X, y = table("heart")
     rng = np.random.default_rng([seed, copies])
     noise = [rng.permuted(X, axis=0) for _ in range(copies)]
@@ -59,22 +59,22 @@ def fit(copies: int, shape: float | str, replication: int, draws: int, tune: int
 
 
 def features(copies: int) -> int:
-    """Number p of features: exp(x), exp(−x) of every column, and a constant."""
+    """Return the number p of features: exp(x), exp(−x) of every column, and a constant."""
     return 2 * table("heart")[0].shape[1] * (1 + copies) + 1
 
 
 def expected_active(shape: float, p: int) -> float:
-    """Prior mean of the number of weights of a class above ε: p·Pr(Beta(a, (p−1)a) > ε)."""
+    """Return the prior mean of the number of weights of a class above ε: p·Pr(Beta(a, (p−1)a) > ε)."""
     return float(p * beta.sf(ACTIVE, shape, (p - 1) * shape))
 
 
 def limiting_active() -> float:
-    """The limit of it for a = α/p: ∫_ε^1 α x⁻¹ (1−x)^(α−1) dx."""
+    """Return its limit for a = α/p: ∫_ε^1 α x⁻¹ (1−x)^(α−1) dx."""
     return float(quad(lambda x: ALPHA / x * (1 - x) ** (ALPHA - 1), ACTIVE, 1)[0])
 
 
 def work(plan: Plan) -> dict[tuple[str, int], list[Job]]:
-    """Tasks by choice of a and number of copies, one for each replication."""
+    """Return tasks by choice of a and number of copies, one per replication."""
     size = plan.pick({"draws": 500, "tune": 500, "chains": 2}, {"draws": 60, "tune": 60, "chains": 1})
     smallest = ALPHA / features(0)
     found = {}
@@ -94,12 +94,12 @@ def work(plan: Plan) -> dict[tuple[str, int], list[Job]]:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every choice of a at every p."""
+    """Return tasks for every choice of a at every p."""
     return [task for group in work(plan).values() for task in group]
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """Prediction and active weights as p grows."""
+    """Show prediction and active weights as p grows."""
     found = {key: [results(task) for task in group] for key, group in work(plan).items()}
     rows = []
     for (name, copies), runs in found.items():
@@ -153,7 +153,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
 
 
 def draw(found: dict[tuple[str, int], list[Result]]) -> Drawn:
-    """Active weights at the left, log-loss at the right."""
+    """Draw active weights at the left, log-loss at the right."""
     with drawing.panels(1, 2, 9.5, 4.2) as (figure, axes):
         for index, (name, label) in enumerate(SHAPES.items()):
             runs = [group for (key, _), group in found.items() if key == name]

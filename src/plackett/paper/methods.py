@@ -1,4 +1,4 @@
-"""The classifiers that are compared: the paper's, ours, and what a reader would try today. One entry each."""
+"""Compared classifiers: the paper's, ours, and common alternatives. One entry each."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from plackett.race_model import FEATURES
 
 @dataclass(frozen=True)
 class Method:
-    """A name for files, a name for readers, and how the classifier is made.
+    """Name for files, name for readers, and constructor of a classifier.
 
-    `make(y, seed, **settings)` gets the training labels, and as settings those of its `kind`: draws, tune and chains
-    of a "sampler", trees of a "forest", nothing otherwise.
+    `make(y, seed, **settings)` receives the training labels, and the settings of its `kind`: draws, tune and chains of
+    a "sampler", trees of a "forest", none otherwise.
     """
 
     key: str
     label: str
     make: Callable[..., ClassifierMixin]
     kind: str = ""
-    largest: int | None = None  # rows up to which it is affordable
+    largest: int | None = None  # number of rows up to which it is affordable
     available: Callable[[], bool] = lambda: True
 
 
@@ -42,18 +42,18 @@ def gibbs(
     moves: str = "exchange",
     **settings: Any,
 ) -> PlackettLuceClassifier:
-    """PL-Gibbs; further settings go to the classifier."""
+    """Make PL-Gibbs; further settings go to the classifier."""
     sampler = Gibbs(draws=draws, tune=tune, chains=chains, moves=moves)
     return PlackettLuceClassifier(sampler, random_state=seed, **({"features": "exp"} | settings))
 
 
 def sparse_logit(y: Labels, seed: int, draws: int, tune: int, chains: int, moves: str = "all") -> SparseLogitClassifier:
-    """The sparse logit by Holmes and Held's sampler."""
+    """Make the sparse logit with Holmes and Held's sampler."""
     return SparseLogitClassifier("holmes-held", draws=draws, tune=tune, chains=chains, moves=moves, random_state=seed)
 
 
 def logistic(y: Labels, seed: int, l1_ratio: float) -> ClassifierMixin:
-    """Logistic regression, its penalty chosen by cross-validated log-loss."""
+    """Make logistic regression with a penalty chosen by cross-validated log-loss."""
     from sklearn.linear_model import LogisticRegressionCV
     from sklearn.model_selection import StratifiedKFold
     from sklearn.pipeline import make_pipeline
@@ -74,21 +74,21 @@ def logistic(y: Labels, seed: int, l1_ratio: float) -> ClassifierMixin:
 
 
 def largest_class(y: Labels, seed: int) -> ClassifierMixin:
-    """Always the class that is most frequent in training, with the training shares as probabilities."""
+    """Make a classifier that predicts the most frequent training class, with the training shares as probabilities."""
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior")
 
 
 def forest(y: Labels, seed: int, trees: int) -> ClassifierMixin:
-    """A random forest with scikit-learn's defaults."""
+    """Make a random forest with scikit-learn's defaults."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(trees, random_state=seed)
 
 
 def gaussian_process(y: Labels, seed: int) -> ClassifierMixin:
-    """A Gaussian process with one amplitude and one length scale, both fitted."""
+    """Make a Gaussian process with one amplitude and one length scale, both fitted."""
     from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
     from sklearn.pipeline import make_pipeline
@@ -99,7 +99,7 @@ def gaussian_process(y: Labels, seed: int) -> ClassifierMixin:
 
 
 def varied(**settings: Any) -> Callable[..., ClassifierMixin]:
-    """PL-Gibbs with other settings."""
+    """Return a constructor of PL-Gibbs with other settings."""
     return lambda y, seed, **size: gibbs(y, seed, **size, **settings)
 
 
@@ -134,5 +134,5 @@ TODAY = ("largest", "l2", "l1", "forest", "gp")
 
 
 def chosen(*keys: str) -> list[Method]:
-    """The named methods, without those that this version does not have."""
+    """Return the named methods that exist in this version."""
     return [METHODS[key] for key in keys if METHODS[key].available()]

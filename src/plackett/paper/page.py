@@ -1,4 +1,4 @@
-"""Sections become files: index.html (self-contained), index.md, tables/*.json, figures/*.svg and *.png."""
+"""Output of sections: index.html (self-contained), index.md, tables/*.json, figures/*.svg and *.png."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ dt { font-weight: 600; } footer { margin-top: 3rem; border-top: 1px solid var(--
 def write(
     out: Path, title: str, intro: Sequence[str], sections: Sequence[PaperSection], facts: Mapping[str, str]
 ) -> Path:
-    """Write everything below a folder; the path of the page."""
+    """Write all files below a folder; return the path of the page."""
     pictures: dict[str, bytes] = {}
     for section in sections:
         for block in section.blocks:
@@ -71,7 +71,7 @@ def write(
 
 
 def drawn(figure: Drawn) -> dict[str, bytes]:
-    """A matplotlib figure as SVG and PNG."""
+    """Render a matplotlib figure as SVG and PNG."""
     from matplotlib import rc_context
 
     found = {}
@@ -90,7 +90,7 @@ def html(
     facts: Mapping[str, str],
     pictures: Mapping[str, bytes],
 ) -> str:
-    """The page; it loads nothing from anywhere."""
+    """Return the page, which loads nothing from other files or hosts."""
 
     def block_html(block: str | PaperTable | Figure) -> str:
         match block:
@@ -124,7 +124,7 @@ def html(
 
 
 def table_html(table: PaperTable) -> str:
-    """One table, in a box that scrolls on a narrow screen."""
+    """Return one table, in a box that scrolls on a narrow screen."""
     right = [table.numeric(column) for column in table.columns]
     head = "".join(
         cell("th", column.heading, "n" if numeric else "") for column, numeric in zip(table.columns, right, strict=True)
@@ -141,17 +141,17 @@ def table_html(table: PaperTable) -> str:
 
 
 def cell(tag: str, words: str, kind: str) -> str:
-    """One cell."""
+    """Return one cell."""
     return f'<{tag} class="{kind}">{text(words)}</{tag}>' if kind else f"<{tag}>{text(words)}</{tag}>"
 
 
 def kind(words: str, numeric: bool) -> str:
-    """The style of a cell: numbers to the right, some verdicts in colour as well as in words, long texts broken."""
+    """Return the style of a cell: numbers right-aligned, some verdicts in colour as well, long texts broken."""
     return "n" if numeric else words if words in (BETTER, WORSE) else "long" if len(words) > 30 else ""
 
 
 def markdown(title: str, intro: Sequence[str], sections: Sequence[PaperSection], facts: Mapping[str, str]) -> str:
-    """The same in Markdown; figures are linked as PNG."""
+    """Return the page in Markdown, with figures linked as PNG."""
     parts = [f"# {_safe(title)}", *map(_safe, intro)]
     for section in sections:
         parts += [f"## {_safe(section.title)}", f"**{_safe(section.outcome)}**"]
@@ -168,7 +168,7 @@ def markdown(title: str, intro: Sequence[str], sections: Sequence[PaperSection],
 
 
 def table_markdown(table: PaperTable) -> str:
-    """One table."""
+    """Return one table in Markdown."""
     head = [_safe(column.heading) for column in table.columns]
     rule = ["---:" if table.numeric(column) else "---" for column in table.columns]
     lines = [head, rule, *([_safe(words) for words in texts] for texts in table.texts())]

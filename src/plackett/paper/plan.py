@@ -1,4 +1,4 @@
-"""Size of the experiment: all of it, or a quick look with fewer replications and draws."""
+"""Size of the experiment: complete, or a preview with fewer replications and draws."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class Plan:
 
     quick: bool = False
     datasets: tuple[str, ...] = tuple(NAMES)
-    missing: Mapping[str, str] = field(default_factory=dict)  # data sets that are not at hand, and why
+    missing: Mapping[str, str] = field(default_factory=dict)  # missing data sets, with the reason
 
     def sets(self, *names: str) -> list[str]:
-        """Those of the named data sets that were asked for and are at hand, in the order given."""
+        """Return the named data sets that are requested and available, in the given order."""
         return [name for name in names if name in self.datasets and name not in self.missing]
 
     def pick(self, full: T, quick: T) -> T:
-        """One of two settings, by `quick`."""
+        """Return one of two settings, depending on `quick`."""
         return quick if self.quick else full
 
     @property
     def replications(self) -> int:
-        """Random splits of the data."""
+        """Number of random splits of the data."""
         return 2 if self.quick else REPLICATIONS
 
     @property
     def settings(self) -> dict[str, dict[str, int]]:
-        """Settings of the methods by kind; the full run keeps 5,000 draws in all, as the paper does."""
+        """Settings of the methods by kind; the full run makes 5,000 draws in all, as in the paper."""
         return {
             "sampler": self.pick({"draws": 1250, "tune": 1250, "chains": 4}, {"draws": 200, "tune": 200, "chains": 2}),
             "forest": {"trees": self.pick(500, 100)},
@@ -52,6 +52,6 @@ class Plan:
 
 
 def chains(size: Mapping[str, int]) -> str:
-    """Settings of a sampler as text."""
+    """Format settings of a sampler."""
     number = "one chain" if size["chains"] == 1 else f"{size['chains']} chains"
     return f"{number} of {size['tune']:,} + {size['draws']:,} iterations"

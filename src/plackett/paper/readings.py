@@ -1,4 +1,4 @@
-"""Other readings of Table 2: what the paper leaves open, tried one by one to explain where our errors differ."""
+"""Alternative readings of Table 2: details that the paper leaves open, tried one by one to explain different errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIGNS = {AGREES: "=", BETTER: "<", WORSE: ">", IMPOSSIBLE: ""}
 
 
 def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
-    """Tasks by data set and share."""
+    """Return tasks by data set and share."""
     replications = plan.pick(5, 2)
     settings = {"sampler": plan.pick({"draws": 500, "tune": 500, "chains": 2}, plan.settings["sampler"])}
     return {
@@ -40,17 +40,17 @@ def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
 
 
 def methods(name: str) -> list[Method]:
-    """All readings; without pair sums on German, where they would be 1,153 features."""
+    """Return all readings; without pair sums on German, where they would be 1,153 features."""
     return chosen("largest", *(key for key in READINGS if not (key == "pairs" and name == "german")))
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every reading on every split."""
+    """Return runs of every reading on every split."""
     return [task for group in work(plan).values() for task in group.values()]
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """A row for every reading and share: the error on each set, and how it stands to the paper's PL-Gibbs."""
+    """Show, for every reading and share, the error on each set compared with the paper's PL-Gibbs."""
     sets, shares = plan.sets(*DATASETS), SHARES[: plan.pick(2, 1)]
     found = {
         (name, share, key): compare(errors, TABLE2[name]["gibbs"], REPLICATIONS, float(largest.mean()))

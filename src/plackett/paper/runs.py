@@ -1,7 +1,7 @@
 """Tasks and the files that keep their results; a finished task is never run again.
 
-A task is a function of JSON arguments, its seed among them. Its file bears its name and a digest of function and
-arguments, so that a change of settings is another task. Files are written whole or not at all.
+A task is a function of JSON arguments, including its seed. The name of its file contains its name and a digest of
+function and arguments, so that a change of settings makes another task. Files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plackett import __version__
 from plackett.output.files import write_whole
 from plackett.output.progress import progress_bar
 
-Result = dict[str, Any]  # what a task's function returns: values that JSON can hold, by name
+Result = dict[str, Any]  # return value of a task's function: JSON values by name
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -38,7 +38,7 @@ class Record(TypedDict):
 
 
 class Origin(TypedDict):
-    """When, with what and on what a task was run."""
+    """Date, versions and machine of a run."""
 
     when: str
     versions: dict[str, str]
@@ -47,10 +47,10 @@ class Origin(TypedDict):
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work: `function(**arguments)`, a module-level function that returns a dict for JSON.
+    """Task `function(**arguments)`, with a module-level function that returns a dict for JSON.
 
-    Tasks are run in order of `turn` (the replication), so that an interrupted run has a little of everything and the
-    time left is foreseeable.
+    Tasks are run in order of `turn` (the replication), so that an interrupted run has results of every kind and the
+    remaining time is predictable.
     """
 
     name: str
@@ -60,31 +60,31 @@ class Job:
 
     @property
     def file(self) -> str:
-        """Name of the file that keeps the result."""
+        """Name of the result file."""
         asked = json.dumps([self.path, dict(self.arguments)], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}.json"
 
     @property
     def path(self) -> str:
-        """Where the function lives."""
+        """Module and name of the function."""
         return f"{self.function.__module__}.{self.function.__name__}"
 
 
 class Results:
-    """Results of the finished tasks, by task."""
+    """Results of finished tasks, by task."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.read: dict[str, Record] = {}
 
     def record(self, task: Job) -> Record:
-        """Contents of the file of a task."""
+        """Return the contents of a task's file."""
         if task.file not in self.read:
             self.read[task.file] = json.loads((self.folder / task.file).read_text(encoding="utf-8"))
         return self.read[task.file]
 
     def __call__(self, task: Job) -> Result:
-        """Value that the task's function returned."""
+        """Return the value of the task's function."""
         return self.record(task)["result"]
 
 
@@ -123,15 +123,15 @@ def run(
     Parameters
     ----------
     tasks : tasks
-        What is asked for; the same task may be named more than once.
+        Requested tasks; duplicates are allowed.
     folder : path
-        Where files are kept.
+        Folder of the result files.
     first : tasks
-        Run before the others if there is anything to run, and not kept: they compile kernels.
+        Tasks that compile kernels, run before the others if there are any; their results are discarded.
     jobs : int, optional
         Processes; all cores by default.
     force : bool
-        Run tasks that have a file as well.
+        Repeat tasks that have a file.
     progress : bool
         Show a bar with the time left.
     """
@@ -153,7 +153,7 @@ def run(
 
 
 def versions() -> dict[str, str]:
-    """Versions of the libraries that compute."""
+    """Return versions of the libraries that compute."""
     found = {"plackett": __version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -164,7 +164,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> str:
-    """Processor, number of cores and operating system."""
+    """Describe processor, number of cores and operating system."""
     cpu = platform.processor() or platform.machine()
     listed = Path("/proc/cpuinfo")
     if listed.exists():

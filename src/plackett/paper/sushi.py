@@ -1,4 +1,4 @@
-"""Section 4.3, sushi: the first choice among ten kinds from what is known of the user."""
+"""Section 4.3, sushi: first choice among ten kinds, from data about the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = (*PAPERS, "variational", "largest", "l2", "forest")
 
 
 def work(plan: Plan) -> Tasks:
-    """Every method on every split."""
+    """Return runs of every method on every split."""
     settings = {
         **plan.settings,
         "sampler": plan.pick({"draws": 400, "tune": 300, "chains": 2}, {"draws": 15, "tune": 15, "chains": 1}),
@@ -28,12 +28,12 @@ def work(plan: Plan) -> Tasks:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every method on every split, and models of whole rankings."""
+    """Return runs of every method on every split, and of models of whole rankings."""
     return [*work(plan).values(), *sushi_rankings.tasks(plan).values()]
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """Numbers of wrong answers in 1,000, as the paper gives them."""
+    """Report wrong predictions per 1,000, as in the paper."""
     group, n = work(plan), SUSHI_SPLIT[1]
     wrong = {m.key: n * measured(group, results, m.key, "error") for m in chosen(*COLUMNS)}
     rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""Beyond section 4.3: the whole rankings of the ten kinds of sushi, and not first choices alone."""
+"""Beyond section 4.3: complete rankings of the ten kinds of sushi instead of first choices."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ REPLICATIONS = 3
 
 
 def orders() -> Path:
-    """The file of the rankings, in the folder of the data sets."""
+    """Path of the file of rankings."""
     return Path(os.environ.get(datasets.FOLDER, "")) / ORDERS
 
 
 def columns() -> pd.DataFrame:
-    """What is known of the users: prefectures left out, regions as indicators, time as a logarithm."""
+    """Return covariates of the users: without prefectures, regions as indicators, time as a logarithm."""
     import pandas as pd
 
     X = datasets.load("sushi").X.drop(columns=["user_id", "pref15", "pref_now"], errors="ignore")
@@ -51,7 +51,7 @@ def columns() -> pd.DataFrame:
 
 
 def evaluate(model: str, train: int, replication: int, settings: Mapping[str, Any], seed: int) -> Result:
-    """One fit to a training part: ln Pr of the others' rankings, and how many of their first choices it misses."""
+    """Fit to a training part; return ln Pr of the other rankings, and the number of wrong first choices."""
     import pandas as pd
 
     ranked = pd.read_csv(orders()).to_numpy()
@@ -77,7 +77,7 @@ def evaluate(model: str, train: int, replication: int, settings: Mapping[str, An
 
 
 def tasks(plan: Plan) -> dict[tuple[str, int], Job]:
-    """Every model on some splits; none where the file of the rankings is not at hand."""
+    """Return runs of every model on some splits; none without the file of rankings."""
     if not orders().is_file():
         return {}
     settings = plan.pick({}, {"draws": 15, "tune": 15, "chains": 1})
@@ -101,7 +101,7 @@ def tasks(plan: Plan) -> dict[tuple[str, int], Job]:
 
 
 def blocks(plan: Plan, results: Results) -> list[str | PaperTable]:
-    """A paragraph and a table; one sentence where there is nothing to tell."""
+    """Return a paragraph and a table, or one sentence without results."""
     group = tasks(plan)
     if not group:
         return [f"The whole rankings are left out: there is no file {ORDERS} among the data sets."]

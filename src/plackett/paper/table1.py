@@ -1,4 +1,4 @@
-"""Table 1: the data sets, as loaded, against the numbers that the paper gives."""
+"""Table 1: loaded data sets compared with the paper's numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATASETS = tuple(TABLE1)
 
 
 def describe(dataset: str) -> dict[str, object]:
-    """Covariates d, categories K, rows n, the size of each class, and the source."""
+    """Return covariates d, categories K, rows n, the size of each class, and the source."""
     bunch = datasets.load(dataset)
     n, d = bunch.X.shape
     counts = {str(label): int(count) for label, count in bunch.counts.items()}
@@ -22,12 +22,12 @@ def describe(dataset: str) -> dict[str, object]:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """One task a data set."""
+    """Return one task per data set."""
     return [Job(f"table1-{name}", describe, {"dataset": name}) for name in plan.sets(*DATASETS)]
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """The table, and whether every number agrees."""
+    """Show the table, and whether every number agrees."""
     rows = []
     for name, task in zip(plan.sets(*DATASETS), tasks(plan), strict=True):
         found = results(task)

@@ -1,4 +1,4 @@
-"""Table 2: errors on held-out rows over random splits, the paper's methods and today's, at two training shares."""
+"""Table 2: held-out errors over random splits at two training shares, for the paper's methods and current ones."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from plackett.paper.verdicts import BOUND, IMPOSSIBLE, WORSE, compare, paired, s
 
 TITLE = "Table 2: prediction"
 DATASETS = SETS
-SHARES = (0.5, 0.8)  # for training; the paper does not say which it used
+SHARES = (0.5, 0.8)  # training shares; the paper does not name its own
 PAPERS = ("logit", "gibbs", "variational")
 COLUMNS = (*PAPERS, "em", "learned", *TODAY)
 
 
 def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
-    """Tasks by data set and share."""
+    """Return tasks by data set and share."""
     return {
         (name, share): held_out.tasks(name, share, plan.replications, chosen(*COLUMNS), plan.settings)
         for name in plan.sets(*DATASETS)
@@ -30,12 +30,12 @@ def work(plan: Plan) -> dict[tuple[str, float], Tasks]:
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every method on every split."""
+    """Return runs of every method on every split."""
     return [task for group in work(plan).values() for task in group.values()]
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """The paper's cells against ours, then all methods by all measures."""
+    """Compare the paper's cells with ours, then show all methods by all measures."""
     groups = work(plan)
     cells = against_paper(plan, groups, results)
     blocks: list[str | PaperTable] = [
@@ -56,7 +56,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
 
 
 def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> list[Row]:
-    """A row for every cell of the paper's table."""
+    """Return a row for every cell of the paper's table."""
     rows = []
     for name in plan.sets(*TABLE2):
         for method in PAPERS:
@@ -77,7 +77,7 @@ def against_paper(plan: Plan, groups: dict[tuple[str, float], Tasks], results: R
 
 
 def comparison(cells: list[Row]) -> PaperTable:
-    """The cells as a table."""
+    """Arrange the cells in a table."""
     columns = [PaperColumn("name", "Data set"), PaperColumn("method", "Method"), PaperColumn("paper", "Paper")]
     for share in SHARES:
         percent = round(100 * share)
@@ -90,18 +90,18 @@ def comparison(cells: list[Row]) -> PaperTable:
 
 
 def holds(cell: Row) -> bool:
-    """Whether a cell is within two standard errors of the paper's, or better, at one of the shares."""
+    """True if a cell is within two standard errors of the paper's, or better, at one of the shares."""
     return any(cell[f"verdict{round(100 * share)}"] != WORSE for share in SHARES)
 
 
 def judged(cells: list[Row]) -> list[Row]:
-    """The cells of our model whose paper value can be an error rate."""
+    """Return the cells of our model whose paper value is a possible error rate."""
     verdicts = [f"verdict{round(100 * share)}" for share in SHARES]
     return [cell for cell in cells if cell["key"] != "logit" and all(cell[v] != IMPOSSIBLE for v in verdicts)]
 
 
 def outcome(cells: list[Row]) -> str:
-    """How many of the cells hold."""
+    """Say how many cells agree."""
     counted = judged(cells)
     failing = [f"{cell['method']} on {cell['name']}" for cell in counted if not holds(cell)]
     text = (
@@ -112,7 +112,7 @@ def outcome(cells: list[Row]) -> str:
 
 
 def remarks(plan: Plan, cells: list[Row], groups: dict[tuple[str, float], Tasks], results: Results) -> list[str]:
-    """What a reader should know before believing the table."""
+    """Return caveats of the table."""
     found = []
     failing = [f"{cell['method']} on {cell['name']}" for cell in judged(cells) if not holds(cell)]
     if failing:
@@ -142,7 +142,7 @@ def remarks(plan: Plan, cells: list[Row], groups: dict[tuple[str, float], Tasks]
 def against_logistic(
     plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results, method: str, measure: str
 ) -> str:
-    """Where a method loses and wins against cross-validated logistic regression, on the same splits."""
+    """Say where a method loses and wins against cross-validated logistic regression, on the same splits."""
     sides: dict[str, list[str]] = {"worse": [], "better": [], "not clearly different": []}
     for name in plan.sets(*DATASETS):
         group = groups[name, SHARES[0]]
@@ -166,7 +166,7 @@ def all_methods(
     groups: dict[tuple[str, float], Tasks],
     results: Results,
 ) -> PaperTable:
-    """Every method on every data set by one measure."""
+    """Show every method on every data set by one measure."""
     rows = []
     for method in chosen(*COLUMNS):
         row: Row = {"method": method.label}
@@ -181,7 +181,7 @@ def all_methods(
 
 
 def mixing(plan: Plan, groups: dict[tuple[str, float], Tasks], results: Results) -> str:
-    """Whether the chains behind the predictions agreed."""
+    """Say whether the chains behind the predictions agree."""
     words = []
     for method in ("logit", "gibbs"):
         worst = []

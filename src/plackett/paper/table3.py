@@ -1,4 +1,4 @@
-"""Table 3: time, effective sample size, and time for one effective draw, of PL-Gibbs and the sparse logit."""
+"""Table 3: time, effective sample size, and time per effective draw, of PL-Gibbs and the sparse logit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLERS = {
     "logit-all": (None, "Sparse Logit, our moves"),
     "gibbs-none": ("gibbs", "PL-Gibbs"),
     "gibbs-exchange": (None, "PL-Gibbs, our moves"),
-}  # the row of the paper that each repeats, and its name here
+}  # repeated row of the paper, and its name here
 TRAIN = 0.5
 COLUMNS = (
     PaperColumn("name", "Data set"),
@@ -51,9 +51,9 @@ SPEEDS = (
 
 
 def measure(dataset: str, replication: int, sampler: str, tune: int, draws: int, seed: int) -> dict[str, float]:
-    """One chain on half of the data: processor seconds of the fit, and the smallest ESS of its draws.
+    """Run one chain on half of the data; return processor seconds of the fit, and the smallest ESS of its draws.
 
-    ESS by the initial monotone sequence, over the coefficients of the logit, or over ln λ̄ and (beside it) λ̄.
+    The ESS uses the initial monotone sequence, over the coefficients of the logit, or over ln λ̄ and also λ̄.
     """
     X, y = table(dataset)
     inside, _ = split(y, TRAIN, replication)
@@ -72,17 +72,17 @@ def measure(dataset: str, replication: int, sampler: str, tune: int, draws: int,
 
 
 def smallest_ess(draws: Array) -> float:
-    """The smallest effective sample size of one chain (draw, …) by the initial monotone sequence estimator."""
+    """Return the smallest effective sample size of one chain (draw, …) by the initial monotone sequence estimator."""
     return float(plain_ess(draws.reshape(len(draws), -1).T[:, None]).min())
 
 
 def tasks(plan: Plan) -> list[Job]:
-    """Every sampler on every split."""
+    """Return runs of every sampler on every split."""
     return [task for group in work(plan).values() for task in group]
 
 
 def work(plan: Plan) -> dict[tuple[str, str], list[Job]]:
-    """Tasks by data set and sampler, one for each replication."""
+    """Return tasks by data set and sampler, one per replication."""
     size = plan.pick({"tune": 5000, "draws": 5000}, {"tune": 500, "draws": 500})
     return {
         (name, sampler): [
@@ -100,7 +100,7 @@ def work(plan: Plan) -> dict[tuple[str, str], list[Job]]:
 
 
 def section(plan: Plan, results: Results) -> PaperSection:
-    """Ours beside the paper's, and who is ahead on which set."""
+    """Compare with the paper, and say which model is faster on each set."""
     groups = work(plan)
     found = {key: summary([results(task) for task in group]) for key, group in groups.items()}
     rows, speeds = [], []
@@ -140,7 +140,7 @@ def section(plan: Plan, results: Results) -> PaperSection:
 
 
 def summary(runs: list[dict[str, float]]) -> Row:
-    """Means over replications and time for one effective draw."""
+    """Return means over replications and time per effective draw."""
     seconds, ess = (spread([run[key] for run in runs]) for key in ("seconds", "ess"))
     weights = [run["ess_weights"] for run in runs if "ess_weights" in run]
     return {
@@ -153,7 +153,7 @@ def summary(runs: list[dict[str, float]]) -> Row:
 
 
 def row(name: str, label: str, paper: Efficiency | None, ours: Row, slowest: float, quick: bool) -> Row:
-    """One row, with the paper's numbers where it has them."""
+    """Return one row, with the paper's numbers if it has any."""
     found = {
         "name": NAMES[name],
         "method": label,
@@ -179,7 +179,7 @@ def row(name: str, label: str, paper: Efficiency | None, ours: Row, slowest: flo
 
 
 def relative_speed(name: str, found: dict[tuple[str, str], Row]) -> Row:
-    """Time for an effective draw of the sparse logit over that of PL-Gibbs, there and here."""
+    """Return the ratio of times per effective draw of sparse logit and PL-Gibbs, in the paper and here."""
     paper = TABLE3[name]["logit"].seconds_per_draw / TABLE3[name]["gibbs"].seconds_per_draw
     plain = found[name, "logit-none"]["cost"] / found[name, "gibbs-none"]["cost"]
     moved = min(found[name, s]["cost"] for s in ("logit-none", "logit-all")) / found[name, "gibbs-exchange"]["cost"]

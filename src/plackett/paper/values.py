@@ -1,22 +1,22 @@
-"""The numbers that the paper prints in section 4, as printed. Nothing here was computed."""
+"""Numbers printed in section 4 of the paper; none is computed here."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-REPLICATIONS = 20  # of Tables 2 and 3
+REPLICATIONS = 20  # replications of Tables 2 and 3
 SETS = ("lenses", "wine", "iris", "heart", "german", "pima")
 
 
 class Spread(NamedTuple):
-    """A mean and a standard deviation."""
+    """Mean and standard deviation."""
 
     mean: float
     sd: float
 
 
 class Efficiency(NamedTuple):
-    """A row of Table 3: seconds, smallest effective sample size of 5,000 draws, seconds/ESS, relative speed."""
+    """Row of Table 3: seconds, smallest effective sample size of 5,000 draws, seconds/ESS, relative speed."""
 
     seconds: float
     ess: float
@@ -53,8 +53,8 @@ TABLE3 = {
 
 COLON = {"gibbs": Spread(0.36, 0.11), "logit": Spread(0.33, 0.15)}
 COLON_SPLIT = (50, 12)
-COLON_SPEED = 500.0  # times slower: sparse logit against PL-Gibbs
+COLON_SPEED = 500.0  # factor by which sparse logit is slower than PL-Gibbs
 
-SUSHI = {"gibbs": 656, "logit": 672}  # wrong of 1,000, means of five repetitions; no deviations are given
+SUSHI = {"gibbs": 656, "logit": 672}  # errors per 1,000, means of five repetitions, without deviations
 SUSHI_SPLIT = (4000, 1000)
 SUSHI_REPLICATIONS = 5

@@ -1,4 +1,4 @@
-"""Our number against the paper's: the difference in standard errors, and a verdict in words."""
+"""Comparison of our numbers with the paper's: difference in standard errors, and a verdict in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOUND = 2.0  # standard errors within which two numbers agree
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our mean and deviation, the difference from the paper's in standard errors of the difference, and a verdict."""
+    """Our mean and deviation, the difference from the paper's in standard errors, and a verdict."""
 
     ours: Spread
     n: int
@@ -28,7 +28,7 @@ class Comparison:
 
 
 def spread(values: npt.ArrayLike) -> Spread:
-    """Mean and standard deviation of replications."""
+    """Return mean and standard deviation of replications."""
     values = np.asarray(values, dtype=float)
     return Spread(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0)
 
@@ -50,12 +50,12 @@ def compare(values: Sequence[float] | Array, paper: Spread, n_paper: int, ceilin
     values : array
         Our error in each replication.
     paper : Spread
-        The paper's.
+        Mean and deviation in the paper.
     n_paper : int
-        Replications behind it.
+        Number of replications in the paper.
     ceiling : float, optional
-        The error of always answering the largest class. A value of the paper that lies above it by more than `BOUND`
-        of the paper's own standard errors is not taken for an error rate.
+        Error of always predicting the largest class. A value in the paper that exceeds it by more than `BOUND` of the
+        paper's own standard errors is not taken for an error rate.
     """
     ours, n = spread(values), len(values)
     z = difference(ours, n, paper, n_paper)
@@ -65,7 +65,7 @@ def compare(values: Sequence[float] | Array, paper: Spread, n_paper: int, ceilin
 
 
 def paired(ours: npt.ArrayLike, other: npt.ArrayLike) -> tuple[float, float]:
-    """Mean of ours − other over the same splits, and that mean in its standard errors (0 if all are equal)."""
+    """Return the mean of ours − other over the same splits, and its ratio to its standard error (0 if equal)."""
     gap = np.asarray(ours, dtype=float) - np.asarray(other, dtype=float)
     mean = float(gap.mean())
     error = float(gap.std(ddof=1) / math.sqrt(len(gap))) if len(gap) > 1 else 0.0

@@ -1,8 +1,8 @@
-"""Pictures of a fitted model. Each function draws on one Axes, given or new, and returns it.
+"""Plots of a fitted model. Each function draws on one Axes, given or new, and returns it.
 
-A colour is a class, the same in every picture; what is grey or muted belongs to none. Colours keep 3:1 contrast on
-white and on near-black, and with their markers and dashes differ for colour-blind readers. Where there are many classes
-or features the most telling ones are drawn, and the picture says how many.
+A class has the same colour in every plot; grey or muted elements belong to none. Colours keep 3:1 contrast on white and
+on near-black, and with their markers and dashes differ for colour-blind readers. With many classes or features the most
+informative ones are drawn, and the plot says how many.
 """
 
 from plackett.plots.chains import rank, trace

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 
-LOWEST = -30.0  # ln of a weight that cannot matter
-BINS = 20  # of the ranks
-LANE = 0.9  # of the distance between lanes is filled by the highest bar
-LANES = 20  # that are numbered
+LOWEST = -30.0  # ln of a negligible weight
+BINS = 20  # bins of the ranks
+LANE = 0.9  # fraction of the distance between lanes filled by the highest bar
+LANES = 20  # number of lanes with numbers
 
 
 def trace(
     classifier: Classifier, quantity: str | tuple[object, object] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Values of one quantity along the chains.
+    """Plot the values of one quantity along the chains.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier or SparseLogitClassifier
         A model fitted by sampling.
     quantity : "probability", "shape", "penalty", "log-likelihood" or (class, feature), optional
-        What to draw: the class probability that mixes worst among those by which convergence is judged, ln a, ln θ, the
-        log-likelihood (of learned directions the log-posterior), or one log-weight (coefficient of a sparse logit) by
-        the label of its class and the name of its feature. By default what mixes worst.
+        Quantity to draw: the worst-mixing class probability among those used for diagnostics, ln a, ln θ, the
+        log-likelihood (for learned directions the log-posterior), or one log-weight (coefficient of a sparse logit) by
+        the label of its class and the name of its feature. By default the worst-mixing one.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -46,7 +46,7 @@ def trace(
 
     Notes
     -----
-    The logarithm of a dead weight may be −1000; the picture ends at −30, far below what matters.
+    The logarithm of an inactive weight may be −1000; the plot ends at −30, where weights are negligible.
     """
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
@@ -62,10 +62,10 @@ def trace(
 def rank(
     classifier: Classifier, quantity: str | tuple[object, object] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Do the chains draw from the same distribution? Ranks of one quantity, a histogram in a lane for each chain.
+    """Plot ranks of one quantity, with a histogram in a lane for each chain, to see whether the chains agree.
 
-    Where the chains agree the histograms are flat: as high as the dashed line of their lane. All lanes have one scale,
-    by which the highest bar fills its lane.
+    If the chains agree, the histograms are flat, at the dashed line of their lane. All lanes have one scale, on which
+    the highest bar fills its lane.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def rank(
 
 
 def _chains(classifier: Classifier, quantity: str | tuple[object, object] | None) -> tuple[str, Array]:
-    """The name of a quantity and its values (chain, draw)."""
+    """Return the name of a quantity and its values (chain, draw)."""
     check_is_fitted(classifier)
     refuse(classifier.posterior_.no_chains)
     found = classifier.posterior_.quantities(classifier)
@@ -119,7 +119,7 @@ def _chains(classifier: Classifier, quantity: str | tuple[object, object] | None
 
 
 def _worst(found: Quantities, classes: list[Any]) -> str | tuple[object, object]:
-    """The quantity with the smallest effective sample size; the first where that is not known."""
+    """Return the quantity with the smallest effective sample size; the first if it is unknown."""
     first = next(iter(found.scalars))
     if found.ess is None:
         return first

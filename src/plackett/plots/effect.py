@@ -1,4 +1,4 @@
-"""A column's partial dependence: what is predicted, on average over rows, if all of them had one value in it."""
+"""Partial dependence of a column: average predictions over rows if all rows had one value in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 
-MARKED = 200  # values of rows that are marked below
+MARKED = 200  # number of row values marked below
 
 
 def effect(
@@ -32,17 +32,17 @@ def effect(
     n: int = 6,
     ax: Axes | None = None,
 ) -> Axes:
-    """How the class probabilities follow one column, on average over the rows of X, with bands over the draws.
+    """Plot class probabilities as a function of one column, averaged over the rows of X, with bands over the draws.
 
     All rows get one value in this column and keep their own in the others; `effects` has the average slopes. Marks
-    below are the values of rows: far from any the curve says what the model assumes, not what was seen.
+    below show the values of rows: far from them the curve reflects assumptions of the model, not data.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier or SparseLogitClassifier
         A fitted model.
     X : array or data frame (n, d)
-        Rows to average over, those of the fit say; at most 400 of them, evenly spread, are taken.
+        Rows to average over, for instance those of the fit; at most 400, evenly spaced.
     feature : str or int
         The column, by name or position. A text column is known by the model's table, or by indicators with names such
         as ``home=town``; its levels, and 0 and 1, are drawn as points.
@@ -51,7 +51,7 @@ def effect(
     grid : int
         Values of a number, from its lowest in X to its highest.
     n : int
-        Classes drawn at the most: those whose probability moves most.
+        Maximum number of classes: those whose probability changes most.
     ax : Axes, optional
         Where to draw; by default a new figure.
 

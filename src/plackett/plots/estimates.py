@@ -1,4 +1,4 @@
-"""Weights and their path: which features speak for which class."""
+"""Plots of weights, of relevance and of regularisation paths."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
-    """Which features speak for which class: the n largest weights, with credible intervals about their medians.
+    """Plot the n largest weights, with credible intervals about their medians.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier or SparseLogitClassifier
-        A fitted model. Of a sparse logit coefficients are drawn, per standard deviation of their column, and
+        A fitted model. For a sparse logit the plot shows coefficients, per standard deviation of their column, and
         intercepts, the log-odds of an average row. `summary` has the same numbers.
     n : int
-        Weights drawn at the most.
+        Maximum number of weights.
     prob : float
         Probability of the intervals; EM has none.
     ax : Axes, optional
@@ -59,14 +59,14 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes 
 
 
 def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
-    """How much each column matters to learned directions, with intervals; `effect` draws in which direction.
+    """Plot how much each column matters to learned directions, with intervals; `effect` shows in which direction.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier
         A model fitted with ``features="learned"``.
     n : int
-        Columns drawn at the most: those that matter most.
+        Maximum number of columns: the most relevant ones.
     prob : float
         Probability of the intervals; EM has none.
     ax : Axes, optional
@@ -95,14 +95,14 @@ def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 
 
 
 def path(path: Bunch, *, n: int = 6, ax: Axes | None = None) -> Axes:
-    """Weights against the shape a: a regularisation path (Figure 2).
+    """Plot weights against the shape a: a regularisation path (Figure 2).
 
     Parameters
     ----------
     path : Bunch
-        What `plackett.regularization_path` returned.
+        Result of `plackett.regularization_path`.
     n : int
-        Weights in the colours of their classes and named: those that grow largest. The others are drawn in grey.
+        Number of largest weights, which have names and the colours of their classes. The others are grey.
     ax : Axes, optional
         Where to draw; by default a new figure.
 

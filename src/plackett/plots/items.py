@@ -1,4 +1,4 @@
-"""Items of rankings: their worths, who is better than whom, and who comes in which place."""
+"""Plots of items of rankings: worths, comparisons and places."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from plackett.ranking import RankingModel
 
 
-MOST = 30  # items of a table whose numbers can be read
-ROOM, MARGIN = 0.22, 1.3  # inches of an item on a new figure, and of what is around them
-TICK = 0.16  # inches that a label needs
-SMALLEST, TALLEST = 4.8, 200.0  # inches of a new figure
+MOST = 30  # maximum number of items of a table with readable numbers
+ROOM, MARGIN = 0.22, 1.3  # inches per item on a new figure, and of its margins
+TICK = 0.16  # inches per label
+SMALLEST, TALLEST = 4.8, 200.0  # height limits of a new figure in inches
 
 
 def worth(
     ranker: RankingModel, X: MatrixLike | None = None, *, prob: float = 0.9, n: int = 40, ax: Axes | None = None
 ) -> Axes:
-    """Log-worths of the items with credible intervals, the best first; grey marks the average item.
+    """Plot log-worths of the items with credible intervals, the best first; grey marks the average item.
 
     With segments those of each segment in turn, whose number stands behind the item.
 
@@ -34,13 +34,13 @@ def worth(
     ranker : PlackettLuceRanker
         A fitted model.
     X : array or data frame (n, d), optional
-        Of a model with covariates, rows to average over.
+        Rows to average over, for a model with covariates.
     prob : float
         Probability of the intervals; EM has none.
     n : int
-        Items drawn at the most: the best.
+        Maximum number of items: the best ones.
     ax : Axes, optional
-        Where to draw; by default a new figure, as high as the items need. Labels that do not fit are left out.
+        Where to draw; by default a new figure, as high as the items need. Labels that do not fit are omitted.
 
     Returns
     -------
@@ -67,18 +67,18 @@ def worth(
 def rank_distribution(
     ranker: RankingModel, row: RowLike | None = None, *, of: str = "worth", n: int = MOST, ax: Axes | None = None
 ) -> Axes:
-    """The probability of every place of each item as a table of shades, the best item first.
+    """Plot the probability of every place of each item as a heat map, the best item first.
 
     Parameters
     ----------
     ranker : PlackettLuceRanker
         A fitted model.
     row : array or data frame of one row, optional
-        Of a model with covariates, the row that is meant.
+        The row, for a model with covariates.
     of : {"worth", "ranking"}
-        As of `PlackettLuceRanker.rank_distribution`.
+        As in `PlackettLuceRanker.rank_distribution`.
     n : int
-        Items drawn at the most: the best.
+        Maximum number of items: the best ones.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -94,18 +94,18 @@ def rank_distribution(
 def prob_better(
     ranker: RankingModel, row: RowLike | None = None, *, of: str = "worth", n: int = MOST, ax: Axes | None = None
 ) -> Axes:
-    """The probability that an item (row) is better than another (column) as a table of shades, the best first.
+    """Plot the probability that an item (row) is better than another (column) as a heat map, the best first.
 
     Parameters
     ----------
     ranker : PlackettLuceRanker
         A fitted model.
     row : array or data frame of one row, optional
-        Of a model with covariates, the row that is meant.
+        The row, for a model with covariates.
     of : {"worth", "ranking"}
-        As of `PlackettLuceRanker.prob_better`.
+        As in `PlackettLuceRanker.prob_better`.
     n : int
-        Items drawn at the most: the best.
+        Maximum number of items: the best ones.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -121,7 +121,7 @@ def prob_better(
 
 
 def _best(ranker: RankingModel, row: RowLike | None) -> Any:
-    """Items, the best first."""
+    """Return the items, the best first."""
     order = ranker.predict(row)
     return order if row is None else order[0]
 
@@ -136,7 +136,7 @@ def _shades(
     meaning: str,
     ax: Axes | None,
 ) -> Axes:
-    """Numbers between 0 and 1 by item and column, the darker the larger, written where there is room."""
+    """Draw numbers between 0 and 1 by item and column, darker for larger ones, written where there is room."""
     check_is_fitted(ranker)
     best = _best(ranker, row)
     if row is not None:
@@ -163,7 +163,7 @@ def _shades(
 
 
 def _axes(ax: Axes | None, width: float, items: int) -> Axes:
-    """The given Axes, or those of a new figure that is as high as so many items need."""
+    """Return the given Axes, or those of a new figure that is high enough for the items."""
     if ax is None:
         ax = axes(None)
         ax.figure.set_size_inches(min(width, TALLEST), float(np.clip(MARGIN + ROOM * items, SMALLEST, TALLEST)))  # type: ignore[union-attr]
@@ -171,7 +171,7 @@ def _axes(ax: Axes | None, width: float, items: int) -> Axes:
 
 
 def _name(ax: Axes, axis: str, labels: list[str]) -> None:
-    """Label places 0, 1, … of an axis: every one, every second, or fewer where they would overprint."""
+    """Label positions 0, 1, … of an axis: all, every second, or fewer where labels would overlap."""
     box = ax.get_window_extent()
     inches = (box.height if axis == "y" else box.width) / ax.figure.dpi
     step = max(1, int(np.ceil(len(labels) * TICK / max(inches, TICK))))

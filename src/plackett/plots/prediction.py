@@ -1,4 +1,4 @@
-"""How well a model predicts, and where one class gives way to another."""
+"""Plots of prediction quality, and of decision boundaries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-POINTS = 1000  # rows drawn
-NEAR = 0.1  # probability that moves between classes where a slice still speaks for a row
-SHUFFLED = 100  # rows by which columns are compared
+POINTS = 1000  # maximum number of rows drawn
+NEAR = 0.1  # largest change of probabilities for which a slice represents a row
+SHUFFLED = 100  # rows used to compare columns
 
 
 def decision_boundary(
@@ -39,11 +39,11 @@ def decision_boundary(
     grid: int = 100,
     ax: Axes | None = None,
 ) -> Axes:
-    """Regions of the most probable class over two columns, the other columns at their medians.
+    """Plot regions of the most probable class over two columns, with the other columns at their medians.
 
-    The stronger the colour, the more probable the class. The regions are a slice through the model: they speak for a
-    row only if the model says nearly the same of it with its own values in the other columns. Such rows are drawn in
-    full, the others pale; the true class decides nothing, so that errors of the model stay visible.
+    Stronger colours mean larger probabilities. The regions are a slice through the model: they represent a row only if
+    the model predicts nearly the same with the row's own values in the other columns. Such rows are drawn in full, the
+    others pale; this does not depend on the true class, so that errors of the model stay visible.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def decision_boundary(
     X : array or data frame (n, d)
         Rows that give the range of the two columns and the medians of the others.
     y : (n,) array, optional
-        Labels: the rows are drawn as points, at most a thousand of them.
+        Labels; the rows are then drawn as points, at most a thousand of them.
     features : (str, str) or (int, int), optional
-        The two columns, by name or position. By default those that matter most to the predictions.
+        The two columns, by name or position. By default the most relevant ones.
     grid : int
         Points of the grid along each axis.
     ax : Axes, optional
@@ -118,16 +118,16 @@ def decision_boundary(
 
 
 def roc(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike, *, n: int = 6, ax: Axes | None = None) -> Axes:
-    """Receiver operating characteristic of each class against the rest, by scikit-learn's `RocCurveDisplay`.
+    """Plot the ROC curve of each class against the rest, by scikit-learn's `RocCurveDisplay`.
 
     Parameters
     ----------
     classifier : classifier
         A fitted model.
     X, y : arrays
-        Rows and labels to judge by; held-out ones, or the curve flatters.
+        Rows and labels, held out to avoid an optimistic curve.
     n : int
-        Classes drawn at the most: the most frequent of those that can be (some rows have it, some do not).
+        Maximum number of classes: the most frequent ones that some rows have and some do not.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -167,19 +167,19 @@ def calibration(
     prob: float = 0.9,
     ax: Axes | None = None,
 ) -> Axes:
-    """How often what was given probability q came true, and how far chance alone may lead from that.
+    """Plot observed frequencies against predicted probabilities, with bands of the variation by chance.
 
-    With two classes the statements are those on the second; with more, the statements "row i is of class k" of all
-    rows and classes are pooled. They are put in bins by what was said; a point is the share of a bin that came true.
-    The band of a bin holds that share with probability `prob` if all the probabilities are right (consistency bars of
-    Bröcker & Smith, 2007; the distribution is exact). At the foot stands the number of statements in each bin.
+    With two classes the predictions are those of the second; with more, the predictions "row i is of class k" of all
+    rows and classes are pooled. They are binned by probability; a point is the observed frequency of a bin. The band of
+    a bin contains this frequency with probability `prob` if all the probabilities are right (consistency bars of
+    Bröcker & Smith, 2007; the distribution is exact). The number of predictions in each bin is printed below.
 
     Parameters
     ----------
     classifier : classifier
         A fitted model.
     X, y : arrays
-        Rows and labels to judge by; held-out ones, or the curve flatters.
+        Rows and labels, held out to avoid an optimistic curve.
     n_bins : int
         Bins of equal width.
     prob : float
@@ -203,7 +203,7 @@ def calibration(
     inside = [place == b for b in used]
     size = np.array([part.sum() for part in inside])
     said, came = (np.array([values[part].mean() for part in inside]) for values in (probability, truth))
-    # of the classes that one statement of a row in this bin is about, at most one comes true
+    # of the predicted classes of one row in this bin, at most one is true
     expected = [(probability * part).sum(axis=1)[part.any(axis=1)] for part in inside]
     bands = np.array([poisson_binomial_interval(p, prob) for p in expected]) / size[:, None]
 
@@ -223,7 +223,7 @@ def calibration(
 
 
 def poisson_binomial_interval(p: Array, prob: float) -> tuple[int, int]:
-    """Equal-tailed interval of the number of successes in independent trials of probabilities p."""
+    """Return the equal-tailed interval of the number of successes in independent trials of probabilities p."""
     mass = np.column_stack([1 - p, p])
     while len(mass) > 1:
         if len(mass) % 2:
@@ -236,14 +236,14 @@ def poisson_binomial_interval(p: Array, prob: float) -> tuple[int, int]:
 
 
 def _short(count: int) -> str:
-    """A count in at most four characters or so."""
+    """Format a count in about four characters."""
     if count < 10_000:
         return str(count)
     return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.1f}M"
 
 
 def _numeric_table(X: MatrixLike) -> tuple[Array, list[str]]:
-    """The values of a table, all numbers, and the names of its columns."""
+    """Return the values of a table, all numbers, and the names of its columns."""
     try:
         table = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -252,7 +252,7 @@ def _numeric_table(X: MatrixLike) -> tuple[Array, list[str]]:
 
 
 def _like(X: MatrixLike, rows: Array) -> MatrixLike:
-    """Rows under the column names of X where it has any."""
+    """Return rows with the column names of X, if any."""
     if not hasattr(X, "columns"):
         return rows
     frame: type[pd.DataFrame] = type(X)
@@ -260,7 +260,7 @@ def _like(X: MatrixLike, rows: Array) -> MatrixLike:
 
 
 def _two_columns(features: Sequence[str | int], names: list[Any]) -> tuple[int, int]:
-    """Their positions. A whole number is one already, and anything else a name."""
+    """Return the positions of two columns; whole numbers are positions, anything else names."""
     d = len(names)
     places = [int(f) if isinstance(f, Integral) else names.index(f) if names.count(f) == 1 else -1 for f in features]
     if isinstance(features, str) or len(set(places)) != 2 or len(places) != 2 or not all(0 <= j < d for j in places):
@@ -272,7 +272,7 @@ def _two_columns(features: Sequence[str | int], names: list[Any]) -> tuple[int, 
 
 
 def _most_relevant(classifier: ClassifierMixin, X: MatrixLike, table: Array) -> tuple[int, int]:
-    """The two columns that matter most: by `relevance_`, or by how far predictions move if a column is shuffled."""
+    """Return the two most relevant columns: by `relevance_`, or by the effect of shuffling on predictions."""
     d = table.shape[1]
     if d < 2:
         raise ValueError(f"a decision boundary needs two columns, X has {d}.")
@@ -293,7 +293,7 @@ def _most_relevant(classifier: ClassifierMixin, X: MatrixLike, table: Array) -> 
 def _spoken_for(
     classifier: ClassifierMixin, X: MatrixLike, rows: Array, middle: Array, drawn: tuple[int, int]
 ) -> npt.NDArray[np.bool_]:
-    """Whether the model says nearly the same of a row with the other columns at their medians as without."""
+    """True for rows with nearly the same prediction when the other columns are at their medians."""
     moved = np.tile(middle, (len(rows), 1))
     moved[:, drawn] = rows[:, drawn]
     own, at_medians = (classifier.predict_proba(_like(X, part)) for part in (rows, moved))
@@ -302,7 +302,7 @@ def _spoken_for(
 
 
 def _spread(n: int, most: int) -> npt.NDArray[np.intp]:
-    """At most so many of n places, evenly spread."""
+    """Return at most `most` of n positions, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
@@ -312,7 +312,7 @@ def _span(x: Array, grid: int) -> Array:
 
 
 def _judged(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Probabilities (n, K) and whether each row is of each class, of the rows whose class the model knows."""
+    """Return probabilities (n, K) and true classes as booleans, for rows whose class the model knows."""
     check_is_fitted(classifier)
     y = np.asarray(y)
     known = np.isin(y, classifier.classes_)

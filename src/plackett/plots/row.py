@@ -1,4 +1,4 @@
-"""One row: the probabilities of its classes, and what is behind them: a race, or what its columns contribute."""
+"""Plots of one row: class probabilities, and their explanation by a race or by contributions of columns."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 
-PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked beside log-odds
-ROOMY = 0.775  # share of a picture's width that Axes have at first
-BESIDE, LETTER = 1.9, 0.085  # inches that bars and a title need beside the labels, and a letter of a label
-APART = 0.24  # of the width: marks that are nearer are left out
+PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked on the axis of log-odds
+ROOMY = 0.775  # initial share of the figure's width for the Axes
+BESIDE, LETTER = 1.9, 0.085  # inches for bars and a title next to labels, and per letter of a label
+APART = 0.24  # smallest distance of marks as a fraction of the width
 
 
 def probabilities(
     classifier: ClassifierMixin, row: RowLike, *, prob: float = 0.9, n: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Class probabilities of one row with credible intervals.
+    """Plot class probabilities of one row with credible intervals.
 
     Parameters
     ----------
     classifier : classifier
-        A fitted model; intervals are drawn of those here.
+        A fitted model; intervals exist for models of this package.
     row : Series, dict, data frame of one row or (d,) array
         The row.
     prob : float
         Probability of the intervals; EM has none.
     n : int
-        Classes drawn at the most: the most probable.
+        Maximum number of classes: the most probable ones.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -52,7 +52,7 @@ def probabilities(
     centre = classifier.predict_proba(row)[0]
     drawn = np.argsort(-centre, kind="stable")[:n]
     ax = axes(ax)
-    posterior = getattr(classifier, "posterior_", None)  # any classifier has probabilities
+    posterior = getattr(classifier, "posterior_", None)  # other classifiers have probabilities only
     uncertain = posterior is not None and posterior.no_interval is None
     if uncertain:
         (lower,), (upper,) = classifier.predict_interval(row, prob=prob)
@@ -67,11 +67,11 @@ def probabilities(
 
 
 def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = None) -> Axes:
-    """One prediction as a race: which competitor (feature) wins for which team (class).
+    """Plot one prediction as a race: which competitor (feature) wins for which group (class).
 
-    The bar of a class is as long as its probability and is made of the probabilities Pr(C=j, Y=k | x) that each of its
-    competitors arrives first; `plackett.explain` gives the numbers. The colour is that of the class; features
-    differ by hatching.
+    The length of a class's bar is its probability, divided into the probabilities Pr(C=j, Y=k | x) that each of its
+    competitors arrives first; `plackett.explain` returns the numbers. Colours denote classes, hatching denotes
+    features.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
     row : Series, dict, data frame of one row or (d,) array
         The row to explain.
     n : int
-        Features with a hatching of their own, eight at the most, and classes drawn; further features are pale.
+        Maximum number of classes, and of features with their own hatching (at most eight); further features are pale.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -115,7 +115,7 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
     ax.invert_yaxis()
     several = "items" if what == "item" else "classes"
     ax.set(xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of(several, len(teams), len(wins)))
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # of the axis and its label
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # below the axis and its label
     columns = 2 if max(len(name) for *_, name in parts) <= 16 else 1
     ax.legend(handles=keys, fontsize="small", ncols=columns, frameon=False, handleheight=1.2, **below)
     return ax
@@ -124,22 +124,22 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
 def contributions(
     classifier: Classifier, row: RowLike, *, prob: float = 0.9, n: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """What each column contributes to the log-odds of what is predicted, from a reference row to the prediction.
+    """Plot the contribution of each column to the log-odds of the prediction, starting from a reference row.
 
     Bars follow each other from the log-odds of the reference row, at the top, to those of the prediction;
-    `plackett.explain` gives the numbers. A bar in the colour of the class speaks for it, a grey one against it.
+    `plackett.explain` returns the numbers. Bars in the colour of the class are in favour of it, grey ones against it.
     Lines are intervals of single contributions.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
-        A fitted model, of learned directions or a logit; `race` is for fixed features.
+        A fitted model with learned directions, or a logit; `race` is for fixed features.
     row : Series, dict, data frame of one row or (d,) array
         The row to explain; for a chooser, `ChoiceSets` of one situation.
     prob : float
         Probability of the intervals; EM has none.
     n : int
-        Columns with a bar of their own: those that contribute most. The others share one.
+        Number of columns with their own bar: the largest contributions. The others share one.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -156,7 +156,7 @@ def contributions(
     drawn = why.head(n if len(why) > n + 1 else len(why))
     parts = drawn["contribution"].to_numpy()
     inches = ax.figure.bbox.width / ax.figure.dpi
-    width = inches * ax.get_position().width / ROOMY  # of the picture, or its part of one
+    width = inches * ax.get_position().width / ROOMY  # of the figure, or its part of one
     longest = int(np.clip((width - BESIDE) / LETTER, 10, 24))
     names = [_with_value(*pair, longest) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
     if len(drawn) < len(why):
@@ -186,13 +186,13 @@ def contributions(
 
 
 def _with_value(name: object, value: object, longest: int) -> str:
-    """A column and what the row holds there, in one label."""
+    """Return one label with a column and its value in the row."""
     held = f"{value:.4g}" if isinstance(value, float) else label(value, 10)
     return f"{label(name, max(longest - len(held), 5))} = {held}"
 
 
 def _mark_probabilities(ax: Axes) -> None:
-    """Round probabilities above an axis of log-odds, as far apart as can be read."""
+    """Mark round probabilities above an axis of log-odds, as far apart as legibility requires."""
     low, high = ax.get_xlim()
     marks: list[float] = []
     for p in sorted(PROBABILITIES, key=lambda p: abs(p - 0.5)):

@@ -20,15 +20,15 @@ PALETTE = (
     *("#0085B8", "#5C991F", "#477052", "#A37AFF", "#855C7A", "#B87AD6", "#7A3DEB", "#D67070", "#C23DD6", "#C22900"),
     *("#5C6699", "#EB3DB8", "#FF523D", "#5C8F99", "#00993D", "#8F47B8", "#F54799", "#A35C5C", "#477029", "#7A47D6"),
 )
-REST = "#808080"  # of what belongs to no class
+REST = "#808080"  # colour of elements without a class
 MARKERS = "osD^vP*X<>phd"
 DASHES = ("-", "--", ":", "-.", (0, (7, 2)), (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2, 2, 2)))
 HATCHES = ("", "////", "....", "xxxx", "----", "oo", "\\\\\\\\", "++")
-LONGEST = 34  # characters of a label
+LONGEST = 34  # maximum characters of a label
 
 
 def axes(ax: Axes | None) -> Axes:
-    """The given Axes, or those of a new figure."""
+    """Return the given Axes, or those of a new figure."""
     if ax is not None:
         return ax
     new: Axes = optional("matplotlib.pyplot", "a plot").subplots(layout="constrained")[1]
@@ -36,12 +36,12 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def colour(k: int) -> str:
-    """Colour of class k in every plot; colours repeat after thirty, with other markers."""
+    """Return the colour of class k in every plot; colours repeat after thirty, with other markers."""
     return PALETTE[k % len(PALETTE)]
 
 
 def chain_colour(c: int, chains: int) -> tuple[float, float, float]:
-    """A muted colour for a chain, so that it is not taken for a class; all chains are equally light."""
+    """Return a muted colour for a chain, to distinguish it from classes; all chains are equally light."""
     from matplotlib.colors import hsv_to_rgb
 
     light = hsv_to_rgb((c / chains, 0.4, 1.0)) ** 2.2
@@ -50,29 +50,29 @@ def chain_colour(c: int, chains: int) -> tuple[float, float, float]:
 
 
 def marker(k: int) -> str:
-    """Marker of the k-th class."""
+    """Return the marker of the k-th class."""
     return MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]
 
 
 def dash(i: int) -> str | tuple[int, tuple[int, ...]]:
-    """Line style of the i-th curve."""
+    """Return the line style of the i-th curve."""
     return DASHES[i % len(DASHES)]
 
 
 def of(what: str, drawn: int, total: int) -> str:
-    """Title that says how many are drawn; empty if all are."""
+    """Return a title with the number of drawn elements; empty if all are drawn."""
     return "" if drawn == total else f"{drawn} of {total} {what}"
 
 
 def wrapped(text: str, longest: int = LONGEST) -> str:
-    """Sentence broken into lines that fit beside long names."""
+    """Break a sentence into lines that fit next to long names."""
     return "\n".join(textwrap.wrap(text, longest))
 
 
 def label(text: object, longest: int = LONGEST) -> str:
-    """Name as matplotlib should show it: on one line, shortened in the middle, dollar signs escaped.
+    """Format a name for matplotlib: on one line, shortened in the middle, dollar signs escaped.
 
-    A thin space goes before an underscore, since matplotlib hides labels that begin with one.
+    A thin space precedes an initial underscore, since matplotlib hides labels that begin with one.
     """
     text = "".join(c if c.isprintable() else " " for c in str(text))
     if len(text) > longest:
@@ -81,12 +81,12 @@ def label(text: object, longest: int = LONGEST) -> str:
 
 
 def pair(own: object, feature: object) -> str:
-    """A class and a feature in one label."""
+    """Return a class and a feature in one label."""
     return f"{label(own, LONGEST // 3)}: {label(feature, LONGEST - LONGEST // 3)}"
 
 
 def interval(draws: Array, prob: float) -> tuple[Array, Array]:
-    """Equal-tailed interval over the first axis."""
+    """Return the equal-tailed interval over the first axis."""
     tail = (1 - check_prob(prob)) / 2
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
     return lower, upper

@@ -1,4 +1,4 @@
-"""What a fit leaves behind, and how far it is to be trusted."""
+"""Posteriors of fitted models, and how far they are to be trusted."""
 
 from plackett.posterior.base import Posterior
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point

@@ -1,4 +1,4 @@
-"""Predictions of many rows averaged over many draws: tiles of a matrix product, used up while they are in cache."""
+"""Predictions of many rows averaged over many draws: tiles of a matrix product, consumed while they are in cache."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def add_shares(scores, silent, total):
 
 @jit
 def add_divided(scores, silent, total):
-    """The same for a row of which some sum of scores is 0, or so small that it has no finite inverse."""
+    """Handle a row of which some sum of scores is 0, or too small to have a finite inverse."""
     K, S = scores.shape
     for s in range(S):
         everything = scores[:, s].sum()

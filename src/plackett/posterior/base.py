@@ -1,7 +1,7 @@
-"""What is asked of every posterior, so that nobody has to ask which one it is.
+"""Protocol of all posteriors, so that no caller needs to know the type of posterior.
 
-A posterior predicts rows and tells about itself; where it needs names or settings it is given the fitted model. What
-one cannot do it says in a sentence, `no_interval` and the like, which is None where it can.
+A posterior predicts rows and describes itself; where it needs names or settings it receives the fitted model. For what
+it cannot do it has a sentence, such as `no_interval`, which is None if it can.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import numpy.typing as npt
 from plackett.model.diagnostics import Diagnostics
 from plackett.model.race import Array
 
-Table = dict[str, npt.NDArray[Any]]  # columns by their names
+Table = dict[str, npt.NDArray[Any]]  # columns by name
 Codes = npt.NDArray[np.intp]
 NO_CHAINS = "only a sampler leaves draws of a Markov chain; fit with inference='gibbs'."
-DRAWS = 400  # under which averages over rows are kept, at the most
+DRAWS = 400  # maximum number of draws for averages over rows
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """The numbers (K, p) that a model is read by, each the `statistic` of its draws.
+    """Readable numbers (K, p) of a model, each the `statistic` of its draws.
 
-    `kind` is what they are called, `meaning` what they mean and `reading` the same at length, `measured` are ESS and
-    R-hat, and `decimals` is how many are worth reading.
+    `kind` is their name, `meaning` their short and `reading` their long description, `measured` are ESS and R-hat, and
+    `decimals` is the number of digits to show.
     """
 
     kind: str
@@ -45,15 +45,15 @@ class Estimates:
 
     @property
     def order(self) -> npt.NDArray[np.intp]:
-        """Places in the flattened arrays, the largest first, without those that are exactly zero."""
+        """Positions in the flattened arrays, largest first, without exact zeros."""
         size = np.abs(self.centre.ravel())
         order = np.lexsort((-np.abs(self.mean.ravel()), -size.round(self.decimals)))
         return order[size[order] > 0]
 
     def table(self, labels: tuple[str, npt.NDArray[Any]], prob: float) -> Table:
-        """The columns of a summary with intervals of this probability, the largest first.
+        """Return the columns of a summary with intervals of this probability, largest first.
 
-        `labels` are those of the K, after what they are called.
+        `labels` is the name of the K groups, followed by their labels.
         """
         tail, (K, p) = (1 - prob) / 2, self.centre.shape
         numbers: Table = {self.statistic: self.centre.round(self.decimals)}
@@ -70,7 +70,7 @@ class Estimates:
 
 
 class Variables(NamedTuple):
-    """Draws (chain, draw, …) by name, the dimensions of each after chain and draw, and labels along dimensions."""
+    """Draws (chain, draw, …) by name, their dimensions after chain and draw, and labels along dimensions."""
 
     values: dict[str, Array]
     dims: dict[str, list[str]]
@@ -78,24 +78,24 @@ class Variables(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why one row is predicted as it is: the columns of a table, and what belongs to it as a whole, by name."""
+    """Explanation of the prediction of one row: the columns of a table, and attributes of the whole by name."""
 
     columns: Table
     attributes: dict[str, Any]
 
 
 class Setting(NamedTuple):
-    """Columns of a table, and values (n, columns) that its rows are to have there."""
+    """Columns of a table, and the values (n, columns) to set there."""
 
     places: tuple[int, ...]
     values: npt.NDArray[Any]
 
 
 class Quantities(NamedTuple):
-    """What can be followed along the chains: `scalars` by name, each a title and (chain, draw), and a table.
+    """Quantities to follow along the chains: `scalars` by name, each a title and (chain, draw), and a table.
 
-    The table is (chain, draw, K, p), with `names` of the last axis and a `title` before those of class and feature.
-    `ess` (K, p) is that of the table and `scalar_ess` that of the first scalar, where they are known.
+    The table is (chain, draw, K, p), with `names` of the last axis and a `title` for the combination of class and
+    feature. `ess` (K, p) belongs to the table and `scalar_ess` to the first scalar, where they are known.
     """
 
     scalars: dict[str, tuple[str, Array]]
@@ -107,7 +107,7 @@ class Quantities(NamedTuple):
 
 
 class FittedModel(Protocol):
-    """What any posterior reads of the model that it belongs to; some read more, which they declare."""
+    """What any posterior reads of its model; some declare more."""
 
     posterior_: Posterior[Any]
     classes_: npt.NDArray[Any]
@@ -117,34 +117,34 @@ class FittedModel(Protocol):
     n_features_in_: int
 
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
-        """What has weights, in a word, and their labels."""
+        """Return the name of what has weights, and its labels."""
 
     def _predicted(self) -> npt.NDArray[Any]:
-        """Labels of what is predicted."""
+        """Labels of the predictions."""
 
     def _covariates(self) -> npt.NDArray[np.object_]:
         """Names of the covariates."""
 
     def _rows(self, X: Any) -> Any:
-        """New rows, checked, as the posterior takes them."""
+        """Check new rows and convert them for the posterior."""
 
 
 M = TypeVar("M", bound=FittedModel)
 
 
 class Posterior(ABC, Generic[M]):
-    """What a fit leaves behind."""
+    """Posterior of a fitted model."""
 
-    model_name: ClassVar[str]  # whose posterior this is, in a sentence
+    model_name: ClassVar[str]  # name of the model in sentences
     no_interval: ClassVar[str | None] = None
     no_chains: ClassVar[str | None] = None
     no_estimates: ClassVar[str | None] = None
     no_race: ClassVar[str | None] = None
     no_contributions: ClassVar[str | None] = None
-    drawn: ClassVar[tuple[str, ...]] = ()  # attributes with draws (chain, draw, …), or posteriors that have some
+    drawn: ClassVar[tuple[str, ...]] = ()  # attributes with draws (chain, draw, …), or nested posteriors
 
     def thinned(self, step: int) -> Self:
-        """The same with the first draw of each chain and every `step`-th after it."""
+        """Keep the first draw of each chain and every `step`-th after it."""
         parts = {name: value for name in self.drawn if (value := getattr(self, name)) is not None}
         thin = {n: part[:, ::step] if isinstance(part, np.ndarray) else part.thinned(step) for n, part in parts.items()}
         found: Self = replace(self, **thin)  # type: ignore[type-var]
@@ -153,35 +153,36 @@ class Posterior(ABC, Generic[M]):
     @property
     @abstractmethod
     def shape_of_estimate(self) -> tuple[int, int]:
-        """(K, p) of the weights or coefficients that are read and stored beside this."""
+        """Shape (K, p) of the readable and stored weights or coefficients."""
 
     @abstractmethod
     def probabilities(self, rows: Any) -> Iterator[Array]:
-        """Class probabilities (rows, S, K) of runs of rows under every draw."""
+        """Yield class probabilities (rows, S, K) of runs of rows under every draw."""
 
     def predict(self, rows: Any) -> Array:
-        """Class probabilities (n, K), averaged over the draws."""
+        """Return class probabilities (n, K), averaged over the draws."""
         return averaged(self.probabilities(rows))
 
     def interval(self, rows: Any, prob: float) -> tuple[Array, Array]:
-        """Equal-tailed credible interval of each class probability, two arrays (n, K)."""
+        """Return equal-tailed credible intervals of each class probability, two arrays (n, K)."""
         refuse(self.no_interval)
         return equal_tailed(self.probabilities(rows), prob)
 
     def log_predictive(self, rows: Any) -> Iterator[Array]:
-        """Logarithms (rows, S, K) of what each draw of the chains makes of the prediction of runs of rows."""
+        """Yield logarithms (rows, S, K) of each draw's contribution to predictions, for runs of rows."""
         for block in self.probabilities(rows):
             with np.errstate(divide="ignore"):
                 yield np.log(block)
 
     def log_values(self, rows: Any, seen: Any) -> Array:
-        """ln Pr (S, n) of outcomes that are no labels, under every draw of the chains."""
+        """Return ln Pr (S, n) of outcomes that are not labels, under every draw of the chains."""
         raise NotImplementedError
 
     def averages(self, model: M, X: Any, settings: Sequence[Setting]) -> tuple[Array, Array]:
-        """If rows were set so: means over the rows of what is predicted, (C, K), and under single draws, (S, C, K).
+        """Average predictions over rows after setting columns: overall (C, K), and under single draws (S, C, K).
 
-        X is a pandas data frame that the model takes; settings may be made of it. Draws are at most some hundred.
+        X is a pandas data frame accepted by the model; settings may contain copies of it. At most some hundred draws
+        are used.
         """
         point, draws = [], []
         for places, values in settings:
@@ -195,58 +196,58 @@ class Posterior(ABC, Generic[M]):
         return np.array(point), np.stack(draws, axis=1)
 
     def step(self, model: M) -> float:
-        """By how much of its deviation a number is moved to see what this does to predictions."""
+        """Step, in standard deviations of a number, for numerical effects on predictions."""
         return 0.01
 
     @abstractmethod
     def size(self, model: M) -> str:
-        """How large the model is, and its prior, in a line."""
+        """Describe the size of the model and its prior in one line."""
 
     @abstractmethod
     def verdict(self, model: M) -> tuple[bool | None, str]:
-        """Whether the fit may be trusted (None: it cannot be told), and what came out of it."""
+        """Return whether the fit may be trusted (None: unknown), and a sentence."""
 
     def estimates(self, model: M) -> Estimates:
-        """What `summary` lists and `plots.weights` draws."""
+        """Return what `summary` lists and `plots.weights` draws."""
         raise ValueError(self.no_estimates)
 
     def table(self, model: M, prob: float) -> Table:
-        """The columns of `summary`."""
+        """Return the columns of `summary`."""
         return self.estimates(model).table(model._labels(), prob)
 
     def largest(self, model: M, n: int) -> tuple[str, Table]:
-        """What matters most: its name, and the first rows of the summary without weights that are zero."""
+        """Return a title, and the first rows of the summary without zero weights."""
         found = self.estimates(model)
         n = min(n, len(found.order))
         columns = found.table(model._labels(), 0.9)
         return f"largest {found.kind}", {name: column[:n] for name, column in columns.items()}
 
     def wins(self, row: Any) -> tuple[Codes, Array]:
-        """Which features compete in one row (1, p), and Pr(C=j, Y=k | x) of them under every draw, (S, K, …)."""
+        """Return the competing features of one row (1, p), and their Pr(C=j, Y=k | x) under every draw, (S, K, …)."""
         raise ValueError(self.no_race)
 
     @abstractmethod
     def explain(self, model: M, row: Any, prob: float) -> Explanation:
-        """What `explain` says of one row: its race, or what columns contribute where no feature has a name."""
+        """Explain one row: its race, or the contributions of columns if features have no names."""
 
     def variables(self, model: M, raw: bool) -> Variables:
-        """Draws that are identified without any row, for ArviZ; if raw, also those that are not."""
+        """Return draws that are identified without rows, for ArviZ; if raw, also unidentified ones."""
         raise ValueError(self.no_chains)
 
     def quantities(self, model: M) -> Quantities:
-        """What the plots of chains can show."""
+        """Return what the plots of chains can show."""
         raise ValueError(self.no_chains)
 
 
 class RacePosterior(Posterior[M]):
-    """What a fit of the weights of a race leaves behind."""
+    """Posterior of the weights of a race."""
 
     model_name = "Plackett–Luce regression"
-    weights: Array  # (K, p): one estimate of the normalised weights; they sum to 1
+    weights: Array  # (K, p): estimate of the normalised weights, which sum to 1
 
     @abstractmethod
     def rows(self, features: Any, X: Any) -> Any:
-        """Rows of checked covariates, seen through the fitted feature map, as the other methods take them."""
+        """Transform rows of checked covariates by the fitted feature map, for the other methods."""
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
@@ -256,43 +257,43 @@ class RacePosterior(Posterior[M]):
 
 
 def refuse(sentence: str | None) -> None:
-    """Say why something cannot be had, if there is a reason."""
+    """Raise ValueError with this sentence, unless it is None."""
     if sentence is not None:
         raise ValueError(sentence)
 
 
 def averaged(blocks: Iterable[Array]) -> Array:
-    """Mean over the draws of blocks (rows, S, K)."""
+    """Average blocks (rows, S, K) over the draws."""
     return np.concatenate([block.mean(axis=1) for block in blocks])
 
 
 def equal_tailed(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
-    """Interval over the draws of blocks (rows, S, K) with equal probability on either side."""
+    """Equal-tailed interval over the draws of blocks (rows, S, K)."""
     tail = (1 - prob) / 2
     lower, upper = np.concatenate([np.quantile(block, [tail, 1 - tail], axis=1) for block in blocks], axis=1)
     return lower, upper
 
 
 def around(centre: Array, draws: Array, prob: float, axis: int = 0) -> tuple[Array, Array]:
-    """Equal-tailed interval over the draws, widened to hold an estimate that need not be their average."""
+    """Equal-tailed interval over the draws, widened to contain an estimate that may not be their average."""
     tail = (1 - prob) / 2
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=axis)
     return np.fmin(lower, centre), np.fmax(upper, centre)
 
 
 def positive(draws: Array, axis: int = 0) -> Array:
-    """The probability of being above 0, rounded."""
+    """Probability of being above 0, rounded."""
     found: Array = ((draws > 0) + (draws == 0) / 2).mean(axis=axis).round(3)
     return found
 
 
 def for_model(model: FittedModel, frame: Any) -> Any:
-    """Rows of a data frame under their names where the model knows names, else as an array."""
+    """Return rows of a data frame with their names if the model knows names, else as an array."""
     return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
 
 
 def significant(numbers: Array, digits: int = 4) -> Array:
-    """Rounded to so many digits, each by itself."""
+    """Round each number to so many significant digits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where((numbers != 0) & np.isfinite(numbers), np.floor(np.log10(np.abs(numbers))), 0.0)
     factor = 10.0 ** (digits - 1 - size)
@@ -301,7 +302,7 @@ def significant(numbers: Array, digits: int = 4) -> Array:
 
 
 def objects(labels: Any) -> npt.NDArray[np.object_]:
-    """Labels of any kind as an array of objects."""
+    """Return labels of any kind as an array of objects."""
     found = np.empty(len(labels), dtype=object)
     found[:] = list(labels)
     return found

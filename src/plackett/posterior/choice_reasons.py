@@ -1,4 +1,4 @@
-"""Why this alternative? The prediction of one situation taken apart, by attributes or by the race of its features."""
+"""Explanation of the prediction of one situation, by attributes or by the race of its features."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ class ChoiceModel(WeightModel, Protocol):
     design_: ChoiceDesign
 
     def _one(self, X: Any) -> tuple[EntryTable, Codes]:
-        """The table of one situation, of a person who is not known."""
+        """Return the table of one situation, of an unknown person."""
 
     def _entries(self, table: EntryTable, person: Codes | None) -> Entries:
-        """Situations as the posterior takes them."""
+        """Return situations as input of the posterior."""
 
     def _number_in_words(self) -> str:
         """How the number of segments was chosen."""
 
 
-class Part(NamedTuple):
-    """A line of the explanation: which columns of which entries it adds up."""
+class ReasonPart(NamedTuple):
+    """Line of the explanation: the columns of the entries that it adds up."""
 
     feature: str
     of: Any
     value: Any
-    columns: npt.NDArray[np.bool_]  # of the design
+    columns: npt.NDArray[np.bool_]  # columns of the design
     entry: slice
 
 
 def explain_choice(
     model: ChoiceModel, members: DirectionMembers, row: EntryTable, entries: Entries, prob: float
 ) -> Explanation:
-    """Contributions of each alternative's attributes and of persons' columns to the log-odds of what is predicted.
+    """Explain the predicted alternative's log-odds by attributes of all alternatives and by persons' columns.
 
-    The reference has every available alternative with its own average attributes, and an average person.
+    In the reference every available alternative has its own average attributes, and the person is average.
     """
     design, members = model.design_, members.meeting(entries)
     k = int(np.argmax(Pool.of(members, entries).prediction()[0, row.alternative]))
@@ -85,24 +85,24 @@ def explain_choice(
     return by_contribution(names, [part.value for part in parts], found, told, prob, certain)
 
 
-def _parts(model: ChoiceModel, row: EntryTable) -> list[Part]:
-    """Each attribute of each alternative, and each of the person's columns; the indicators of a text are one."""
+def _parts(model: ChoiceModel, row: EntryTable) -> list[ReasonPart]:
+    """List each attribute of each alternative and each column of the person; text indicators are one part."""
     source, schema = model.design_.source_, model.schema_
     found = []
     for column in of_columns(schema.attribute_columns):
         own = np.isin(source, [str(model.attributes_[f]) for f in column.places])
         for e, a in enumerate(row.alternative):
-            found.append(Part(column.name, _label(model, a), column.value(row.values[e]), own, slice(e, e + 1)))
+            found.append(ReasonPart(column.name, _label(model, a), column.value(row.values[e]), own, slice(e, e + 1)))
     for column in of_columns(schema.person_columns):
         own = np.isin(source, [str(model.person_[h]) for h in column.places])
-        found.append(Part(column.name, PERSON, column.value(row.context[0]), own, slice(None)))
+        found.append(ReasonPart(column.name, PERSON, column.value(row.context[0]), own, slice(None)))
     return found
 
 
 def explain_race(
     model: ChoiceModel, members: WeightMembers, row: EntryTable, entries: Entries, prob: float
 ) -> Explanation:
-    """Pr that feature j of alternative e wins, W_ej λ_gj / Σ of all, the most probable first."""
+    """Return Pr that feature j of alternative e wins, W_ej λ_gj / Σ, the most probable first."""
     members = members.meeting(entries)
     group = members.group_of(entries)
     W = np.exp(entries.Z - entries.Z.max())

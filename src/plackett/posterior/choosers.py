@@ -1,4 +1,4 @@
-"""Posteriors of a chooser: of the weights of fixed features, and of learned directions."""
+"""Posteriors of choosers: weights of fixed features, and learned directions."""
 
 from __future__ import annotations
 
@@ -49,34 +49,34 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
 
     model_name = "Plackett–Luce choice model"
     nests: Nests | None = None
-    estimated_at: ClassVar[bool] = False  # whether the last member is the estimate, about which the others are drawn
+    estimated_at: ClassVar[bool] = False  # True if the last member is the estimate about which the others are drawn
 
     @property
     def person_step(self) -> int:
-        """How many draws lie between two draws of what belongs to persons."""
+        """Number of draws between two stored draws of persons."""
         return 1
 
     @property
     def counted(self) -> tuple[int | None, bool]:
-        """The number of parameters, None where a prior decides it, and whether the likelihood is at its maximum."""
+        """Number of parameters (None if a prior decides it), and True if the likelihood is at its maximum."""
         return None, False
 
     def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
-        """The columns of `coefficients`."""
+        """Return the columns of `coefficients`."""
         raise ValueError(
             f"coefficients() is for a linear utility, and this is features={model.features!r}, whose slopes differ "
             "between situations: summary() has them at average alternatives. Fit features='linear'."
         )
 
     def log_probability(self, entries: Entries, seen: Chosen) -> Array:
-        """ln of the predicted probability of what was seen in each situation, (T,).
+        """ln of the predicted probability of the outcome of each situation, (T,).
 
-        The prediction of a choice includes κ. A ranking has the probability that the members give it on average.
+        The prediction of a choice includes κ. The probability of a ranking is averaged over the members.
         """
         return log_probability_under(self.predicting(), entries, seen)
 
     def predicting(self) -> Members:
-        """Members with a share in predictions."""
+        """Members with a positive share in predictions."""
         return self.members()
 
     def reported(self) -> Members:
@@ -98,7 +98,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
         return {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
 
     def nests_in_words(self) -> str:
-        """Nests with their average dissimilarities."""
+        """List the nests with their average dissimilarities."""
         if self.nests is None:
             return ""
         mean = self.parameter_table(0.9)["mean"]
@@ -107,7 +107,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
 
 
 def log_probability_under(members: Members, entries: Entries, seen: Chosen) -> Array:
-    """ln of the probability of what was seen in each situation, (T,), as these members predict."""
+    """ln of the probability of the outcome of each situation, (T,), as predicted by these members."""
     members = members.meeting(entries)
     if seen.response != "choice":
         refuse(None if members.nests is None else NO_RANKINGS)
@@ -118,21 +118,21 @@ def log_probability_under(members: Members, entries: Entries, seen: Chosen) -> A
 
 
 class ParametricChoices(ChoicePosterior):
-    """One that hands on what is asked of it to the posterior of the parameters."""
+    """Posterior of choices that delegates to the posterior of its parameters."""
 
     @property
     @abstractmethod
     def law(self) -> WeightPosterior | SituationDraws:
-        """The posterior of the parameters."""
+        """Posterior of the parameters."""
 
     @property
     def no_interval(self) -> str | None:  # type: ignore[override]
-        """Why there is no interval, if there is none."""
+        """Reason why there is no interval, or None."""
         return self.law.no_interval
 
     @property
     def no_chains(self) -> str | None:  # type: ignore[override]
-        """Why there are no chains, if there are none."""
+        """Reason why there are no chains, or None."""
         return self.law.no_chains
 
     @property
@@ -141,32 +141,32 @@ class ParametricChoices(ChoicePosterior):
         return self.law.shape_of_estimate
 
     def members(self, every: bool = False) -> Members:
-        """Those of the parameters, which know the nests of alternatives."""
+        """Return the members of the parameters' posterior, with the nests of alternatives."""
         found = self.law.members(every)
         return found if self.nests is None else replace(found, nests=self.nests)
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
-        """That of the parameters."""
+        """Return the verdict of the parameters' posterior."""
         return self.law.verdict(model)
 
     def quantities(self, model: ChoiceModel) -> Quantities:
-        """Those of the parameters."""
+        """Return the quantities of the parameters' posterior."""
         return self.law.quantities(model)
 
 
 def as_outcomes(entries: Entries, seen: Chosen) -> tuple[Entries, Outcomes, Response]:
-    """Entries in the order of their outcomes, these, and what they mean."""
+    """Return entries in the order of their outcomes, the outcomes, and the response."""
     return entries.ordered(seen.entry, seen.outcomes.start), seen.outcomes, make_response(seen.response)
 
 
 @dataclass(frozen=True)
 class FixedChoices(ParametricChoices):
-    """Weights λ̄_gj of features that do not know the outcomes, ln r_e = ln Σ_j W_ej λ̄_gj.
+    """Weights λ̄_gj of features that do not depend on outcomes, ln r_e = ln Σ_j W_ej λ̄_gj.
 
     Attributes
     ----------
     of_weights : Point, Gammas, GIGs or Draws
-        The posterior of the weights (K, p).
+        Posterior of the weights (K, p).
     """
 
     drawn = ("of_weights",)
@@ -174,11 +174,11 @@ class FixedChoices(ParametricChoices):
 
     @property
     def law(self) -> WeightPosterior:
-        """The posterior of the weights."""
+        """Posterior of the weights."""
         return self.of_weights
 
     def members(self, every: bool = False) -> WeightMembers:
-        """Draws, at most 400 of them unless all are asked for."""
+        """Return the draws, at most 400 unless `every`."""
         found = self.of_weights.members()
         n = len(found.share)
         if every or n <= POOLED:
@@ -187,26 +187,26 @@ class FixedChoices(ParametricChoices):
         return replace(some, share=np.full(POOLED, 1 / POOLED))
 
     def size(self, model: ChoiceModel) -> str:
-        """Alternatives, features and prior."""
+        """Describe alternatives, features and prior."""
         p = self.shape_of_estimate[1]
         return f"{alternatives_in_words(model)} × {p} features, {_whose(model)}, {model._prior_in_words()}"
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
-        """Weights, the largest first, of all or by alternative or person."""
+        """Return weights, largest first: shared, or by alternative or person."""
         table: Table = self.of_weights.estimates(model).table(model._labels(), prob)
         return table
 
     def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """The first rows of that table."""
+        """Return a title and the first rows of the table."""
         return "largest weights", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
-        """Who wins the race of one situation: features of alternatives."""
+        """Explain the race of one situation by features of alternatives."""
         table, person = model._one(row)
         return explain_race(model, self.members(), table, model._entries(table, person), prob)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
-        """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
+        """Return normalised weights, and the shape if it is learned; if raw, logarithms of weights as well."""
         found = self.of_weights.variables(model, raw)
         whose = model._labels()[0]
         renamed = {name: ["group" if dim == whose else dim for dim in dims] for name, dims in found.dims.items()}
@@ -216,12 +216,12 @@ class FixedChoices(ParametricChoices):
 
 @dataclass(frozen=True)
 class LearnedChoices(ParametricChoices):
-    """Directions β_j and weights λ_gj, ln r_e = ln Σ_j exp(z_e·β_j) λ_gj; κ and a mode beside the draws.
+    """Directions β_j and weights λ_gj, ln r_e = ln Σ_j exp(z_e·β_j) λ_gj, with κ and a stacked mode.
 
     Attributes
     ----------
     of_directions : SituationDraws or SituationPoint
-        Draws of both, and of the dissimilarities of nests.
+        Draws of directions, weights and dissimilarities of nests.
     nests : Nests, optional
         Alternatives that share a nest.
     """
@@ -233,11 +233,11 @@ class LearnedChoices(ParametricChoices):
 
     @property
     def law(self) -> SituationDraws:
-        """The posterior of directions and weights."""
+        """Posterior of directions and weights."""
         return self.of_directions
 
     def log_predictive(self, rows: Entries) -> Iterator[Array]:
-        """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s ∝ mode·draw_s/average, as for classes."""
+        """Yield ln of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s ∝ mode·draw_s/average, as for classes."""
         mode, weight, power = self.of_directions.mode, self.of_directions.mode_weight, self.of_directions.power
         if mode is None:
             yield from super().log_predictive(rows)
@@ -254,11 +254,11 @@ class LearnedChoices(ParametricChoices):
                 yield np.log(sharpened(weight * its + (1 - weight) * draws, power))
 
     def step(self, model: ChoiceModel) -> float:
-        """Normal scores and hinges bend: they are judged over half a deviation."""
+        """Return half a standard deviation: normal scores and hinges are not smooth."""
         return 0.01 if model.design_.bend == "none" else 0.25
 
     def size(self, model: ChoiceModel) -> str:
-        """Alternatives and components."""
+        """Describe alternatives and components."""
         M, d = self.of_directions.directions.shape[2:]
         many = "direction" if M == 1 else "directions"
         words = f"{alternatives_in_words(model)}, {M} learned {many} of {d} columns, {_whose(model)}"
@@ -266,7 +266,7 @@ class LearnedChoices(ParametricChoices):
         return words + self.nests_in_words()
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
-        """Coefficients ∂ln r/∂column at average alternatives, per unit of the column: of one component, β itself."""
+        """Return ∂ln r/∂column at average alternatives per unit of the column; β itself for one component."""
         design, tail = model.design_, (1 - prob) / 2
         entries = model._entries(design.average(), np.array([-1]))
         members = self.of_directions.members().meeting(entries)
@@ -283,16 +283,16 @@ class LearnedChoices(ParametricChoices):
         return columns
 
     def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """The first rows of that table."""
+        """Return a title and the first rows of the table."""
         return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
-        """What attributes and persons' columns contribute to the log-odds of the predicted alternative."""
+        """Explain the log-odds of the predicted alternative by attributes and persons' columns."""
         table, person = model._one(row)
         return explain_choice(model, self.of_directions.members(), table, model._entries(table, person), prob)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
-        """Nothing but predictions and dissimilarities is identified."""
+        """Return dissimilarities; apart from predictions nothing else is identified. If raw, all draws."""
         coords: Table = {"class": model.alternatives_}
         found = self.of_directions
         of_nests = {} if found.parameters is None else {"dissimilarity": found.parameters}
@@ -312,7 +312,7 @@ class LearnedChoices(ParametricChoices):
 
 
 def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
-    """∂ln r_e/∂z (S, entries, d): the directions, weighted by the share of each component in the rate."""
+    """Return ∂ln r_e/∂z (S, entries, d): directions weighted by the share of each component in the rate."""
     scores = members.component_scores(entries)
     scores = np.exp(scores - scores.max(axis=2, keepdims=True))
     found: Array = np.einsum("sem,smf->sef", scores / scores.sum(axis=2, keepdims=True), members.directions)
@@ -320,12 +320,12 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
 
 
 def alternatives_in_words(model: ChoiceModel) -> str:
-    """How many alternatives."""
+    """Describe the number of alternatives."""
     return f"{len(model.alternatives_)} alternatives"
 
 
 def bend_in_words(model: ChoiceModel) -> str:
-    """How attributes are bent, and by how much held-out situations are predicted better so."""
+    """Describe the bend of attributes, and its improvement of held-out predictions."""
     chosen, tried = model.design_.bend, dict[str, float]()
     if hasattr(model, "design_log_loss_"):
         tried = {BENDS[int(k)]: loss for k, loss in model.design_log_loss_.items() if int(k) < len(BENDS)}

@@ -1,8 +1,8 @@
 """Contributions of covariates to the log-odds of one class: gradients of the prediction, integrated along a line.
 
-With F(x) the log-odds under the prediction that is made, covariate f contributes (x_f − x⁰_f) ∫ ∂F/∂x_f dt along the
-straight line from a reference x⁰ to x. Contributions add up to F(x) − F(x⁰), whatever the curvature between. Nothing
-here knows covariates: a prediction depends on them through linear scores, and what comes out are slopes by score.
+Let F(x) be the log-odds under the prediction. Covariate f contributes (x_f − x⁰_f) ∫ ∂F/∂x_f dt along the straight line
+from a reference x⁰ to x. Contributions add up to F(x) − F(x⁰), whatever the curvature between. The module knows no
+covariates: predictions depend on them through linear scores, and the results are slopes by score.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from scipy.special import logsumexp
 from plackett.model.race import Array
 
 NODES, SHARES = (part / 2 for part in np.polynomial.legendre.leggauss(5))  # of a panel of length 1 about 0
-CLOSE, CLOSE_OF_DRAWS = 1e-6, 1e-2  # what panels of the line may leave of the log-odds, the prediction's and a draw's
-PANELS, NARROWEST = 300, 1e-9  # how many at the most, and how short
+CLOSE, CLOSE_OF_DRAWS = 1e-6, 1e-2  # tolerance of the log-odds, for the prediction and for draws
+PANELS, NARROWEST = 300, 1e-9  # maximum number and minimum length of panels
 
 
 class Mixture(NamedTuple):
     """A prediction between two rows: p_s(t) = Σ_j softmax_j(start_sj + t change_sj) votes_sj, 0 ≤ t ≤ 1.
 
-    What predicts is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ; modes at the end of the draws are
-    none of them, as they have no uncertainty to show. Without votes, each of the K alternatives has scores of its own.
+    The prediction is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ; the modes at the end do not count
+    as draws, as they carry no uncertainty. Without votes, each of the K alternatives has its own scores.
     """
 
     start: Array  # (S, M), or (S, K, M)
@@ -33,10 +33,10 @@ class Mixture(NamedTuple):
     share: Array  # (S,)
     modes: int = 0
     power: float = 1.0  # κ
-    smallest: float = 1e-300  # probabilities are not taken for less
+    smallest: float = 1e-300  # lower bound of probabilities
 
     def probabilities(self, t: Array) -> tuple[Array, Array]:
-        """Softmax (T, S, M) or (T, S, K, M) and p (T, S, K) at these places of the line."""
+        """Return softmax (T, S, M) or (T, S, K, M) and p (T, S, K) at these positions of the line."""
         scores = self.start + t.reshape(-1, *[1] * self.start.ndim) * self.change
         each = tuple(range(2, scores.ndim))
         scores -= scores.max(axis=each, keepdims=True)
@@ -47,7 +47,7 @@ class Mixture(NamedTuple):
         return scores, np.matmul(scores[:, :, None], self.votes)[:, :, 0]
 
     def slopes(self, softmax: Array, p: Array, rising: Array, weight: Array) -> Array:
-        """Σ_t weight_t ∂F/∂score, given ∂F/∂p (T, S, K): ∂p_k/∂score_j = softmax_j (votes_jk − p_k)."""
+        """Return Σ_t weight_t ∂F/∂score, given ∂F/∂p (T, S, K): ∂p_k/∂score_j = softmax_j (votes_jk − p_k)."""
         n, away = softmax.shape[1], (rising * p).sum(axis=-1, keepdims=True)
         if self.votes is None:
             found: Array = np.tensordot(weight, softmax * (rising - away)[..., None], 1)
@@ -56,7 +56,7 @@ class Mixture(NamedTuple):
         return found
 
     def mixed(self, p: Array) -> tuple[Array, Array]:
-        """From p (T, S, K) what predicts, (T, K), and what would under each draw, (T, S', K)."""
+        """From p (T, S, K), return the prediction (T, K) and those under each draw (T, S', K), before κ."""
         return np.tensordot(p, self.share, (1, 0)), p[:, : len(self.share) - self.modes]
 
 
@@ -68,7 +68,7 @@ def log_odds(q: Array, k: int, power: float = 1.0, smallest: float = 1e-300) -> 
 
 
 def slope(q: Array, k: int, power: float, smallest: float) -> Array:
-    """Derivatives of `log_odds` by q."""
+    """Return derivatives of `log_odds` in q."""
     log = power * np.log(np.maximum(q, smallest))
     log[..., k] = -np.inf
     found: Array = -np.exp(log - logsumexp(log, axis=-1, keepdims=True))  # shares of the other classes
@@ -78,20 +78,20 @@ def slope(q: Array, k: int, power: float, smallest: float) -> Array:
 
 
 class Contributions(NamedTuple):
-    """Of each covariate to the log-odds of one class: `reference` and `prediction` at the ends of the line."""
+    """Contributions of covariates to the log-odds of one class, which are `reference` and `prediction` at the ends."""
 
     reference: float
     prediction: float
     centre: Array  # (d,): they add up to prediction − reference
-    draws: Array  # (S', d): the same under every draw
+    draws: Array  # (S', d): contributions under every draw
 
 
 def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[Array], Array]) -> Contributions:
-    """The log-odds of class k taken apart by covariate.
+    """Decompose the log-odds of class k by covariate.
 
-    `directions` (S, M, r) are the slopes of the scores, and `onto` takes gradients (…, r), or (…, K, r) where
-    alternatives have scores of their own, to covariates, times their distance from the reference. What the panels leave
-    of a sum is shared out in proportion.
+    `directions` (S, M, r) are the slopes of the scores. `onto` maps gradients (…, r), or (…, K, r) if alternatives have
+    their own scores, to covariates, multiplied by their distance from the reference. The integration error of a sum is
+    distributed proportionally.
     """
     own = mixture.votes is None
     slopes = (part if own else part[:, None] for part in _by_score(mixture, k))
@@ -103,16 +103,16 @@ def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[A
     return Contributions(float(ends[0]), float(ends[1]), centre, draws)
 
 
-class Slopes(NamedTuple):
+class ScoreSlopes(NamedTuple):
     """∫ ∂F/∂score dt along a part of the line."""
 
-    point: Array  # (S, M) or (S, K, M): of the prediction
+    point: Array  # (S, M) or (S, K, M): for the prediction
     own: Array  # (S', M) or (S', K, M): under each draw
 
 
-def _by_score(mixture: Mixture, k: int) -> Slopes:
-    """Integrals along the line; panels are halved where slopes do not add up to what the log-odds change by."""
-    todo, found = [(0.0, 1.0)], list[Slopes]()
+def _by_score(mixture: Mixture, k: int) -> ScoreSlopes:
+    """Integrate along the line; panels are halved where slopes do not add up to the change of the log-odds."""
+    todo, found = [(0.0, 1.0)], list[ScoreSlopes]()
     while todo:
         a, b = todo.pop()
         slopes, close = _panel(mixture, k, a, b)
@@ -120,11 +120,11 @@ def _by_score(mixture: Mixture, k: int) -> Slopes:
             found.append(slopes)
         else:
             todo += [((a + b) / 2, b), (a, (a + b) / 2)]
-    return Slopes(*(np.sum(parts, axis=0) for parts in zip(*found, strict=True)))
+    return ScoreSlopes(*(np.sum(parts, axis=0) for parts in zip(*found, strict=True)))
 
 
-def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
-    """The integrals from a to b by five nodes, and whether they are close to what the log-odds change by."""
+def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[ScoreSlopes, bool]:
+    """Integrate from a to b with five nodes; return True if the result is close to the change of the log-odds."""
     softmax, p = mixture.probabilities(np.array([a, *((a + b) / 2 + (b - a) * NODES), b]))
     odds, odds_of_draws = _odds(mixture, k, p[[0, -1]])
     softmax, p, weight = softmax[1:-1], p[1:-1], (b - a) * SHARES
@@ -135,7 +135,7 @@ def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[Slopes, bool]:
     left = odds[1] - odds[0] - (point * mixture.change).sum()
     reached = (own * mixture.change[:n]).sum(axis=tuple(range(1, own.ndim)))
     left_of_draws = np.abs(odds_of_draws[1] - odds_of_draws[0] - reached).mean()
-    return Slopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
+    return ScoreSlopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
 
 
 def _odds(mixture: Mixture, k: int, p: Array) -> tuple[Array, Array]:
@@ -144,7 +144,7 @@ def _odds(mixture: Mixture, k: int, p: Array) -> tuple[Array, Array]:
 
 
 def exact(parts: Array, total: Array) -> Array:
-    """Parts (n, d) that add up to their totals (n,), each changed in proportion to its size."""
+    """Adjust parts (n, d) to add up to their totals (n,), each in proportion to its size."""
     size = np.abs(parts)
     whole = size.sum(axis=1, keepdims=True)
     left = total[:, None] - parts.sum(axis=1, keepdims=True)

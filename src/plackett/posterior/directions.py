@@ -1,4 +1,4 @@
-"""What a fit of learned directions leaves behind: draws of (β, λ), a mode beside them, and their predictions."""
+"""Posterior of learned directions of classes: draws of (β, λ), a stacked mode, and their predictions."""
 
 from __future__ import annotations
 
@@ -41,58 +41,58 @@ class ClassModel(FittedModel, Protocol):
     readable_draw_: ReadableDraw
 
     def _relevance_interval(self) -> tuple[Array, Array, Array]:
-        """Relevance of each covariate, and its bounds."""
+        """Return the relevance of each covariate, and its bounds."""
 
 
 @dataclass(frozen=True)
 class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
-    """Draws of a Markov chain: directions along standardised covariates or their principal axes, ln λ̄ of classes."""
+    """Draws of a Markov chain: directions along standardised covariates or principal axes, and ln λ̄ of classes."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
     no_race = f"{NAMELESS}, so none can be said to win. plots.contributions draws what speaks for a row's class."
 
     def gates(self, scaling: Scaling, rows: Array) -> Gates:
-        """The feature map of what predicts, for covariates as they came."""
+        """Return the feature map of the predicting draws, for covariates before standardisation."""
         directions, log_weights, _ = self._pooled()
         offsets = logsumexp(log_weights, axis=1)
         return Gates(directions, offsets, scaling.mean, scaling.scale, scaling.rotation, scaling.knots).fit(rows)
 
     @property
     def votes(self) -> Array:
-        """θ_jk = λ_kj/Λ_j of what predicts, (S, K, M)."""
+        """θ_jk = λ_kj/Λ_j of the predicting draws, (S, K, M)."""
         log_weights = self._pooled()[1]
         votes: Array = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
         return votes
 
     @cached_property
     def weights(self) -> Array:  # type: ignore[override]
-        """(K, S·M): with the gates as features, these weights give the predictions before κ; they sum to 1."""
+        """Weights (K, S·M) that sum to 1; with the gates as features, they give the predictions before κ."""
         votes = self.votes * self._pooled()[2][:, None, None]
         S, K, M = votes.shape
         return np.moveaxis(votes, 1, 0).reshape(K, S * M) / M
 
     def rows(self, features: Gates, X: Any) -> MappedRows:
-        """Covariates and the gates that they are to go through."""
+        """Return covariates with the gates to apply."""
         return MappedRows(features, np.asarray(X, dtype=np.float64))
 
     def _shares(self, rows: MappedRows) -> Iterator[Array]:
-        """Class probabilities (rows, S, K) of runs of rows under what predicts: some draws, then the mode."""
+        """Yield class probabilities (rows, S, K) of runs of rows under the predicting draws, then the mode."""
         votes, gates = self.votes.transpose(0, 2, 1), rows.features.chunks(rows.X)
         return (np.matmul(block.transpose(1, 0, 2), votes).transpose(1, 0, 2) for block in gates)
 
     def probabilities(self, rows: MappedRows) -> Iterator[Array]:
-        """Class probabilities (rows, S, K) of runs of rows under the draws that predict; the mode is none of them."""
+        """Yield class probabilities (rows, S, K) of runs of rows under the predicting draws, without the mode."""
         return (block[:, :-1] if self._has_mode else block for block in self._shares(rows))
 
     def predict(self, rows: MappedRows) -> Array:
-        """Class probabilities (n, K): the average of draws and mode, to the power κ."""
+        """Return class probabilities (n, K): the average of draws and mode, to the power κ."""
         return self._sharpened(rows.features.mixed(rows.X, self.weights))
 
     def interval(self, rows: MappedRows, prob: float) -> tuple[Array, Array]:
-        """The shortest that hold so much of what draws and mode would predict, and the prediction as well.
+        """Return shortest intervals over the predictions of draws and mode, widened to contain the prediction.
 
-        Draws pile up at 0 and 1 where rows are few: an interval of equal tails would leave out the very places where
-        most of them are, and reach far to the other side for it.
+        If rows are few, draws accumulate at 0 and 1. Equal-tailed intervals would exclude these values, where most
+        draws are, and extend far to the other side.
         """
         refuse(self.no_interval)
         lower, upper = shortest((self._stacked(block) for block in self._shares(rows)), prob)
@@ -103,7 +103,7 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
         return sharpened(probability, self.power, SMALLEST)
 
     def _stacked(self, shares: Array) -> Array:
-        """Draws (rows, S, K) of what the stacking believes: a part w of them as the mode has them, to the power κ."""
+        """Return draws (rows, S, K) of the stacked prediction: a fraction w as in the mode, all to the power κ."""
         if not self._has_mode:
             return self._sharpened(shares)
         draws, mode = shares[:, :-1], shares[:, -1]
@@ -111,10 +111,10 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
         return self._sharpened(np.where(turns[:, None], varied(mode, draws), draws))
 
     def log_predictive(self, rows: MappedRows) -> Iterator[Array]:
-        """Of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s as in `varied`: a draw instead of the average.
+        """Yield logarithms of p_s ∝ (w·mode_s + (1 − w)·draw_s)^κ, with mode_s as in `varied`, for each draw.
 
-        Were the mode left as it is, leaving a row out would not touch it: leave-one-out would come out near the loss on
-        rows seen.
+        With a constant mode, leaving a row out would not affect the mode, and leave-one-out would be close to the
+        training loss.
         """
         Z, (C, D, K, M) = rows.features.standardised(rows.X), self.log_weights.shape
         step = max(1, CHUNK // (C * D * M))
@@ -127,7 +127,7 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
             yield log_sharpened(probability, self.power)
 
     def averages(self, model: ClassModel, X: object, settings: Sequence[Setting]) -> tuple[Array, Array]:
-        """As for any posterior; of a row that is set otherwise only the scores of the columns that change are new."""
+        """Compute averages as for any posterior; only the scores of changed columns are recomputed."""
         gates, rows, has_mode = model.features_, np.asarray(X, dtype=np.float64), self._has_mode
         S, M, _ = gates.directions.shape
         K, step = len(model.classes_), max(1, CHUNK // (S * M))
@@ -146,20 +146,20 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
         return point / len(rows), draws / len(rows)
 
     def step(self, model: ClassModel) -> float:
-        """Normal scores bend at every value seen: they are judged over half a deviation."""
+        """Return half a standard deviation: normal scores bend at every observed value."""
         return 0.01 if model.features_.knots is None else 0.25
 
     def size(self, model: ClassModel) -> str:
-        """Classes and components."""
+        """Describe classes and components."""
         K, M = self.log_weights.shape[2:]
         return f"{K} classes, {M} learned directions of {model.n_features_in_} covariates"
 
     def table(self, model: ClassModel, prob: float) -> Table:
-        """The components of one draw."""
+        """Return the components of one draw."""
         return components(model.readable_draw_, self.votes, model.features_, model.classes_, model._covariates())
 
     def largest(self, model: ClassModel, n: int) -> tuple[str, Table]:
-        """Components have no identity; covariates have."""
+        """Return the most relevant covariates, since components have no identity."""
         found = model._relevance_interval()
         order = np.argsort(-found[0], kind="stable")[:n]
         columns: Table = {"covariate": model._covariates()[order]}
@@ -167,19 +167,19 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
         return "most relevant covariates", columns
 
     def explain(self, model: ClassModel, row: object, prob: float) -> Explanation:
-        """What each column contributes, from a row in the middle of the data on the scale that the directions see."""
+        """Explain by contributions of columns, relative to the centre of the data on the scale of the directions."""
         rows = model._rows(row)
         gates, k = rows.features, int(np.argmax(self.predict(rows)[0]))
         z = gates.on_scale(rows.X)[0]
         change = gates.directions @ (z if gates.rotation is None else z @ gates.rotation)
         votes, share = self.votes.transpose(0, 2, 1), self._pooled()[2]
-        smallest = SMALLEST * votes.shape[1]  # `weights` are votes over the number of components
+        smallest = SMALLEST * votes.shape[1]  # `weights` are votes divided by the number of components
         line = Mixture(gates.offsets, change, votes, share, int(self._has_mode), self.power, smallest)
         found = contributions(line, k, gates.directions, lambda slopes: z * gates.along_covariates(slopes))
         return reasons(model, found, k, rows.X[0], gates.reference(), prob)
 
     def variables(self, model: ClassModel, raw: bool) -> Variables:
-        """Nothing but predictions is identified; what was drawn is for the columns of z, covariates or their axes."""
+        """Return no identified draws; if raw, draws for the columns of z (covariates or principal axes)."""
         if not raw:
             return Variables({}, {}, {"class": model.classes_})
         values = {"direction": self.directions, "log_weight": self.log_weights, "scale": self.scales}
@@ -189,7 +189,7 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
         return Variables(values, dims, {"class": model.classes_, "component": np.arange(M), "column": columns})
 
     def quantities(self, model: FittedModel) -> Quantities:
-        """The probability that mixes worst and the log-posterior: nothing else has an identity."""
+        """Return the worst-mixing probability and the log-posterior; nothing else has an identity."""
         found = getattr(model, "diagnostics_", None)
         scalars = {} if found is None else found.scalars(model.classes_)
         return Quantities(scalars | {"log-likelihood": ("log-posterior", model.trace_)})
@@ -203,7 +203,7 @@ def log_sharpened(probability: Array, power: float) -> Array:
 
 
 def shortest(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
-    """The shortest intervals, two arrays (n, K), that hold this part of the draws of blocks (rows, S, K)."""
+    """Shortest intervals, two arrays (n, K), that contain this fraction of the draws of blocks (rows, S, K)."""
     ends = []
     for block in blocks:
         ordered = np.sort(block, axis=1)
@@ -216,4 +216,4 @@ def shortest(blocks: Iterable[Array], prob: float) -> tuple[Array, Array]:
 
 
 class DirectionPoint(ModeAlone, DirectionDraws):
-    """The mode alone."""
+    """Posterior that consists of the mode alone."""

@@ -1,4 +1,4 @@
-"""From the result of learning directions to the posterior of a fitted model."""
+"""Convert the result of learning directions to the posterior of a fitted model."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def of_situations(fit: Fit) -> Fit:
-    """The fit of situations with its posterior."""
+    """Return the fit of situations with its posterior."""
     kind = SituationPoint if isinstance(fit.posterior, Mode) else SituationDraws
     return replace(fit, posterior=kind(**vars(fit.posterior)))  # type: ignore[arg-type]
 
 
 def of_classes(fit: Fit, rows: Array, weight: Array) -> Fit:
-    """The fit of classes with its posterior, the gates as feature map and what there is to read.
+    """Return the fit of classes with its posterior, the gates as feature map and readable summaries.
 
-    `rows` and `weight` are covariates as they came, of all training rows or of some that stand for them.
+    `rows` and `weight` are covariates before standardisation, of all training rows or of a representative subset.
     """
     found, scaling = vars(fit.posterior), fit.extra["design_"]
     draws = (DirectionPoint if isinstance(fit.posterior, Mode) else DirectionDraws)(**found)

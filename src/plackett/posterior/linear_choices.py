@@ -1,7 +1,7 @@
 """Posteriors of conditional logit: draws of its coefficients, and the maximum of the likelihood with covariances.
 
-Coefficients are those of standardised columns, ln r = z·β; what is read is in the units of the data, A β. After maximum
-likelihood, draws from N(β̂, covariance) stand for the uncertainty of all that is asked, and the maximum predicts.
+Coefficients belong to standardised columns, ln r = z·β; reported coefficients are in the units of the data, A β. After
+maximum likelihood, draws from N(β̂, covariance) represent the uncertainty of all results, and the maximum predicts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LinearMembers(DirectionMembers):
 
 
 def linear_members(coefficients: Array, share: Array, modes: int = 0) -> LinearMembers:
-    """Members with these coefficients (S, d)."""
+    """Return members with these coefficients (S, d)."""
     return LinearMembers(share, coefficients[:, None], np.zeros((len(share), 1, 1)), modes=modes)
 
 
@@ -49,31 +49,31 @@ class LinearChoices(ChoicePosterior):
 
     @abstractmethod
     def in_units(self, model: ChoiceModel) -> Array:
-        """Draws (S, d) of the coefficients in the units of the data."""
+        """Return draws (S, d) of the coefficients in the units of the data."""
 
     def size(self, model: ChoiceModel) -> str:
-        """Alternatives and coefficients."""
+        """Describe alternatives and coefficients."""
         d = self.shape_of_estimate[1]
         return f"{alternatives_in_words(model)}, a linear utility with {d} coefficient{'' if d == 1 else 's'}"
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
-        """The coefficients, rounded."""
+        """Return the coefficients, rounded."""
         found = self.coefficients_table(model, prob, "classical")
         return {name: significant(column) if column.dtype.kind == "f" else column for name, column in found.items()}
 
     def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """The first of them, in the order of the columns."""
+        """Return a title and the first coefficients, in the order of the columns."""
         return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
-        """What attributes and persons' columns contribute to the log-odds of the predicted alternative."""
+        """Explain the log-odds of the predicted alternative by attributes and persons' columns."""
         table, person = model._one(row)
         return explain_choice(model, self.members(), table, model._entries(table, person), prob)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class LinearEstimate(LinearChoices):
-    """The maximum of the likelihood, or of the posterior density, and the covariances of its coefficients.
+    """Maximum of the likelihood, or of the posterior density, with covariances of its coefficients.
 
     Attributes
     ----------
@@ -82,13 +82,13 @@ class LinearEstimate(LinearChoices):
     classical : (d, d) array
         Inverse information.
     robust : (d, d) array
-        The sandwich of situations.
+        Sandwich covariance by situations.
     person : (d, d) array, optional
-        The sandwich of persons; None where nobody was named.
+        Sandwich covariance by persons; None without persons.
     spread : float, optional
         Standard deviation of the prior; None for maximum likelihood.
     converged : bool
-        Whether the climb ended at a maximum.
+        True if the optimisation ended at a maximum.
     """
 
     no_chains: ClassVar[str | None] = NO_CHAINS
@@ -102,16 +102,16 @@ class LinearEstimate(LinearChoices):
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
-        """One group, d coefficients."""
+        """Shape (1, d): one group, d coefficients."""
         return 1, len(self.coefficients)
 
     @property
     def counted(self) -> tuple[int | None, bool]:
-        """The coefficients; whether there was no prior."""
+        """Number of coefficients, and True without a prior."""
         return len(self.coefficients), self.spread is None
 
     def covariance(self, errors: str) -> Array:
-        """That of one kind of errors."""
+        """Return the covariance matrix for one kind of standard errors."""
         if errors not in ERRORS:
             raise ValueError(f"errors must be one of {list(ERRORS)}, got {errors!r} instead.")
         if errors == "person" and self.person is None:
@@ -120,19 +120,19 @@ class LinearEstimate(LinearChoices):
         return found
 
     def draws(self) -> Array:
-        """Draws (S, d) from N(β̂, classical covariance), always the same."""
+        """Return fixed draws (S, d) from N(β̂, classical covariance)."""
         values, vectors = np.linalg.eigh(self.classical)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         found: Array = self.coefficients + standard_normals(POOLED, len(values)) @ root.T
         return found
 
     def members(self, every: bool = False) -> LinearMembers:
-        """The maximum, which predicts, after draws that show how well it is known."""
+        """Return draws that represent the uncertainty, and last the maximum, which predicts."""
         draws = self.draws()
         return linear_members(np.vstack([draws, self.coefficients]), np.append(np.zeros(len(draws)), 1.0), 1)
 
     def predicting(self) -> LinearMembers:
-        """The maximum alone."""
+        """Return the maximum alone."""
         return linear_members(self.coefficients[None], np.ones(1))
 
     def predict(self, rows: Entries) -> Array:
@@ -140,12 +140,12 @@ class LinearEstimate(LinearChoices):
         return np.concatenate([pool.prediction() for pool in pools(self.predicting(), rows)])
 
     def in_units(self, model: ChoiceModel) -> Array:
-        """Draws (S, d) in the units of the data."""
+        """Return draws (S, d) in the units of the data."""
         found: Array = self.draws() @ model.design_.to_units().T
         return found
 
     def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
-        """Coefficient, standard error, z, p of a two-sided test, and an interval."""
+        """Return coefficient, standard error, z, p of a two-sided test, and an interval."""
         A = model.design_.to_units()
         centre, covariance = A @ self.coefficients, A @ self.covariance(errors) @ A.T
         error, width = np.sqrt(np.maximum(np.diag(covariance), 0.0)), ndtri((1 + prob) / 2)
@@ -162,7 +162,7 @@ class LinearEstimate(LinearChoices):
         }
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
-        """Whether the climb ended at a maximum."""
+        """Return whether the optimisation ended at a maximum."""
         if not self.converged:
             return False, "the climb did not reach a maximum"
         what = "the maximum of the likelihood" if self.spread is None else "the mode of the posterior"
@@ -171,14 +171,14 @@ class LinearEstimate(LinearChoices):
 
 @dataclass(frozen=True)
 class LinearDraws(LinearChoices):
-    """Draws from the posterior.
+    """Posterior draws of the coefficients.
 
     Attributes
     ----------
     coefficients : (chain, draw, d) array
         β.
     spread : float
-        Standard deviation of the normal prior of each.
+        Standard deviation of the normal prior of each coefficient.
     """
 
     drawn = ("coefficients",)
@@ -187,32 +187,32 @@ class LinearDraws(LinearChoices):
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
-        """One group, d coefficients."""
+        """Shape (1, d): one group, d coefficients."""
         return 1, self.coefficients.shape[2]
 
     @property
     def counted(self) -> tuple[int | None, bool]:
-        """The coefficients."""
+        """Number of coefficients, and False: draws are not at a maximum."""
         return self.coefficients.shape[2], False
 
     def members(self, every: bool = False) -> LinearMembers:
-        """Draws, at most 400 of them unless all are asked for."""
+        """Return the draws, at most 400 unless `every`."""
         found = self.coefficients.reshape(-1, self.coefficients.shape[2])
         if not every and len(found) > POOLED:
             found = found[np.linspace(0, len(found) - 1, POOLED).round().astype(np.intp)]
         return linear_members(found, np.full(len(found), 1 / len(found)))
 
     def reported(self) -> LinearMembers:
-        """The posterior mean of the coefficients."""
+        """Return the posterior mean of the coefficients."""
         return linear_members(self.coefficients.mean(axis=(0, 1))[None], np.ones(1))
 
     def in_units(self, model: ChoiceModel) -> Array:
-        """Draws (S, d) in the units of the data."""
+        """Return draws (S, d) in the units of the data."""
         found: Array = self.coefficients.reshape(-1, self.coefficients.shape[2]) @ model.design_.to_units().T
         return found
 
     def coefficients_table(self, model: ChoiceModel, prob: float, errors: str) -> Table:
-        """Mean, standard deviation, interval, the probability of being above 0, ESS and R-hat."""
+        """Return mean, standard deviation, interval, the probability of being above 0, ESS and R-hat."""
         if errors != "classical":
             raise ValueError(
                 f"errors={errors!r} would be ignored: intervals of draws are those of the posterior. Leave it out, or "
@@ -229,22 +229,22 @@ class LinearDraws(LinearChoices):
         return columns
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
-        """The coefficients, rounded; R-hat to two digits behind the point, ESS to none."""
+        """Return the coefficients, rounded; R-hat to two decimals, ESS to integers."""
         found = super().table(model, prob)
         return found | {name: found[name].round(k) for name, k in (("ess", 0), ("rhat", 3)) if name in found}
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
-        """Whether the chains agree."""
+        """Return whether the chains agree."""
         return agreement(model.diagnostics_)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
-        """The coefficients in the units of the data."""
+        """Return the coefficients in the units of the data."""
         values = {"coefficient": self.coefficients @ model.design_.to_units().T}
         coords: Table = {"column": model.design_.names_, "class": model.alternatives_}
         return Variables(values, {"coefficient": ["column"]}, coords)
 
     def quantities(self, model: ChoiceModel) -> Quantities:
-        """The coefficients, the log-posterior and the probability that mixes worst."""
+        """Return the coefficients, the log-posterior and the worst-mixing probability."""
         found = model.diagnostics_
         scalars = {} if found is None else found.scalars(model.alternatives_)
         values = self.coefficients @ model.design_.to_units().T
@@ -257,7 +257,7 @@ class LinearDraws(LinearChoices):
 
 
 def standard_normals(n: int, d: int) -> Array:
-    """Normal draws (n, d), always the same: antithetic, and with unit covariance where they are enough."""
+    """Return fixed normal draws (n, d): antithetic, and with unit covariance if there are enough."""
     half = np.random.default_rng(0).standard_normal((n // 2, d))
     found = np.vstack([half, -half])
     if 0 < d < n // 4:

@@ -1,4 +1,4 @@
-"""Posteriors of nested logit: coefficients and dissimilarities, as draws or as a maximum with covariances of both."""
+"""Posteriors of nested logit: coefficients and dissimilarities, as draws or as a maximum with joint covariances."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from plackett.posterior.linear_choices import (
 )
 from plackett.responses.nests import Nests
 
-LEAST = 0.01  # dissimilarity of a draw at the least
+LEAST = 0.01  # smallest dissimilarity of a draw
 
 
 @dataclass(frozen=True)
 class NestedEstimate(LinearEstimate):
-    """The maximum; covariances are those of coefficients and dissimilarities together, (d + G, d + G).
+    """Maximum of nested logit; covariances are joint for coefficients and dissimilarities, (d + G, d + G).
 
     Attributes
     ----------
     nests : Nests
-        Which alternatives share a nest, and their dissimilarities at the maximum.
+        Nests of alternatives, with their dissimilarities at the maximum.
     """
 
     nests: Nests = field(kw_only=True)
@@ -39,16 +39,16 @@ class NestedEstimate(LinearEstimate):
 
     @property
     def counted(self) -> tuple[int | None, bool]:
-        """Coefficients and dissimilarities; whether there was no prior."""
+        """Number of coefficients and dissimilarities, and True without a prior."""
         return len(self.coefficients) + len(self.nests.names), self.spread is None
 
     def covariance(self, errors: str) -> Array:
-        """That of the coefficients."""
+        """Return the covariance matrix of the coefficients."""
         d = len(self.coefficients)
         return super().covariance(errors)[:d, :d]
 
     def _joint_draws(self) -> Array:
-        """Draws (S, d + G) of coefficients and dissimilarities from N(maximum, classical covariance)."""
+        """Return draws (S, d + G) of coefficients and dissimilarities from N(maximum, classical covariance)."""
         values, vectors = np.linalg.eigh(self.classical)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         d, place = len(self.coefficients), np.append(self.coefficients, self.nests.dissimilarity)
@@ -57,20 +57,20 @@ class NestedEstimate(LinearEstimate):
         return found
 
     def draws(self) -> Array:
-        """Those of the coefficients."""
+        """Return draws of the coefficients."""
         return self._joint_draws()[:, : len(self.coefficients)]
 
     def members(self, every: bool = False) -> LinearMembers:
-        """The maximum, which predicts, after draws that show how well it is known."""
+        """Return draws that represent the uncertainty, and last the maximum, which predicts."""
         values = np.vstack([self._joint_draws()[:, len(self.coefficients) :], self.nests.dissimilarity])
         return replace(super().members(every), of_response=values, nests=self.nests)
 
     def predicting(self) -> LinearMembers:
-        """The maximum alone."""
+        """Return the maximum alone."""
         return replace(super().predicting(), of_response=self.nests.dissimilarity[None], nests=self.nests)
 
     def parameter_table(self, prob: float) -> Table:
-        """Estimate, interval and standard error of each dissimilarity; NaN for one at its bound of 1."""
+        """Return estimate, interval and standard error of each dissimilarity; NaN for one at its bound of 1."""
         d = len(self.coefficients)
         error = np.sqrt(np.diag(self.classical)[d:])
         error, centre = np.where(error > 0, error, np.nan), self.nests.dissimilarity
@@ -79,20 +79,20 @@ class NestedEstimate(LinearEstimate):
         return {"mean": centre, "lower": lower, "upper": upper, "std_error": error}
 
     def size(self, model: ChoiceModel) -> str:
-        """Coefficients and dissimilarities."""
+        """Describe coefficients and dissimilarities."""
         return super().size(model) + self.nests_in_words()
 
 
 @dataclass(frozen=True)
 class NestedDraws(LinearDraws):
-    """Draws from the posterior of coefficients and dissimilarities.
+    """Posterior draws of coefficients and dissimilarities.
 
     Attributes
     ----------
     dissimilarity : (chain, draw, G) array
         α.
     nests : Nests
-        Which alternatives share a nest.
+        Nests of alternatives.
     """
 
     drawn: ClassVar[tuple[str, ...]] = ("coefficients", "dissimilarity")  # type: ignore[assignment]
@@ -102,11 +102,11 @@ class NestedDraws(LinearDraws):
 
     @property
     def counted(self) -> tuple[int | None, bool]:
-        """Coefficients and dissimilarities, of which no likelihood is at its maximum."""
+        """Number of coefficients and dissimilarities, and False: draws are not at a maximum."""
         return self.coefficients.shape[2] + self.dissimilarity.shape[2], False
 
     def members(self, every: bool = False) -> LinearMembers:
-        """Draws, at most 400 of them unless all are asked for."""
+        """Return the draws, at most 400 unless `every`."""
         d, G = self.coefficients.shape[2], self.dissimilarity.shape[2]
         found = np.concatenate([self.coefficients, self.dissimilarity], axis=2).reshape(-1, d + G)
         if not every and len(found) > POOLED:
@@ -115,11 +115,11 @@ class NestedDraws(LinearDraws):
         return replace(members, of_response=found[:, d:], nests=self.nests)
 
     def reported(self) -> LinearMembers:
-        """Posterior means of coefficients and dissimilarities."""
+        """Return posterior means of coefficients and dissimilarities."""
         return replace(super().reported(), of_response=self.nests.dissimilarity[None], nests=self.nests)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
-        """Coefficients and dissimilarities."""
+        """Return coefficients and dissimilarities."""
         found = super().variables(model, raw)
         return Variables(
             found.values | {"dissimilarity": self.dissimilarity},
@@ -128,7 +128,7 @@ class NestedDraws(LinearDraws):
         )
 
     def quantities(self, model: ChoiceModel) -> Quantities:
-        """Dissimilarities beside what a linear utility has."""
+        """Return dissimilarities in addition to the quantities of a linear utility."""
         found = super().quantities(model)
         own = {
             f"dissimilarity of {name}": (f"dissimilarity of {name}", self.dissimilarity[..., g])
@@ -137,5 +137,5 @@ class NestedDraws(LinearDraws):
         return found._replace(scalars=found.scalars | own)
 
     def size(self, model: ChoiceModel) -> str:
-        """Coefficients and dissimilarities."""
+        """Describe coefficients and dissimilarities."""
         return super().size(model) + self.nests_in_words()

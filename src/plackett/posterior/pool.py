@@ -1,9 +1,9 @@
 """Predictions of situations: rankings and choices, with fixed and with learned features.
 
-Whatever was fitted, what predicts are `Members`: S draws, of which the last may be modes. They give log-rates ln r_e of
-the entries of situations. A `Pool` holds those of some situations and predicts from them: p_s is the softmax of the
-log-rates over what is available, and the prediction is ∝ (Σ_s share_s p_s)^κ. Effects, elasticities and diversions are
-pools in which something was moved.
+For every kind of fit, predictions come from `Members`: S draws, of which the last may be modes. They compute log-rates
+ln r_e of the entries of situations. A `Pool` holds the log-rates of some situations and predicts from them: p_s is the
+softmax over the available alternatives, and the prediction is ∝ (Σ_s share_s p_s)^κ. Effects, elasticities and
+diversions are pools with changed log-rates or availability.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from plackett.responses.left_sets import sets_of
 from plackett.responses.nests import Nests, nested_utilities
 from plackett.responses.ranking import Ranking
 
-STRANGERS = 5  # known persons that stand for a new one under each member
-CHUNK = 1 << 21  # log-rates held at a time
-BLOCK = 1 << 20  # rates held at a time by a thread
-VALUES = 1 << 24  # log-probabilities of outcomes held at a time
+STRANGERS = 5  # known persons that represent a new one under each member
+CHUNK = 1 << 21  # log-rates per batch
+BLOCK = 1 << 20  # rates per batch of a thread
+VALUES = 1 << 24  # log-probabilities of outcomes per batch
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Members(ABC):
-    """What predicts: S draws, of which the last may be modes.
+    """Predicting draws: S members, of which the last may be modes.
 
     Attributes
     ----------
     share : (S,) array
-        Weight of each in predictions; they sum to 1.
+        Weight of each member in predictions; they sum to 1.
     modes : int
-        How many of the last are modes, which have no uncertainty to show.
+        Number of modes at the end, which carry no uncertainty.
     power : float
-        κ, to which the mixture is raised.
+        κ, the exponent of the mixture.
     strangers : (S,) array, optional
-        The group that stands for an unknown person under each.
+        Group that represents an unknown person under each member.
     points : int
-        How many consecutive members make one draw: persons of a population, over which the draw is averaged.
+        Number of consecutive members per draw: persons of a population, over which the draw is averaged.
     of_response : (S, P) array, optional
         Parameters of the response, if it has any.
     nests : Nests, optional
         Alternatives that share a nest; `of_response` has their dissimilarities.
     """
 
-    parameters: ClassVar[tuple[str, ...]]  # arrays with one part for each member
+    parameters: ClassVar[tuple[str, ...]]  # names of arrays with one part per member
     share: Array
     modes: int = field(default=0, kw_only=True)
     power: float = field(default=1.0, kw_only=True)
@@ -69,16 +69,16 @@ class Members(ABC):
     @property
     @abstractmethod
     def n_groups(self) -> int:
-        """K, rows of the weights."""
+        """Number of groups K, the rows of the weights."""
 
     @property
     @abstractmethod
     def work(self) -> int:
-        """Numbers that one member computes for a row."""
+        """Count of numbers that one member computes for a row."""
 
     @abstractmethod
     def log_rates(self, entries: Entries) -> Array:
-        """ln r_e (S, entries); only differences within a situation count, unless rates are absolute."""
+        """Return ln r_e (S, entries); only differences within a situation matter, unless rates are absolute."""
 
     def within(self, entries: Entries) -> Array | None:
         """Weights (S, T) of the members of one draw in each situation; None: they are alike."""
@@ -90,18 +90,18 @@ class Members(ABC):
         return self.share[:, None] if within is None else _of_draws(self.share, self.points)[:, None] * within
 
     def take(self, some: Codes | slice) -> Self:
-        """Some of the members, with the shares they have."""
+        """Select some members, with their shares."""
         held = {name: getattr(self, name) for name in ("share", "strangers", "of_response", *self.parameters)}
         return replace(self, **{name: array[some] for name, array in held.items() if array is not None})
 
     def group_of(self, entries: Entries) -> Codes:
-        """Whose weights entries use: (entries,), or (S, entries) where strangers have stand-ins."""
+        """Return the groups of entries: (entries,), or (S, entries) if strangers are represented by known groups."""
         if self.strangers is None:
             return entries.group
         return np.where(entries.group < 0, self.strangers[:, None], entries.group)
 
     def meeting(self, entries: Entries, times: int = STRANGERS) -> Self:
-        """Members for these entries: a new person is one of those known, `times` of them under each member."""
+        """Return members for these entries: a new person is represented by `times` known persons under each member."""
         if not (entries.group < 0).any():
             return self
         some = np.repeat(np.arange(len(self.share)), times)
@@ -116,23 +116,23 @@ class Pool(NamedTuple):
     Attributes
     ----------
     log_rates : (S, T, A) array
-        ln r of items or alternatives; the value of those that are not available does not matter.
+        ln r of items or alternatives; values of unavailable ones are ignored.
     available : (T, A) array
-        Which of them each situation has.
+        True where an item or alternative is available.
     share : (S,) array
-        Weights of the members in predictions; they sum to 1.
+        Weight of each member in predictions; they sum to 1.
     modes : int
-        How many of the last members are modes.
+        Number of modes at the end.
     power : float
         κ.
     points : int
-        How many consecutive members make one draw.
+        Number of consecutive members per draw.
     nests : Nests, optional
-        Which alternatives share a nest.
+        Nests of alternatives.
     dissimilarity : (S, G) array, optional
-        Of the nests, under each member.
+        Dissimilarities of the nests under each member.
     within : (S, T) array, optional
-        Weights of the members of one draw in each situation; None: they are alike.
+        Weights of the members of one draw in each situation; None: equal weights.
     """
 
     log_rates: Array
@@ -147,7 +147,7 @@ class Pool(NamedTuple):
 
     @classmethod
     def of(cls, members: Members, entries: Entries) -> Pool:
-        """The pool of a few situations."""
+        """Compute the pool of a few situations."""
         available = entries.wide(np.ones(len(entries.row))) > 0
         log_rates = entries.wide(members.log_rates(entries))
         dissimilarity = None if members.nests is None else members.of_response
@@ -156,11 +156,11 @@ class Pool(NamedTuple):
 
     @property
     def n_draws(self) -> int:
-        """How many draws there are."""
+        """Number of draws."""
         return (len(self.share) - self.modes) // self.points
 
     def shares(self) -> Array:
-        """p_s (S, T, A); where nothing available has a rate, all are equal."""
+        """Return p_s (S, T, A); uniform where no available alternative has a positive rate."""
         log_rates = np.where(self.available, self.log_rates, -np.inf)
         if self.nests is not None and self.dissimilarity is not None:
             log_rates = nested_utilities(log_rates, self.nests.of_alternative, self.dissimilarity)
@@ -190,22 +190,22 @@ class Pool(NamedTuple):
         return np.einsum("s,st,sta->ta", _of_draws(self.share, self.points), self.within, shares)
 
     def both(self) -> tuple[Array, Array]:
-        """What is predicted, (T, A), and what would be under each draw, (S', T, A)."""
+        """Return the prediction (T, A), and the predictions under each draw (S', T, A)."""
         shares = self.shares()
         return sharpened(self.mixed(shares), self.power), sharpened(self.of_draws(shares), self.power)
 
     def prediction(self) -> Array:
-        """(T, A)."""
+        """Return the prediction (T, A)."""
         return sharpened(self.mixed(self.shares()), self.power)
 
     def without(self, label: int) -> Pool:
-        """The same situations if an alternative were not there."""
+        """Return the same situations without one alternative."""
         available = self.available.copy()
         available[:, label] = False
         return self._replace(available=available)
 
     def moved(self, log_rates: Array, label: int) -> Pool:
-        """The same situations with other log-rates of one alternative."""
+        """Return the same situations with other log-rates of one alternative."""
         found = self.log_rates.copy()
         found[:, :, label] = log_rates[:, :, label]
         return self._replace(log_rates=found)
@@ -217,13 +217,13 @@ def _of_draws(share: Array, points: int) -> Array:
 
 
 def pools(members: Members, entries: Entries) -> Iterator[Pool]:
-    """Pools of runs of situations."""
+    """Yield pools of runs of situations."""
     T, step = entries.n_situations, max(1, CHUNK // (len(members.share) * max(entries.width, 1)))
     return (Pool.of(members, entries.part(i, min(i + step, T))) for i in range(0, T, step))
 
 
 def outcome_log_values(members: Members, entries: Entries, outcomes: Outcomes, response: Response) -> Array:
-    """ln Pr(outcome) (S, T) under each member; entries are in the order of the outcomes."""
+    """Return ln Pr(outcome) (S, T) under each member; entries are in the order of the outcomes."""
     if len(entries.Z) == 1 and members.strangers is None and isinstance(response, Ranking):
         log_rates = members.log_rates(all_entries(entries.Z, members.n_groups))
         return ranking_values(log_rates, outcomes, entries.group)
@@ -239,7 +239,7 @@ def outcome_log_values(members: Members, entries: Entries, outcomes: Outcomes, r
 
 
 def log_scores(members: Members, entries: Entries, outcomes: Outcomes, response: Response) -> Array:
-    """ln of the predicted probability of each outcome, (T,): a mixture over the members, without κ."""
+    """Return ln of the predicted probability of each outcome, (T,): a mixture over the members, without κ."""
     size = max(1, VALUES // len(members.share)) * int(np.diff(entries.start).max(initial=1))
     parts = []
     for first, last in entries.parts(size):
@@ -251,7 +251,7 @@ def log_scores(members: Members, entries: Entries, outcomes: Outcomes, response:
 
 
 def ranking_values(log_rates: Array, outcomes: Outcomes, item: Whole) -> Array:
-    """ln Pr (S, T) of rankings without ties, by the sets of those left (`responses.left_sets`); rates are (S, K)."""
+    """Return ln Pr (S, T) of rankings without ties by sets of remaining items (`responses.left_sets`)."""
     S, K = log_rates.shape
     sets, (place, chosen, situation) = sets_of(outcomes, item, K)
     log_rates = np.maximum(log_rates - log_rates.max(axis=1, keepdims=True), FAINT)
@@ -267,39 +267,39 @@ def ranking_values(log_rates: Array, outcomes: Outcomes, item: Whole) -> Array:
 
 
 def all_entries(Z: Array, n_groups: int) -> Entries:
-    """Situations in which every row meets all groups."""
+    """Return situations in which every row meets all groups."""
     n = len(Z)
     group, row = np.tile(np.arange(n_groups), n), np.repeat(np.arange(n), n_groups)
     return Entries(Z, group, row, np.arange(0, n * n_groups + 1, n_groups), group, n_groups)
 
 
 class SituationPosterior(Posterior[M]):
-    """A posterior whose rows are situations, and which predicts them through pools."""
+    """Posterior whose rows are situations, predicted through pools."""
 
     @abstractmethod
     def members(self, every: bool = False) -> Members:
-        """What predicts; if `every`, all draws alike and no mode."""
+        """Return the predicting members; if `every`, all draws with equal shares and no mode."""
 
     def pools(self, entries: Entries, every: bool = False) -> Iterator[Pool]:
-        """Pools of runs of situations under what predicts, or under every draw."""
+        """Yield pools of runs of situations under the predicting members, or under every draw."""
         return pools(self.members(every).meeting(entries, 1 if every else STRANGERS), entries)
 
     def probabilities(self, rows: Entries) -> Iterator[Array]:
-        """Probabilities (situations, S, A) of runs of situations under the draws that predict."""
+        """Yield probabilities (situations, S, A) of runs of situations under the predicting draws."""
         return (pool.both()[1].transpose(1, 0, 2) for pool in self.pools(rows))
 
     def predict(self, rows: Entries) -> Array:
-        """Probabilities (T, A), zero where an alternative is not available."""
+        """Return probabilities (T, A), zero for unavailable alternatives."""
         return np.concatenate([pool.prediction() for pool in self.pools(rows)])
 
     def interval(self, rows: Entries, prob: float) -> tuple[Array, Array]:
-        """Equal-tailed intervals over draws, widened to hold the prediction where that leans on a mode."""
+        """Return equal-tailed intervals over draws, widened to contain a prediction that includes a mode."""
         refuse(self.no_interval)
         (lower, upper), centre = super().interval(rows, prob), self.predict(rows)
         return np.minimum(lower, centre), np.maximum(upper, centre)
 
     def log_predictive(self, rows: Entries) -> Iterator[Array]:
-        """Logarithms (situations, S, A) of the probabilities under every draw of the chains."""
+        """Yield logarithms (situations, S, A) of the probabilities under every draw of the chains."""
         for pool in self.pools(rows, every=True):
             with np.errstate(divide="ignore"):
                 yield np.log(pool.both()[1]).transpose(1, 0, 2)

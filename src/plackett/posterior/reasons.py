@@ -1,4 +1,4 @@
-"""Explanations as tables: contributions of columns to the log-odds of what is predicted, or who wins the race."""
+"""Explanations as tables: contributions of columns to the log-odds of the prediction, or the race of features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plackett.posterior.contributions import Contributions
 def reasons(
     model: FittedModel, found: Contributions, k: int, x: Array, reference: tuple[Array, str], prob: float
 ) -> Explanation:
-    """Contributions of the columns of a row x; the reference is a row, and which it is in words."""
+    """Return contributions of the columns of a row x; `reference` is a row, with its description."""
     columns = covariates_of(model)
     names: Table = {"feature": np.array([column.name for column in columns], dtype=object)}
     told = {
@@ -31,9 +31,9 @@ def reasons(
 def by_contribution(
     names: Table, values: Sequence[Any], found: Contributions, told: dict[str, Any], prob: float, certain: bool
 ) -> Explanation:
-    """Lines of the columns `names` with their values, the largest contribution first; `told` goes to the attributes.
+    """Return lines of the columns `names` with their values, largest contribution first; `told` goes to the attributes.
 
-    A certain model has one estimate, and no intervals.
+    A certain model has one estimate and no intervals.
     """
     centre = found.centre
     lower, upper = np.full((2, len(centre)), np.nan) if certain else around(centre, found.draws, prob)
@@ -49,7 +49,7 @@ def by_contribution(
 
 
 def by_winner(names: Table, shares: Array, prob: float, certain: bool) -> Explanation:
-    """Competitors, the columns `names`, by their probabilities (S, …) of winning the race, the most probable first."""
+    """Return competitors, with the columns `names`, by their probability (S, …) to win the race, largest first."""
     shares, tail = shares.reshape(len(shares), -1), (1 - prob) / 2
     columns = names | {"probability": shares.mean(axis=0)}
     if not certain:

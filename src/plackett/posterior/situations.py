@@ -1,6 +1,6 @@
 """Posterior of learned directions of rankings: draws of (β, λ), and predictions of new situations.
 
-Entry e of a situation has the rate r_e = Σ_j exp(z_e·β_j) λ_gj. No row of the data that were fitted is kept.
+Entry e of a situation has the rate r_e = Σ_j exp(z_e·β_j) λ_gj. The posterior does not store rows of the training data.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from plackett.posterior.reasons import reasons
 from plackett.posterior.stacked import NAMELESS, LearnedPosterior, ModeAlone
 
 
-class RankingModel(FittedModel, Protocol):
+class RankedModel(FittedModel, Protocol):
     """What the posterior of learned directions reads of a model of rankings."""
 
     features_: Columns
 
     def _checked_rows(self, X: Any, reset: bool) -> Any:
-        """Covariates as the feature map takes them."""
+        """Check covariates and convert them for the feature map."""
 
 
 @dataclass(frozen=True)
-class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingModel]):
+class SituationDraws(LearnedPosterior[RankedModel], SituationPosterior[RankedModel]):
     """Draws of a Markov chain: directions along the columns of the design, and ln λ of groups, whose weights differ."""
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare."
@@ -38,21 +38,21 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
-        """(K, M)."""
+        """Shape (K, M)."""
         K, M = self.log_weights.shape[2:]
         return K, M
 
     def rows(self, features: Columns, X: Any) -> Array:
-        """Persons' columns, standardised."""
+        """Return persons' columns, standardised."""
         return features.of(X)
 
-    def size(self, model: RankingModel) -> str:
-        """Groups and components."""
+    def size(self, model: RankedModel) -> str:
+        """Describe groups and components."""
         K, M = self.log_weights.shape[2:]
         return f"{M} learned directions of {self.directions.shape[-1]} columns, weights of {K}"
 
-    def explain(self, model: RankingModel, row: object, prob: float) -> Explanation:
-        """What persons' columns contribute to the log-odds of the item that is most probably first.
+    def explain(self, model: RankedModel, row: object, prob: float) -> Explanation:
+        """Explain the log-odds of the item that most probably comes first by persons' columns.
 
         Pr(k first) = Σ_j softmax_j(z·β_j + ln Λ_j) λ_kj/Λ_j; the reference is z = 0.
         """
@@ -65,8 +65,8 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
         found = contributions(line, k, members.directions, lambda slopes: z * slopes)
         return reasons(model, found, k, x[0], model.features_.reference(), prob)
 
-    def variables(self, model: RankingModel, raw: bool) -> Variables:
-        """Nothing but predictions is identified; what was drawn is for the columns of the design."""
+    def variables(self, model: RankedModel, raw: bool) -> Variables:
+        """Return no identified draws; if raw, draws for the columns of the design."""
         if not raw:
             return Variables({}, {}, {})
         values = {"direction": self.directions, "log_weight": self.log_weights, "scale": self.scales}
@@ -77,4 +77,4 @@ class SituationDraws(LearnedPosterior[RankingModel], SituationPosterior[RankingM
 
 
 class SituationPoint(ModeAlone, SituationDraws):
-    """The mode alone."""
+    """Posterior that consists of the mode alone."""

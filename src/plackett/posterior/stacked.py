@@ -1,4 +1,4 @@
-"""What posteriors of learned directions share: the members that predict, and what can be said of components."""
+"""Common parts of posteriors of learned directions: predicting members, and summaries of components."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class DirectionMembers(Members):
 
     @property
     def n_groups(self) -> int:
-        """K."""
+        """Number of groups K."""
         return self.log_weights.shape[1]
 
     @property
     def work(self) -> int:
-        """Scores of all components."""
+        """Number of scores of all components."""
         return self.log_weights.shape[2]
 
     def log_rates(self, entries: Entries) -> Array:
-        """ln r_e (S, entries)."""
+        """Return ln r_e (S, entries)."""
         return log_rates(self.directions, self.log_weights, entries.Z, self.group_of(entries), entries.row)
 
     def component_scores(self, entries: Entries) -> Array:
-        """z_e·β_j + ln λ_gj (S, entries, M), whose exponentials add up to the rate."""
+        """Return z_e·β_j + ln λ_gj (S, entries, M), whose exponentials add up to the rate."""
         group = self.group_of(entries)
         scores: Array = np.einsum("ef,smf->sem", entries.Z[entries.row], self.directions)
         scores += self.log_weights[np.arange(len(self.share))[:, None], group if group.ndim == 2 else group[None]]
@@ -56,12 +56,12 @@ class DirectionMembers(Members):
 
 @dataclass(frozen=True)
 class LearnedPosterior(Stacked, Posterior[M]):
-    """Draws of directions and weights, with a mode beside them and κ."""
+    """Draws of directions and weights, with a stacked mode and κ."""
 
     model_name = "Plackett–Luce regression"
 
     def members(self, every: bool = False) -> DirectionMembers:
-        """Some draws and at last the mode, if there is one; if `every`, all draws alike and no mode."""
+        """Return some draws, then the mode if there is one; if `every`, all draws with equal shares and no mode."""
         if not every:
             directions, log_weights, share = self._pooled()
             return DirectionMembers(
@@ -80,23 +80,23 @@ class LearnedPosterior(Stacked, Posterior[M]):
 
     @property
     def mode(self) -> DirectionMembers | None:
-        """The mode by itself."""
+        """The mode as members, or None."""
         if self.mode_directions is None or self.mode_log_weights is None:
             return None
         values = None if self.mode_parameters is None else self.mode_parameters[None]
         return DirectionMembers(np.ones(1), self.mode_directions[None], self.mode_log_weights[None], of_response=values)
 
     def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
-        """Whether the chains agree on predictions."""
+        """Return whether the chains agree on predictions."""
         return agreement(model.diagnostics_)
 
     def quantities(self, model: FittedModel) -> Quantities:
-        """The log-posterior alone: nothing else has an identity."""
+        """Return the log-posterior; nothing else has an identity."""
         return Quantities({"log-likelihood": ("log-posterior", model.trace_)})
 
 
 class ModeAlone:
-    """One estimate: one chain of one draw."""
+    """Point estimate: one chain of one draw."""
 
     no_chains: ClassVar[str | None] = NO_CHAINS
     no_interval: ClassVar[str | None] = (
@@ -104,5 +104,5 @@ class ModeAlone:
     )
 
     def verdict(self, model: FittedModel) -> tuple[bool | None, str]:
-        """There is nothing to judge it by."""
+        """Return None: there is no measure of a single estimate."""
         return None, "one estimate without uncertainty"

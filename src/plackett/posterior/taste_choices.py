@@ -1,8 +1,8 @@
-"""Posterior of random tastes: draws of the law over the population, and of the tastes of the persons of the fit.
+"""Posterior of random tastes: draws of the population law, and of the tastes of the fitted persons.
 
-Coefficients are in the units of the data; c = (c_ik) of the columns z in these units, ln r = z·c_i. A new person is
-drawn from the law, and predictions for one are averages over the population under each draw of the law. Who was in the
-fit has tastes of their own, of which every `every`-th draw is there.
+Coefficients c_ik are in the units of the data, for columns z in these units: ln r = z·c_i. A new person is drawn from
+the law, and predictions are averages over the population under each draw of the law. Persons in the fit have their own
+tastes, stored for every `every`-th draw.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, 
 from plackett.posterior.pool import Pool, outcome_log_values, pools
 from plackett.posterior.stacked import DirectionMembers
 
-SPREAD_DRAWS, SPREAD_POINTS = 160, 64  # draws, and persons of the population under each, that show uncertainty
-POINTS, EVERY_POINTS = 8, 16  # persons under each draw that predict, and under every draw of the chains
+SPREAD_DRAWS, SPREAD_POINTS = 160, 64  # draws, and persons of the population per draw, for intervals
+POINTS, EVERY_POINTS = 8, 16  # persons per draw for predictions, and per draw of the chains
 
 
 @dataclass(frozen=True)
 class TasteMembers(DirectionMembers):
-    """Tastes of new persons, each as a direction with a weight of 1; and of known persons under the same draws.
+    """Tastes of new persons, each as a direction with weight 1; and of known persons under the same draws.
 
     Attributes
     ----------
     draw : (S,) array
-        Which of the draws of `known` each member belongs to.
+        Draw of `known` that each member belongs to.
     known : (draws, N, d) array, optional
         b of the persons of the fit.
     fixed : (draws, q) array, optional
@@ -46,7 +46,7 @@ class TasteMembers(DirectionMembers):
     law : TasteLaw, optional
         The law of b.
     to_standard : (p, p) array, optional
-        From coefficients to those of standardised columns.
+        Maps coefficients to those of standardised columns.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("directions", "log_weights", "draw")
@@ -57,11 +57,11 @@ class TasteMembers(DirectionMembers):
     to_standard: Array | None = field(default=None, kw_only=True)
 
     def meeting(self, entries: Entries, times: int = 1) -> Self:
-        """These members: new persons are among them."""
+        """Return these members, which include new persons."""
         return self
 
     def log_rates(self, entries: Entries) -> Array:
-        """ln r_e (S, entries)."""
+        """Return ln r_e (S, entries)."""
         found: Array = (self.directions[:, 0] @ entries.Z.T)[:, entries.row]
         if self.known is None or self.fixed is None or self.law is None or self.to_standard is None:
             return found
@@ -74,13 +74,13 @@ class TasteMembers(DirectionMembers):
         return found
 
     def component_scores(self, entries: Entries) -> Array:
-        """The log-rates as scores (S, entries, 1)."""
+        """Return the log-rates as scores (S, entries, 1)."""
         return self.log_rates(entries)[:, :, None]
 
 
 @dataclass(frozen=True)
 class TasteChoices(ChoicePosterior):
-    """Draws of a law of tastes and of persons' tastes.
+    """Draws of a population law and of persons' tastes.
 
     Attributes
     ----------
@@ -93,13 +93,13 @@ class TasteChoices(ChoicePosterior):
     persons : (chain, draws of persons, N, d) array
         b of each person, of every `every`-th draw.
     every : int
-        How many draws lie between two draws of persons.
+        Number of draws per stored draw of persons.
     random, sign : (d,) arrays
-        Places of random columns, and the signs of their laws; 0: normal.
+        Positions of random columns, and the signs of their laws; 0: normal.
     correlated : bool
-        Whether Σ is more than a diagonal.
+        True if Σ is a full matrix, False if it is diagonal.
     to_standard : (p, p) array
-        From coefficients in the units of the data to those of standardised columns.
+        Maps coefficients in the units of the data to those of standardised columns.
     """
 
     model_name = "Plackett–Luce choice model with random tastes"
@@ -118,43 +118,43 @@ class TasteChoices(ChoicePosterior):
 
     @property
     def law(self) -> TasteLaw:
-        """Which columns are random, and how."""
+        """Random columns and their laws."""
         return TasteLaw.of(self.random, self.sign, len(self.to_standard), self.correlated)
 
     @property
     def counted(self) -> tuple[int | None, bool]:
-        """Means, deviations and correlations of the law; draws are not at the maximum."""
+        """Number of means, deviations and correlations of the law, and False: draws are not at a maximum."""
         p, d = len(self.to_standard), len(self.random)
         return p + d + (d * (d - 1) // 2 if self.law.correlated else 0), False
 
     @property
     def person_step(self) -> int:
-        """How many draws lie between two draws of persons."""
+        """Number of draws per stored draw of persons."""
         return self.every
 
     @property
     def shape_of_estimate(self) -> tuple[int, int]:
-        """Persons and columns."""
+        """Numbers of persons and columns."""
         return self.persons.shape[2], len(self.to_standard)
 
     def thinned(self, step: int) -> Self:
-        """The same with the first draw of each chain and every `step`-th after it."""
+        """Keep the first draw of each chain and every `step`-th after it."""
         found, both = super().thinned(step), math.lcm(step, self.every)
         return replace(found, persons=self.persons[:, :: both // self.every], every=both // step)
 
     def flat(self, some: npt.NDArray[np.intp] | None = None) -> tuple[Array, Array, Array]:
-        """μ (S, d), L (S, d, d) and fixed coefficients (S, q) of all draws, or of some."""
+        """Return μ (S, d), L (S, d, d) and fixed coefficients (S, q) of all draws, or of some."""
         C, D, d = self.mean.shape
         parts = (self.mean, (d,)), (self.factor, (d, d)), (self.fixed, self.fixed.shape[2:])
         found = tuple(part.reshape(C * D, *shape) for part, shape in parts)
         return found if some is None else tuple(part[some] for part in found)  # type: ignore[return-value]
 
     def central(self) -> tuple[Array, Array, Array]:
-        """One law: average means, deviations, correlations and fixed coefficients."""
+        """Return one law: average means, deviations, correlations and fixed coefficients."""
         return central(*self.flat())
 
     def _members(self, draws: tuple[Array, Array, Array], points: Array, known: Array | None = None) -> TasteMembers:
-        """Members for each draw and each of the points (R, d), or of points of its own (S, R, d)."""
+        """Return members for each draw and each of the common points (R, d), or of separate points (S, R, d)."""
         (mean, factor, fixed), law = draws, self.law
         each = "skl,rl->srk" if points.ndim == 2 else "skl,srl->srk"
         tastes = mean[:, None] + np.einsum(each, factor, points)
@@ -168,7 +168,7 @@ class TasteChoices(ChoicePosterior):
         return TasteMembers(share, directions, ones, points=R, draw=draw, **kept)  # type: ignore[arg-type]
 
     def members(self, every: bool = False) -> TasteMembers:
-        """Some draws, each with a person of its own; if `every`, all draws, each with some persons."""
+        """Return some draws, each with its own person; if `every`, all draws, each with several persons."""
         d = self.mean.shape[2]
         if every:
             return self._members(self.flat(), normal_points(EVERY_POINTS, d))
@@ -177,9 +177,9 @@ class TasteChoices(ChoicePosterior):
         return replace(members, points=1)
 
     def for_entries(self, entries: Entries, draws: int, points: int, own: bool) -> TasteMembers:
-        """Members for these entries, which may belong to persons of the fit.
+        """Return members for these entries, which may belong to persons of the fit.
 
-        `own`: whether every draw has points of the population of its own, or all draws have the same.
+        `own`: True if every draw has its own points of the population, False if all draws share them.
         """
         d, (C, D) = self.mean.shape[2], self.mean.shape[:2]
         if (entries.group < 0).all():
@@ -196,7 +196,7 @@ class TasteChoices(ChoicePosterior):
         return self._members(law, normal_points(points, d) if points > 1 else np.zeros((1, d)), known)
 
     def pools(self, entries: Entries, every: bool = False) -> Iterator[Pool]:
-        """Pools of runs of situations, whose members show uncertainty about averages over the population."""
+        """Yield pools of runs of situations, whose members show uncertainty about averages over the population."""
         if not every:
             return pools(self.for_entries(entries, SPREAD_DRAWS, SPREAD_POINTS, own=False), entries)
         if (entries.group >= 0).any():
@@ -205,16 +205,16 @@ class TasteChoices(ChoicePosterior):
         return pools(self.members(every=True), entries)
 
     def predict(self, rows: Entries) -> Array:
-        """Probabilities (T, A), averaged over the population and over draws."""
+        """Return probabilities (T, A), averaged over the population and over draws."""
         members = self.for_entries(rows, POOLED, POINTS, own=True)
         return np.concatenate([pool.prediction() for pool in pools(members, rows)])
 
     def log_probability(self, entries: Entries, seen: Chosen) -> Array:
-        """ln of the predicted probability of what was seen in each situation, (T,)."""
+        """Return ln of the predicted probability of the outcome of each situation, (T,)."""
         return log_probability_under(self.for_entries(entries, POOLED, POINTS, own=True), entries, seen)
 
     def log_values(self, entries: Entries, seen: Chosen) -> Array:
-        """ln Pr(outcome) (S, T) under every draw of the chains, each averaged over the population."""
+        """Return ln Pr(outcome) (S, T) under every draw of the chains, each averaged over the population."""
         members = self.members(every=True)
         if (entries.group >= 0).any():
             size = self.mean.shape[0] * self.persons.shape[1]
@@ -225,7 +225,7 @@ class TasteChoices(ChoicePosterior):
         return found
 
     def size(self, model: ChoiceModel) -> str:
-        """Alternatives, columns and persons."""
+        """Describe alternatives, columns and persons."""
         (N, p), d = self.shape_of_estimate, self.mean.shape[2]
         how = "correlated" if self.law.correlated else "independent"
         fixed = f" and {p - d} fixed" if p > d else ""
@@ -233,11 +233,11 @@ class TasteChoices(ChoicePosterior):
         return f"{alternatives_in_words(model)}, {of} of {N} persons"
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
-        """Whether the chains agree."""
+        """Return whether the chains agree."""
         return agreement(model.diagnostics_)
 
     def population(self, names: npt.NDArray[np.object_], prob: float) -> tuple[Table, Array]:
-        """The columns of `population`, and the correlation matrix of the random columns."""
+        """Return the columns of `population`, and the correlation matrix of the random columns."""
         law, tail, (mean, factor, fixed) = self.law, (1 - prob) / 2, self.flat()
         sd = deviations(factor)
         S, p = len(mean), law.n_columns
@@ -259,38 +259,38 @@ class TasteChoices(ChoicePosterior):
         return {name: column[order] for name, column in columns.items()}, correlation
 
     def part_worths(self, some: npt.NDArray[np.intp], prob: float) -> tuple[Array, Array, Array]:
-        """Mean, lower and upper (persons, d) of the coefficients of some persons."""
+        """Return mean, lower and upper (persons, d) of the coefficients of some persons."""
         tail = (1 - prob) / 2
         found = self.law.signed(self.persons[:, :, some].astype(np.float64)).reshape(-1, len(some), len(self.random))
         lower, upper = np.quantile(found, [tail, 1 - tail], axis=0)
         return found.mean(axis=0), lower, upper
 
     def tastes_of_population(self, n: int = SPREAD_POINTS) -> Array:
-        """Coefficients (S, n, p) of persons of the population, under some draws."""
+        """Return coefficients (S, n, p) of persons of the population, under some draws."""
         some = spread(self.mean.shape[0] * self.mean.shape[1], POOLED)
         mean, factor, fixed = self.flat(some)
         b = mean[:, None] + np.einsum("skl,rl->srk", factor, normal_points(n, mean.shape[1]))
         return self.law.coefficients(b, fixed[:, None])
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
-        """The law, rounded."""
+        """Return the law, rounded."""
         found, _ = self.population(model.design_.names_, prob)
         found["column"] = found.pop("attribute")
         found = {"column": found.pop("column"), **found}
         return {name: significant(column) if column.dtype.kind == "f" else column for name, column in found.items()}
 
     def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """The first rows of that table."""
+        """Return a title and the first rows of the table."""
         found = self.table(model, 0.9)
         return "tastes of the population", {name: column[:n] for name, column in found.items()}
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
-        """What attributes and persons' columns contribute to the log-odds of the predicted alternative."""
+        """Explain the log-odds of the predicted alternative by attributes and persons' columns."""
         table, person = model._one(row)
         return explain_choice(model, self.members(), table, model._entries(table, person), prob)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
-        """Means, deviations, correlations and fixed coefficients; if raw, persons' tastes as well."""
+        """Return means, deviations, correlations and fixed coefficients; if raw, persons' tastes as well."""
         names, law = model.design_.names_, self.law
         coords: Table = {"attribute": names[law.random], "class": model.alternatives_}
         values, dims = (
@@ -311,7 +311,7 @@ class TasteChoices(ChoicePosterior):
         return Variables(values, dims, coords)
 
     def quantities(self, model: ChoiceModel) -> Quantities:
-        """Means of the law, the log-likelihood and the probability that mixes worst."""
+        """Return means of the law, the log-likelihood and the worst-mixing probability."""
         found = model.diagnostics_
         scalars = {} if found is None else found.scalars(model.alternatives_)
         scalars |= {"log-likelihood": ("log-likelihood of the persons' tastes", model.trace_)}
@@ -319,12 +319,12 @@ class TasteChoices(ChoicePosterior):
 
 
 def spread(n: int, most: int) -> npt.NDArray[np.intp]:
-    """At most so many of n places, evenly spread."""
+    """Return at most `most` of n positions, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
 def _own_points(draws: int, points: int, d: int) -> Array:
-    """Points (draws, points, d) of one quasi-random sequence."""
+    """Return points (draws, points, d) of one quasi-random sequence."""
     n = 1 << (draws * points - 1).bit_length()
     found: Array = normal_points(n, d)[: draws * points].reshape(draws, points, d)
     return found

@@ -1,4 +1,4 @@
-"""What a fit leaves behind: a point, laws of the weights or draws; and probabilities computed from them."""
+"""Posteriors of weights: a point, laws or draws; and probabilities computed from them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from plackett.responses.order_effect import SHOWN_FIRST
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
-ACTIVE = 0.1  # of the mean weight 1/(Kp): what is above it matters
+ACTIVE = 0.1  # fraction of the mean weight 1/(Kp) above which a weight is active
 READING = """\
 A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. exp(x) is \
 large where the standardised column x is high, exp(-x) where it is low, and 1 is the same in every row. Active is the \
 probability that a weight matters at all."""
-CHUNK = 1 << 18  # probabilities held at a time
-MANY = 1 << 24  # probabilities from which compiled code averages them
+CHUNK = 1 << 18  # probabilities per batch
+MANY = 1 << 24  # number of probabilities from which compiled code averages them
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class WeightMembers(Members):
     weights : (S, K, p) array
         λ̄.
     log_mass : (S,) array, optional
-        ln Λ, where ties tell of it.
+        ln Λ, if ties identify it.
     log_eta : (S,) array, optional
-        An order effect, which the rates of entries have that use row 1 of Z; row 0 is of all others.
+        Logarithm of the order effect, for entries that use row 1 of Z; all others use row 0.
     """
 
     parameters = ("weights", "log_mass", "log_eta")
@@ -67,23 +67,23 @@ class WeightMembers(Members):
 
     @property
     def n_groups(self) -> int:
-        """K."""
+        """Number of groups K."""
         return self.weights.shape[1]
 
     @property
     def work(self) -> int:
-        """Rates of all groups."""
+        """Number of rates of all groups."""
         return self.n_groups
 
     def log_rates(self, entries: Entries) -> Array:
-        """ln r_e (S, entries); −inf where no weight answers."""
+        """Return ln r_e (S, entries); −inf if all weights of its features are zero."""
         used, row = np.unique(entries.row, return_inverse=True)
         W, group, log_scale = entries.Z[used], self.group_of(entries), None
         if entries.logs:
             top = W.max(axis=1)
             log_scale = np.where(np.isfinite(top), top, 0.0)
             W = np.exp(W - log_scale[:, None])
-        if len(used) < len(row) and group.ndim == 1:  # entries share rows
+        if len(used) < len(row) and group.ndim == 1:  # some entries share rows
             rates = np.matmul(self.weights, W.T)[:, group, row]
         elif self.n_groups == 1:
             rates = (self.weights[:, 0] @ W.T)[:, row]
@@ -109,19 +109,19 @@ class WeightModel(FittedModel, Protocol):
         """Names of the features."""
 
     def _counted(self, K: int, p: int) -> str:
-        """How many weights there are, in words."""
+        """Describe the number of weights."""
 
     def _prior_in_words(self) -> str:
-        """The prior of the weights."""
+        """Describe the prior of the weights."""
 
     def _parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters of the response."""
 
 
 class WeightPosterior(RacePosterior[WeightModel]):
-    """Normalised weights λ̄ of fixed features, as draws that stand for the distribution.
+    """Normalised weights λ̄ of fixed features, as draws that represent the distribution.
 
-    `log_mass` has ln Λ of the same draws where ties tell of it.
+    `log_mass` holds ln Λ of the same draws if ties identify it.
     """
 
     no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
@@ -130,31 +130,31 @@ class WeightPosterior(RacePosterior[WeightModel]):
 
     @abstractmethod
     def flat_draws(self) -> Array:
-        """(S, K, p), each sums to 1."""
+        """Return draws (S, K, p), each of which sums to 1."""
 
     def members(self, every: bool = False) -> WeightMembers:
-        """All draws, which predict situations alike."""
+        """Return all draws, with equal shares."""
         weights = self.flat_draws()
         log_mass = None if self.log_mass is None else self.log_mass.reshape(-1)
         values = None if self.parameters is None else self.parameters.reshape(len(weights), -1)
         return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass, of_response=values)
 
     def ordered_members(self) -> WeightMembers:
-        """The same where the last parameter is an order effect."""
+        """Return the members if the last parameter is an order effect."""
         found = self.members()
         assert found.of_response is not None
         of_response = found.of_response[:, :-1] if found.of_response.shape[1] > 1 else None
         return replace(found, of_response=of_response, log_eta=np.log(found.of_response[:, -1]))
 
     def rows(self, features: Any, X: Any) -> Features:
-        """W, with as many columns as there are weights."""
+        """Return W, after checking the number of columns."""
         W, p = transform(features, X, empty=True), self.shape_of_estimate[1]
         if W.shape[1] != p:
             raise ValueError(f"the feature map gave {W.shape[1]} columns, expected {p} as in fit.")
         return W
 
     def probabilities(self, rows: Features) -> Iterator[Array]:
-        """Class probabilities (2), (rows, S, K) of runs of rows under every draw."""
+        """Yield class probabilities (2), (rows, S, K), of runs of rows under every draw."""
         return chunks(rows, self.flat_draws())
 
     def predict(self, rows: Features) -> Array:
@@ -162,9 +162,9 @@ class WeightPosterior(RacePosterior[WeightModel]):
         return mean_probabilities(rows, self.flat_draws())
 
     def wins(self, row: Any) -> tuple[Codes, Array]:
-        """Which features compete in one row (1, p), and Pr(C=j, Y=k | x) of them under every draw, by (3) and (9).
+        """Return the competing features of one row (1, p) and their Pr(C=j, Y=k | x) under every draw, by (3) and (9).
 
-        Of a sparse row they are those that are not zero, unless no active weight answers to it under some draw.
+        For a sparse row these are the non-zero features, unless some draw has no active weight among them.
         """
         draws = self.flat_draws()
         if sparse.issparse(row):
@@ -174,17 +174,17 @@ class WeightPosterior(RacePosterior[WeightModel]):
             row = row.toarray()
         rates = row[0] * draws
         answered = rates.any(axis=(1, 2), keepdims=True)
-        rates = np.where(answered, rates, draws)  # a row that no active weight answers to says nothing: W = 1
+        rates = np.where(answered, rates, draws)  # a row whose features all have weight 0 is treated as W = 1
         return np.arange(draws.shape[2]), rates / rates.sum(axis=(1, 2), keepdims=True)
 
     def size(self, model: WeightModel) -> str:
-        """Classes or items, features and prior."""
+        """Describe classes or items, features and prior."""
         values = [] if self.parameters is None else self.parameters.reshape(-1, self.parameters.shape[-1]).mean(axis=0)
         learned = [f", {name} {value:.3g}" for name, value in zip(model._parameter_names(), values, strict=True)]
         return f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}{''.join(learned)}"
 
     def estimates(self, model: WeightModel) -> Estimates:
-        """Medians of the weights and how probably each matters."""
+        """Return medians of the weights, and the probability that each is active."""
         draws, mean = self.flat_draws(), model.weights_
         found = getattr(model, "diagnostics_", None)
         measured = None if found is None else (np.minimum(found.ess_bulk, found.ess_tail), found.rhat)
@@ -192,7 +192,7 @@ class WeightPosterior(RacePosterior[WeightModel]):
         return _estimates(model, "median", np.median(draws, axis=0), draws, active, measured)
 
     def explain(self, model: WeightModel, row: object, prob: float) -> Explanation:
-        """Competitors by their probability of winning the race, the most probable first."""
+        """Return competitors by their probability of winning the race, the most probable first."""
         competing, shares = self.wins(model._rows(row)[:])
         (K, p), (of, labels) = shares.shape[1:], model._labels()
         names: Table = {of: np.repeat(labels, p), "feature": np.tile(model._feature_names()[competing], K)}
@@ -209,11 +209,11 @@ def _estimates(
 
 @dataclass(frozen=True)
 class Point(WeightPosterior):
-    """A single λ̄: the maximum a posteriori; and ln Λ () where the rows know it."""
+    """Point estimate of λ̄ (maximum a posteriori), with ln Λ () if the scale is identified."""
 
     weights: Array
     log_mass: Array | None = None
-    parameters: Array | None = None  # of the response, if it has any
+    parameters: Array | None = None  # parameters of the response, if any
     no_chains = NO_CHAINS
     no_interval = (
         "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
@@ -225,12 +225,12 @@ class Point(WeightPosterior):
         return self.weights[None]
 
     def estimates(self, model: WeightModel) -> Estimates:
-        """The mode itself."""
+        """Return the mode."""
         mode = self.weights
         return _estimates(model, "mode", mode, None, (mode > 0).astype(np.float64), None)
 
     def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
-        """How many weights are not zero."""
+        """Describe the number of non-zero weights."""
         active = int((self.weights > 0).sum())
         return None, f"{active} of {self.weights.size} weights are not zero; one estimate without uncertainty"
 
@@ -257,12 +257,12 @@ class SampledWeights(WeightPosterior):
 
 
 class Approximation(SampledWeights):
-    """Independent laws q(λ_kj), with draws of λ̄ made once."""
+    """Independent laws q(λ_kj), with draws of λ̄ that are made once."""
 
     no_chains = NO_CHAINS
 
     def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
-        """The bound that was reached."""
+        """Describe the final bound."""
         return None, f"bound {model.trace_[-1]:.1f} after {model.n_iter_} passes; intervals are narrow"
 
 
@@ -273,7 +273,7 @@ class Gammas(Approximation):
     shape: Array
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
-    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, where the rows know it
+    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, if the scale is identified
 
 
 @dataclass(frozen=True)
@@ -284,11 +284,11 @@ class GIGs(Approximation):
     tail: float
     rate: Array
     log_weights: Array = field(repr=False)  # (S, K, p)
-    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, where the rows know it
+    log_mass: Array | None = field(default=None, repr=False)  # (S,) ln Λ, if the scale is identified
 
 
 def approximation(q: WeightPrior, n_draws: int, rng: np.random.Generator, absolute: bool = False) -> Gammas | GIGs:
-    """What the variational scheme found, and draws from it; if absolute, of ln Λ as well."""
+    """Return the variational posterior with draws; if absolute, of ln Λ as well."""
     log_weights = q.draw(rng, (n_draws, *q.shape.shape))
     log_mass = logsumexp(log_weights, axis=(-2, -1)) if absolute else None
     if isinstance(q, GIG):
@@ -307,7 +307,7 @@ class Draws(SampledWeights):
     shape : (chain, draw) array
         The shape a.
     log_mass : (chain, draw) array or None
-        ln Λ, where the rows know the scale of the weights.
+        ln Λ, if the scale of the weights is identified.
     parameters : (chain, draw, P) array or None
         Parameters of the response, if it has any.
     """
@@ -324,11 +324,11 @@ class Draws(SampledWeights):
         return np.median(self.flat_draws(), axis=0)
 
     def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
-        """Whether the chains agree on predictions."""
+        """Return whether the chains agree on predictions."""
         return agreement(model.diagnostics_)
 
     def variables(self, model: WeightModel, raw: bool) -> Variables:
-        """Normalised weights, the shape where it is learned; if raw, logarithms of weights as well."""
+        """Return normalised weights, and the shape if it is learned; if raw, logarithms of weights as well."""
         values = {"weight": np.exp(self.log_weights)} | ({"log_weight": self.log_weights} if raw else {})
         of, labels = model._labels()
         dims = {name: [of, "feature"] for name in values}
@@ -341,7 +341,7 @@ class Draws(SampledWeights):
         return Variables(values, dims, {of: labels, "feature": model._feature_names()})
 
     def quantities(self, model: WeightModel) -> Quantities:
-        """The shape, the log-likelihood, the probability that mixes worst and every weight."""
+        """Return the shape, the log-likelihood, the worst-mixing probability and every weight."""
         scalars = {"shape": ("ln a", np.log(self.shape)), "log-likelihood": ("log-likelihood", model.trace_)}
         found, table = model.diagnostics_, ("ln weight of ", self.log_weights, model._feature_names())
         if found is None:
@@ -351,7 +351,7 @@ class Draws(SampledWeights):
 
 
 def chunks(features: Features, weights: Array) -> Iterator[Array]:
-    """Probabilities (2) of runs of rows under every draw: arrays (rows, S, K)."""
+    """Yield probabilities (2) of runs of rows under every draw, arrays (rows, S, K)."""
     n_draws, n_classes, p = weights.shape
     step = max(1, CHUNK // (n_draws * n_classes))
     flat = weights.transpose(2, 1, 0).reshape(p, -1)
@@ -366,14 +366,14 @@ def chunks(features: Features, weights: Array) -> Iterator[Array]:
 
 
 def without_answer(weights: Array) -> Array:
-    """Probabilities (S, K) of a row that no active weight answers to: it says nothing, as if W = 1."""
+    """Probabilities (S, K) of a row whose features all have weight 0, treated as W = 1."""
     sums = weights.sum(axis=2)
     shares: Array = sums / sums.sum(axis=1, keepdims=True)
     return shares
 
 
 def mean_probabilities(features: Features, weights: Array) -> Array:
-    """Predictions averaged over draws (section 4.2), (n, K)."""
+    """Return predictions averaged over draws (section 4.2), (n, K)."""
     if features.shape[0] * weights.shape[0] * weights.shape[1] < MANY:
         return averaged(chunks(features, weights))
     return mean_shares(features, weights, without_answer(weights))

@@ -1,7 +1,7 @@
-"""What log-rates of items say of them: their worths, who is better, who comes in which place; and new rankings.
+"""Results from log-rates of items: worths, comparisons, places, and new rankings.
 
-A posterior gives log-rates (draws, rows, items); nothing here asks which one it is. The worth of an item is its share
-of the rates, r_k/Σ r, the probability that it comes first among all.
+A posterior provides log-rates (draws, rows, items), and this module does not depend on its type. The worth of an item
+is its share of the rates, r_k/Σ r, the probability that it comes first among all.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from plackett.model.race import Array
 from plackett.posterior.base import Codes, Table, around
 from plackett.posterior.pool import CHUNK, Members, Pool, all_entries
 
-SIMULATED = 40_000  # rankings of each row, where probabilities of places are simulated
+SIMULATED = 40_000  # number of simulated rankings per row, for probabilities of places
 OF = ("worth", "ranking")
-UNDERFLOW = -745.0  # below ln of the smallest double; e to this power is not 0
-LATEST = 700.0  # ln of a time of arrival, beyond which slots are not told apart
+UNDERFLOW = -745.0  # about ln of the smallest double; its exponential is not 0
+LATEST = 700.0  # ln of an arrival time beyond which slots are not distinguished
 
 
 def item_pools(members: Members, Z: Array) -> Iterator[Pool]:
-    """Pools of all items in runs of rows; log-rates keep the layout in memory in which members compute them."""
+    """Yield pools of all items in runs of rows; log-rates keep the members' memory layout."""
     S, K = len(members.share), members.n_groups
     step = max(1, CHUNK // (S * K))
     for rows in (Z[start : start + step] for start in range(0, len(Z), step)):
@@ -40,9 +40,9 @@ def averaged(pool: Pool, numbers: Array) -> Array:
 
 
 def finite_logs(logs: Array) -> Array:
-    """Log-rates with a number, below all others, where a rate underflowed: of items that never come before another.
+    """Replace log-rates of −inf (underflow) by a finite number below all others, for items that never precede another.
 
-    The worth of such an item is bounded by the prior alone, and may be as small as e^(−1000).
+    Only the prior bounds the worth of such an item, which may be as small as e^(−1000).
     """
     gone = np.isneginf(logs)
     return np.where(gone, min(UNDERFLOW, np.min(logs, where=~gone, initial=0.0)), logs) if gone.any() else logs
@@ -55,32 +55,32 @@ def log_worths(pool: Pool) -> Array:
 
 
 def first_places(pool: Pool) -> Array:
-    """r_k/Σ r (n, K), averaged over what predicts."""
+    """Return r_k/Σ r (n, K), averaged over the members."""
     return averaged(pool, pool.shares())
 
 
 def first_intervals(pool: Pool, prob: float) -> tuple[Array, Array]:
-    """Equal-tailed intervals of r_k/Σ r, two arrays (n, K), which hold its average."""
+    """Return equal-tailed intervals of r_k/Σ r, two arrays (n, K), which contain its average."""
     return around(first_places(pool), pool.of_draws(pool.shares()), prob)
 
 
 def order_of(pool: Pool) -> Codes:
-    """Items (n, K) by their mean log-worth, the best first."""
+    """Order items (n, K) by their mean log-worth, the best first."""
     return np.argsort(-averaged(pool, log_worths(pool)), axis=1, kind="stable")
 
 
 def ranks_of(numbers: Array) -> Codes:
-    """Places along the last axis, the largest number first, from 0 on."""
+    """Return ranks along the last axis, 0 for the largest number."""
     return np.argsort(np.argsort(-numbers, axis=-1, kind="stable"), axis=-1)
 
 
 def worth_table(
     pool: Pool, prob: float, certain: bool, unit: float = 1.0, anchor: tuple[int, float] | None = None
 ) -> tuple[Codes, Table]:
-    """Items, the best first, and the columns of `worth`: averages over the rows, under every draw.
+    """Return the items, best first, and the columns of `worth`: averages over the rows, under every draw.
 
-    `unit` points make one natural logarithm; `anchor` is an item and its log-worth, else these have mean 0. Where a
-    single estimate stands for all (`certain`), it does not tell how sure a place is.
+    `unit` is the size of one natural logarithm in the reported units; `anchor` is an item and its log-worth, otherwise
+    log-worths have mean 0. A single estimate (`certain`) does not provide the uncertainty of a place.
     """
     logs = log_worths(pool).mean(axis=1)
     order = np.argsort(-(pool.share @ logs), kind="stable")
@@ -107,9 +107,9 @@ def worth_table(
 
 
 def better(pool: Pool, of: str, slots: bool) -> Array:
-    """(n, K, K): the probability that an item has the larger worth, or comes before the other in a new ranking.
+    """Return (n, K, K): probability that an item has the larger worth, or comes before the other in a new ranking.
 
-    With `slots`, ties are those of a race seen in slots of length 1.
+    With `slots`, ties are those of a race observed in slots of length 1.
     """
     K = pool.log_rates.shape[2]
     found = np.empty((pool.log_rates.shape[1], K, K))
@@ -125,17 +125,17 @@ def better(pool: Pool, of: str, slots: bool) -> Array:
 
 
 def _in_an_earlier_slot(logs: Array, k: int) -> Array:
-    """(1 − e^{−r_k}) e^{−r_l} / (1 − e^{−r_k−r_l}): the first slot with an arrival has that of k alone."""
+    """Return (1 − e^{−r_k}) e^{−r_l} / (1 − e^{−r_k−r_l}): the first slot with an arrival contains k alone."""
     own, others = np.exp(logs[:, :, k, None]), np.exp(logs)
-    chance: Array = expit(logs[:, :, k, None] - logs)  # the limit where both rates underflow
+    chance: Array = expit(logs[:, :, k, None] - logs)  # limit for rates that underflow
     seen = np.expm1(-own - others)
     return np.divide(np.exp(-others) * np.expm1(-own), seen, out=chance, where=seen != 0)
 
 
 def place_shares(pool: Pool, of: str, slots: bool, rng: np.random.Generator) -> tuple[Array, float]:
-    """(n, K, K): the probability of each place, by worth or in a new ranking; and the largest standard error.
+    """Return (n, K, K): probability of each place, by worth or in a new ranking; and the largest standard error.
 
-    In a new ranking it is simulated. Items that tie all have the place of the first of them.
+    Places in a new ranking are simulated. Tied items all have the place of the first of them.
     """
     n, K = pool.log_rates.shape[1:]
     found, error = np.empty((n, K, K)), 0.0
@@ -151,9 +151,9 @@ def place_shares(pool: Pool, of: str, slots: bool, rng: np.random.Generator) -> 
 
 
 def simulated_places(pool: Pool, row: int, n: int, slots: bool, rng: np.random.Generator) -> Codes:
-    """Places (n, K), from 0 on, in new rankings of all items; those that tie share the first of theirs.
+    """Simulate places (n, K), from 0 on, in new rankings of all items; tied items share their first place.
 
-    Draws are taken in turn in proportion to their weights, and items arrive at exponential times.
+    Draws are used in proportion to their weights, and items arrive at exponential times.
     """
     climb = np.cumsum(pool.share)
     which = np.searchsorted(climb / climb[-1], (np.arange(n) + rng.random()) / n)

@@ -56,7 +56,7 @@ TASTES = (
 
 @dataclass(frozen=True)
 class ReportedChoices:
-    """Situations with their outcomes, and their persons where these have weights of their own."""
+    """Situations with their outcomes, and their persons if these have separate weights."""
 
     X: ChoiceSets
     y: LabelsLike | Rankings
@@ -221,7 +221,7 @@ def effects(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | None:
 
 
 def _is_quantity(x: Array) -> bool:
-    """Whether percentages make sense: all values are non-negative and not just 0 and 1."""
+    """True if percentages make sense: all values are non-negative and not just 0 and 1."""
     return bool((x >= 0).all() and not np.isin(x, (0.0, 1.0)).all())
 
 

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 PROB = 0.9  # of intervals
-MOST_COLUMNS = 60  # whose effects are computed for a report
+MOST_COLUMNS = 60  # maximum number of columns whose effects are computed
 LISTED = 300  # rows of the table
-CURVES, GRID = 4, 15  # columns whose effect is drawn, and values of each
+CURVES, GRID = 4, 15  # number of columns whose effect is drawn, and values of each
 HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0"}
 
 
 def effects(classifier: Classifier, X: pd.DataFrame) -> Section:
     """Average marginal effects as a table, and curves of the columns with the largest effects."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TableWarning)  # said once, of the rows that are predicted
+        warnings.simplefilter("ignore", TableWarning)  # given once, for the predicted rows
         return _effects(classifier, X)
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-INK = "#010203"  # stands for the page's text colour until the drawing is placed
-WIDTHS = (4.4, 6.0, 8.0, 11.0)  # inches: the first that leaves room beside the labels
-NARROWEST = 1.5  # that the Axes may be
+INK = "#010203"  # placeholder of the page's text colour
+WIDTHS = (4.4, 6.0, 8.0, 11.0)  # inches: the first with enough room next to the labels is used
+NARROWEST = 1.5  # minimum width of the Axes in inches
 PAD = 0.1  # fonts of the browser may be wider
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -39,7 +39,7 @@ def figure(name: str, draw: Callable[[Axes], object], alt: str, caption: str, he
 
     with matplotlib.rc_context(LOOK | {"svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has other fonts
-        warnings.filterwarnings("ignore", "constrained_layout not applied")  # then the picture grows beyond its edge
+        warnings.filterwarnings("ignore", "constrained_layout not applied")  # the figure then grows beyond its edge
         for width in WIDTHS:
             canvas = Figure(figsize=(width, height), layout="constrained")
             FigureCanvasSVG(canvas)
@@ -71,7 +71,7 @@ def _inline(svg: str, name: str, alt: str) -> str:
             )
     for definitions in root.findall(f"{{{SVG}}}defs"):
         for rules in definitions.findall(f"{{{SVG}}}style"):
-            definitions.remove(rules)  # they would reach the whole page
+            definitions.remove(rules)  # they would apply to the whole page
     for size in ("width", "height"):
         del root.attrib[size]
     root.set("role", "img")

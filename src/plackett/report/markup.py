@@ -14,7 +14,7 @@ import numpy as np
 
 from plackett.output.html import text
 
-Cell = Any  # of a table: a number in a column of numbers, else whatever has a text
+Cell = Any  # cell of a table: a number in a column of numbers, otherwise any object with a text
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def paragraph(words: str, kind: str = "") -> str:
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """A few numbers in large type, each with its name."""
+    """Show a few numbers in large type, each with its name."""
     items = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
     return f'<dl class="facts">{items}</dl>'
 
@@ -65,9 +65,10 @@ def table(
     sorted_by: int | None = None,
     marked: Sequence[tuple[int, int]] = (),
 ) -> str:
-    """A table whose first column names the row; it scrolls by itself where it is too wide or too long.
+    """Return a table whose first column names the row; it scrolls if it is too wide or too long.
 
-    Where it is sortable every head is a button; `sorted_by` is the column by which the rows are in falling order.
+    In a sortable table every heading is a button; `sorted_by` is the column by which the rows are sorted in descending
+    order.
     """
     heads = []
     for j, column in enumerate(columns):
@@ -104,7 +105,7 @@ def table(
 
 
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """The whole document: style and script inside, and a policy that lets no other script run and nothing load."""
+    """Return the whole document, with style and script inside, and a policy that forbids other scripts and loading."""
     folder = files(__package__)
     script = folder.joinpath("sort.js").read_text(encoding="utf-8")
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(

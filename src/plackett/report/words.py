@@ -126,7 +126,7 @@ def contributions(why: pd.DataFrame) -> str:
 
 
 def held(value: object) -> str:
-    """A number with four significant digits, or text."""
+    """Format a number with four significant digits, or a text."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -35,32 +35,32 @@ def write_report(
     test: tuple[Any, ...] | None = None,
     groups: LabelsLike | None = None,
 ) -> None:
-    """Write a report on a fitted model: one HTML file that needs nothing else, offline or on line.
+    """Write a report on a fitted model: one self-contained HTML file.
 
-    It holds the data in numbers, the model with its diagnostics in words, tables of weights and of average marginal
-    effects that can be sorted, the confusion matrix, ROC and calibration, the most uncertain rows and why the first is
-    predicted as it is, how to cite, settings, versions and seed. Of choices it holds elasticities, log-likelihoods
-    beside those of constants alone, and a few situations taken apart; of rankings the worths of the items with their
-    places. A file that exists is replaced once the new one is whole.
+    It contains the data in numbers, the model with its diagnostics in words, sortable tables of weights and of average
+    marginal effects, the confusion matrix, ROC and calibration, the most uncertain rows with an explanation of the
+    first, citation, settings, versions and seed. For choices it contains elasticities, log-likelihoods compared with
+    constants alone, and explanations of a few situations; for rankings the worths of the items with their places. An
+    existing file is replaced once the new one is complete.
 
     Parameters
     ----------
     classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
         A fitted model.
     X : DataFrame, ChoiceSets or None
-        The rows the model was fitted to; or others, which are then passed as `test` too. Of a classifier that
-        ``plackett fit`` made, the table as it came. None: rankings without covariates.
+        The rows the model was fitted to; or others, which are then passed as `test` too. For a classifier from
+        ``plackett fit``, the original table. None: rankings without covariates.
     y : Series, array or Rankings
-        Their labels, choices or rankings.
+        Labels, choices or rankings of the rows.
     out_path : path
         The file to write.
     title : str, optional
-        Heading of the report; by default what is predicted from how many columns and rows.
+        Heading of the report; by default the target with the numbers of columns and rows.
     test : (X, y), optional
-        Rows and labels that were held out of the fit. Predictions are judged on them; without them, on the rows of the
-        fit, and the report says so. Where there are `groups`, (X, y, groups).
+        Rows and labels that were held out of the fit, used for scores; without them scores use the rows of the fit, and
+        the report says so. With `groups`, (X, y, groups).
     groups : (n,) array, optional
-        Of a chooser with ``weights="person"``, who chooses.
+        Person of each situation, for a chooser with ``weights="person"``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is seen of a race: a class, a choice, a ranking, a ranking with ties. A response never sees a feature.
+"""Responses: what is observed of a race (a class, choice or ranking, with or without ties). They never see a feature.
 
 A response takes the rates of the entries of a situation and its outcome, and gives V = ln Pr(outcome | rates), the
 arrivals n and the time at risk s. All inferences follow from these, since the complete likelihood of every response
@@ -39,7 +39,7 @@ RESPONSES: dict[str, Callable[[], Response]] = {
 
 
 def make_response(name: str) -> Response:
-    """The response of that name.
+    """Return the response with this name.
 
     Examples
     --------

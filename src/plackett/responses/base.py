@@ -1,4 +1,4 @@
-"""Outcomes as flat arrays, and what a response offers. Knows neither features nor weights."""
+"""Outcomes as flat arrays, and the protocol of a response. This module knows neither features nor weights."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from plackett.model.race import Array
 Whole = npt.NDArray[np.int64]
 Sizes = Sequence[int] | Whole
 Answer = tuple[float, Array, Array]  # V, arrivals n_e, time at risk s_e
-NEAR_BOUNDS = 1e-9  # how far a value between 0 and 1 stays off these
+NEAR_BOUNDS = 1e-9  # smallest distance of a value in (0, 1) from its bounds
 
 
 class Outcomes(NamedTuple):
-    """What was seen in each of T situations, the entries of each stored in order of its outcome.
+    """Outcomes of T situations. The entries of each situation are stored in the order of its outcome.
 
-    First come its buckets, the best first: a bucket is a set of entries that share a place, of one entry where nothing
-    is tied. Then comes what is left: ranked after all of them, or simply not chosen.
+    The buckets come first, in order. A bucket is a set of entries that share a place; without ties it holds one entry.
+    The unranked entries follow: they come after all buckets, or were not chosen.
 
     Attributes
     ----------
     start : (T + 1,) array
-        The first entry of each situation; the last number is that of all entries.
+        First entry of each situation; the last number is the number of entries.
     bucket_start : (T + 1,) array
         The first bucket of each situation.
     sizes : (buckets,) array
-        How many entries each bucket has.
+        Number of entries of each bucket.
     counts : (T,) array
-        How often the situation was seen with this outcome. Samples need whole numbers, expectations do not.
+        Number of observations of this outcome. Samples need whole numbers, expectations do not.
     """
 
     start: Whole
@@ -44,7 +44,7 @@ class Outcomes(NamedTuple):
     def of(
         cls, entries: Sequence[int], sizes: Sequence[Sequence[int]], counts: Sequence[float] | None = None
     ) -> Outcomes:
-        """Situations with so many entries each and buckets of these sizes.
+        """Build outcomes from the number of entries and the bucket sizes of each situation.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def choices(cls, entries: npt.ArrayLike, counts: npt.ArrayLike | None = None) -> Outcomes:
-        """One entry chosen out of so many in each situation; it is stored first."""
+        """Build choices of one entry each, which is stored first, from the numbers of entries."""
         n = np.asarray(entries, dtype=np.int64)
         ones = np.ones(len(n), dtype=np.int64)
         times = np.ones(len(n)) if counts is None else np.asarray(counts, dtype=np.float64)
@@ -70,7 +70,7 @@ class Outcomes(NamedTuple):
 
 
 def checked(outcomes: Outcomes) -> Outcomes:
-    """The same outcomes, once they are known to fit together."""
+    """Return the outcomes unchanged; raise ValueError if their arrays are inconsistent."""
     start, bucket_start, sizes, counts = outcomes
     T = len(start) - 1
     if not (len(bucket_start) == T + 1 and len(counts) == T and start[0] == bucket_start[0] == 0):
@@ -89,7 +89,7 @@ def checked(outcomes: Outcomes) -> Outcomes:
 
 
 def places_of(outcomes: Outcomes) -> Whole:
-    """The number of the bucket of each entry, rising through all situations; what is left is a bucket too."""
+    """Return the bucket number of each entry, counted through all situations; unranked entries form a bucket too."""
     new = np.zeros(outcomes.start[-1] + 1, dtype=np.int64)
     before = np.append(0, np.cumsum(outcomes.sizes))
     situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.bucket_start))
@@ -99,15 +99,15 @@ def places_of(outcomes: Outcomes) -> Whole:
 
 
 def in_order(of: npt.NDArray[np.integer], start: Whole) -> Whole:
-    """The places from start[t] to start[t + 1] for each t of `of`, one after the other."""
+    """Concatenate the ranges start[t] … start[t + 1] − 1 for each t of `of`."""
     length = np.diff(start)[of]
     return np.repeat(start[of] - np.cumsum(length) + length, length) + np.arange(length.sum())
 
 
 class Parameter(NamedTuple):
-    """A parameter of a response: its name, its bounds and where to start.
+    """Parameter of a response: its name, bounds and starting value.
 
-    What is above a lower bound alone is Exp(1) a priori; between two bounds a parameter is uniform.
+    Its prior is Exp(1) above a lower bound, and uniform between two bounds.
     """
 
     name: str
@@ -121,78 +121,78 @@ class Parameter(NamedTuple):
         return above if self.upper == np.inf else above - float(np.log(self.upper - value))
 
     def bound(self, free: float) -> float:
-        """The value with this coordinate."""
+        """Return the value at this unconstrained coordinate."""
         if self.upper == np.inf:
             return float(self.lower + np.exp(free))
         return float(self.lower + (self.upper - self.lower) * np.exp(-np.logaddexp(0.0, -free)))
 
     def log_prior(self, free: float) -> float:
-        """Log-density of the coordinate."""
+        """Log-density of the prior in the unconstrained coordinate."""
         if self.upper == np.inf:
             return float(free - np.exp(free))
         return -float(np.logaddexp(0.0, free) + np.logaddexp(0.0, -free))
 
     def draw(self, rng: np.random.Generator) -> float:
-        """A value from the prior."""
+        """Draw a value from the prior."""
         if self.upper == np.inf:
             return self.lower + rng.standard_exponential()
         return self.lower + (self.upper - self.lower) * rng.random()
 
 
 class Response(Protocol):
-    """Rates and outcome in; V, arrivals and time at risk out.
+    """Map rates and an outcome to V, arrivals and times at risk.
 
-    `expect` and `sample` are the readable reference, one situation at a time. `expect_block` and `sample_block` are the
-    same compiled, for situations first ≤ t < last: rates, arrivals and times at risk begin with the first entry of
-    situation `first`, values with situation 0. Draws of situation t are those of the stream (key, number[t]): its place
-    among all situations, of which these may be some.
+    `expect` and `sample` are the readable reference, one situation at a time. `expect_block` and `sample_block` are
+    their compiled forms for situations first ≤ t < last. Rates, arrivals and times at risk begin with the first entry
+    of situation `first`, values with situation 0. Draws of situation t use the stream (key, number[t]), where number[t]
+    is its position among all situations.
 
     A factor common to the rates of a situation changes neither V nor n and divides s, unless `absolute` is true.
-    A response may have `parameters` of its own, and then a method ``at(*values)`` that gives it with other values.
+    A response with `parameters` of its own has a method ``at(*values)``, which returns it with other values.
     """
 
     absolute: bool
 
     @property
     def expect_block(self) -> Callable[..., Any]:
-        """Take (outcomes, first, last, rates, arrivals, at_risk, values)."""
+        """Kernel with arguments (outcomes, first, last, rates, arrivals, at_risk, values)."""
         ...
 
     @property
     def sample_block(self) -> Callable[..., Any]:
-        """Take (outcomes, number, first, last, rates, key, arrivals, at_risk, values)."""
+        """Kernel with arguments (outcomes, number, first, last, rates, key, arrivals, at_risk, values)."""
         ...
 
     def check(self, outcomes: Outcomes) -> None:
-        """Raise ValueError where the response has no such outcome."""
+        """Raise ValueError if the response does not allow one of these outcomes."""
         ...
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
-        """Expectations given the outcome, of one copy of the situation."""
+        """Expected V, arrivals and times at risk of one copy of the situation, given the outcome."""
         ...
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
-        """Draws given the outcome, summed over `count` copies; V is that of one."""
+        """Draw arrivals and times given the outcome, summed over `count` copies; V is the value of one copy."""
         ...
 
 
 def between_bounds(free: Array) -> Array:
-    """Values between 0 and 1 with these unconstrained coordinates ln v − ln(1 − v), a little off the bounds."""
+    """Values in (0, 1) at the unconstrained coordinates ln v − ln(1 − v), clipped slightly inside the bounds."""
     values: Array = np.clip(expit(free), NEAR_BOUNDS, 1 - NEAR_BOUNDS)
     return values
 
 
 def parameters_of(response: Response) -> tuple[Parameter, ...]:
-    """The parameters of a response; most have none."""
+    """Return the parameters of a response, an empty tuple for most."""
     found: tuple[Parameter, ...] = getattr(response, "parameters", ())
     return found
 
 
 def impossible(rates: Array) -> Answer:
-    """The answer where an entry without a rate has arrived."""
+    """Return the answer for an arrival of an entry with rate 0: V = −∞."""
     return -np.inf, np.zeros(len(rates)), np.zeros(len(rates))
 
 
 def left_at(rates: Array) -> Array:
-    """Σ of the rates from each place on."""
+    """Sum of the rates from each position to the end."""
     return np.cumsum(rates[::-1])[::-1]

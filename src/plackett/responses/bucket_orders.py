@@ -1,13 +1,14 @@
-"""A small bucket S before the rest, order unknown: the sum over all orders by subsets, exact and without quadrature.
+"""Exact expectations of a small bucket S of unknown order before the rest: a sum over subsets replaces all orders.
 
-Let A be those of S that have arrived. The next arrival comes after Exp(R − r(A)), R = q + Σ_S r, and is i with chance
-r_i/(R − r(A)). The probabilities f(A) that A has arrived before all others, and b(A) that S∖A then comes before the
-rest, obey
+Let A ⊆ S be the entries that have arrived. The next arrival comes after Exp(R − r(A)), R = q + Σ_S r, and is i with
+probability r_i/(R − r(A)). Let f(A) be the probability that A has arrived before all others, and b(A) the probability
+that S∖A then comes before the rest. They obey
 
     f(A) = Σ_{i∈A} f(A∖i) r_i/(R − r(A∖i)),    b(A) = Σ_{i∈S∖A} r_i/(R − r(A)) b(A∪i),
 
 V = ln f(S), and A is visited with probability f(A) b(A)/f(S), for a mean time 1/(R − r(A)). All terms are positive. In
-units of Π r_i/(q + r_i), the chance of each alone to come before the rest, no product leaves the range of a double.
+units of Π r_i/(q + r_i), where factor i is the probability that i alone precedes the rest, no product over- or
+underflows.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import math
 
 from plackett.compute.compiled import jit
 
-LARGEST = 7  # items of a bucket up to which subsets cost less than quadrature
+LARGEST = 7  # largest bucket for which subsets cost less than quadrature
 SUBSETS = 1 << LARGEST
-FAINT = 1e-150  # a product whose logarithm is taken before it underflows
+FAINT = 1e-150  # products below this are moved into the logarithm before they underflow
 
 
 @jit
 def expect_orders(rates, low, high, q, tables, times):
-    """V of the bucket low ≤ i < high, and E[M]; E[T_i] into `times`. `tables` is (4, SUBSETS) of scratch."""
+    """Return V and E[M] of the bucket low ≤ i < high; write E[T_i] into `times`. `tables` (4, SUBSETS) is scratch."""
     sums, waits, before, after = tables[0], tables[1], tables[2], tables[3]
     m = high - low
     whole = (1 << m) - 1

@@ -1,7 +1,7 @@
-"""One entry chosen among those available. A class is the choice among all K, in every row.
+"""Choice of one entry among those available. A class is the choice among all K classes in every row.
 
-The paper's response, (9), (11) and (12) with Σ_k over the entries at hand. Engines have a fast path for classes, which
-needs two rates a row; tests hold it to this one.
+This is the paper's response, (9), (11) and (12) with Σ_k over the available entries. Engines have a fast path for
+classes, which needs two rates per row; tests compare it with this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _total(rates, low, high):
 
 @jit
 def _answer(chosen, total, time, count, low, high, arrivals, at_risk):
-    """V; `count` arrivals of the entry at `low`, and `time` at risk for all. Of a single entry nothing is learned."""
+    """Write arrivals of entry `low` and `time` at risk of all; return V. A single entry gives no information."""
     known = chosen > 0.0 and high - low > 1
     for e in range(low, high):
         arrivals[e], at_risk[e] = 0.0, time if known else 0.0
@@ -58,29 +58,29 @@ def sample_block(outcomes, number, first, last, rates, key, arrivals, at_risk, v
 
 
 class Choice:
-    """V = ln r_y − ln Σ r; all wait until the first arrives, Exp(Σ r), c times Gam(c, Σ r)."""
+    """V = ln r_y − ln Σ r. All entries wait for the first arrival, Exp(Σ r), or Gam(c, Σ r) for c copies."""
 
     absolute = False
     expect_block = staticmethod(expect_block)
     sample_block = staticmethod(sample_block)
 
     def check(self, outcomes: Outcomes) -> None:
-        """One bucket of one entry in each situation."""
+        """Require one bucket of one entry in each situation."""
         if (np.diff(outcomes.bucket_start) != 1).any() or (outcomes.sizes != 1).any():
             raise ValueError("a choice has one bucket of one entry in every situation; take a ranking for more.")
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
-        """The time is 1/Σ r."""
+        """The expected time at risk is 1/Σ r."""
         return self._answer(np.asarray(rates, dtype=np.float64), 1, 1.0)
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
-        """The times of all copies together are Gam(count, Σ r)."""
+        """The total time at risk of all copies is Gam(count, Σ r)."""
         return self._answer(np.asarray(rates, dtype=np.float64), count, gamma(count, stream))
 
     def _answer(self, rates: npt.NDArray[np.float64], count: int, time: float) -> Answer:
         if rates[0] == 0.0:
             return impossible(rates)
-        known = float(len(rates) > 1)  # of a single entry nothing is learned
+        known = float(len(rates) > 1)  # a single entry gives no information
         arrivals = known * count * (np.arange(len(rates)) == 0)
         at_risk = np.full(len(rates), known * time / rates.sum())
         return known * float(np.log(rates[0]) - np.log(rates.sum())), arrivals, at_risk

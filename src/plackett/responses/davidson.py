@@ -1,9 +1,9 @@
-"""Pairs of which some tie: a third entrant of rate ν√(r_i r_j) arrives first where the two tie (Davidson 1970).
+"""Pairs with ties by a third entrant of rate ν√(r_i r_j): the pair ties if it arrives first (Davidson 1970).
 
 i is first with probability r_i/(r_i + r_j + ν√(r_i r_j)). ν > 0 is a parameter of the response; ν → 0 is the race
-without ties. The likelihood has no complete form with Gamma times: the time at risk is that of a bound which touches V
-(Hunter 2004), so that EM climbs and r s = n − ∂V/∂ln r holds, with half an arrival of each of two that tie. It cannot
-be drawn.
+without ties. There is no complete likelihood with Gamma times. The time at risk comes from a bound that touches V
+(Hunter 2004), so that EM climbs and r s = n − ∂V/∂ln r holds; a tie counts as half an arrival of each item. The
+response cannot be sampled.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ class DavidsonTies:
     parameters = (Parameter("nu", lower=0.0, start=0.5),)
 
     def at(self, nu: float) -> DavidsonTies:
-        """The response with this ν."""
+        """Return the response with this ν."""
         return DavidsonTies(nu)
 
     @property
     def expect_block(self) -> Callable[..., None]:
-        """The compiled expectations for this ν."""
+        """Compiled expectations for this ν."""
         return partial(expect_block, self.nu)
 
     @property
     def sample_block(self) -> NoReturn:
-        """There is no complete likelihood."""
+        """Raise ValueError: there is no complete likelihood."""
         raise ValueError("Davidson's ties are not conjugate and cannot be drawn.")
 
     def check(self, outcomes: Outcomes) -> None:
-        """Every outcome is that of a pair."""
+        """Require pairs."""
         entries = np.diff(outcomes.start)
         if (entries > 2).any() or (np.diff(outcomes.bucket_start) < 1).any():
             raise ValueError(
@@ -78,7 +78,7 @@ class DavidsonTies:
             )
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
-        """Each item waits 1 + (ν/2)√(r_other/r_own) of the common time 1/(r_i + r_j + ν√(r_i r_j))."""
+        """Each item waits 1 + (ν/2)√(r_other/r_own) times the common time 1/(r_i + r_j + ν√(r_i r_j))."""
         r: Array = np.asarray(rates, dtype=np.float64)
         if len(r) < 2:
             return 0.0, np.zeros(len(r)), np.zeros(len(r))
@@ -92,5 +92,5 @@ class DavidsonTies:
         return float(value), arrivals, (1.0 + half) / total
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> NoReturn:
-        """There is no complete likelihood."""
+        """Raise ValueError: there is no complete likelihood."""
         raise ValueError("Davidson's ties are not conjugate and cannot be drawn.")

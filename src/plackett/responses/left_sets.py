@@ -1,15 +1,14 @@
-"""Rankings without covariates and without ties: one rate an item, and each distinct set of those still left, once.
+"""Rankings without covariates or ties: one rate per item, and one visit to each distinct set of remaining items.
 
-A stage of a ranking is the choice of one item among those still left. Its likelihood is r_i / R_S, R_S the sum of the
-rates of the set S, so that all stages at one set have one exponential time between them, Gam(c_S, R_S), c_S how often
-the set was met, and the winners are counted beforehand:
+A stage of a ranking is the choice of one item among the remaining set S. Its likelihood is r_i / R_S with R_S = Σ_S r.
+All c_S stages at the same set share one time Gam(c_S, R_S), and the winners are counted beforehand:
 
     V = Σ_k n_k ln r_k − Σ_S c_S ln R_S,    s_k = Σ_{S∋k} z_S,    z_S = c_S / R_S expected, Gam(c_S, R_S) sampled.
 
-A set is another one and one item more: R_S = R_{S∖i} + r_i, with the i that some ranking places there, and what waits
-for S waits for S∖i, too. A pass therefore takes two numbers a set, however large it is. There are never more sets than
-entries, and 12 items have at most 4,095 of them, however many voters. Sets are ordered by size and by what they hold,
-so that nothing depends on the order of the rankings. `plackett.engines.plain_rankings` holds rankings in this form.
+Each set extends a smaller one by one item: R_S = R_{S∖i} + r_i, with the i that some ranking places there, and the time
+of S adds to that of S∖i. A pass therefore handles two numbers per set, whatever its size. There are never more sets
+than entries; 12 items have at most 4,095 sets, however many voters. Sets are sorted by size and content, so that
+results do not depend on the order of the rankings. `plackett.engines.plain_rankings` holds rankings in this form.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from plackett.model.draws import begin, gamma, mixed
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
 
-BITS = 64  # items up to which a set is a number with a bit for each; beyond, a digest of 64 bits
+BITS = 64  # up to so many items a set is a bit mask; beyond, a digest of 64 bits
 
 
 class Sets(NamedTuple):
-    """Distinct sets, the smallest first; set 0 is empty."""
+    """Distinct sets of items, sorted by size; set 0 is empty."""
 
-    item: Whole  # which one is in the set and not in the next smaller one
-    smaller: Whole  # the place of that
-    times: Array  # how often one was chosen from the set
+    item: Whole  # the item that the set adds to its smaller set
+    smaller: Whole  # index of the smaller set
+    times: Array  # number of choices made from the set
 
 
 class Stages(NamedTuple):
-    """Of every entry of some rankings, the set that was left when it came, and whether it was chosen from that."""
+    """For each entry of the rankings, the remaining set at its stage, and whether the entry was chosen from it."""
 
     place: Whole
     chosen: npt.NDArray[np.bool_]
@@ -45,7 +44,7 @@ class Stages(NamedTuple):
 
 
 def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages]:
-    """The sets that are left at every stage, and where each entry met which; every bucket has one entry."""
+    """Return the remaining sets of all stages, and the set of each entry; every bucket must have one entry."""
     start, bucket_start, _, counts = outcomes
     entries = np.diff(start)
     situation = np.repeat(np.arange(len(counts)), entries)
@@ -53,7 +52,7 @@ def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages
     stage = np.arange(len(item)) - start[situation] < np.minimum(np.diff(bucket_start), entries - 1)[situation]
     numbers = np.arange(n_items, dtype=np.uint64)
     mark = np.uint64(1) << numbers if n_items <= BITS else mixed(numbers + np.uint64(1))
-    climb = np.append(np.cumsum(mark[item][::-1])[::-1], np.uint64(0))  # modulo 2^64, as are differences
+    climb = np.append(np.cumsum(mark[item][::-1])[::-1], np.uint64(0))  # sums and differences modulo 2^64
     digest = climb[:-1] - climb[start[situation + 1]]
     order = np.lexsort((item, digest, size))
     new = np.append(True, (np.diff(digest[order]) != 0) | (np.diff(size[order]) != 0))
@@ -72,7 +71,7 @@ def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages
 
 @jit
 def _sums(sets, rates, left):
-    """R_S of all sets, and Σ c_S ln R_S."""
+    """Write R_S of all sets into `left`; return Σ c_S ln R_S."""
     value = left[0] = 0.0
     for v in range(1, left.size):
         left[v] = left[sets.smaller[v]] + rates[sets.item[v]]
@@ -83,7 +82,7 @@ def _sums(sets, rates, left):
 
 @jit
 def _wait(sets, times, exposure):
-    """Add to each item the times of the sets that hold it; what is in `times` is overwritten."""
+    """Add to the exposure of each item the times of the sets that contain it; overwrites `times`."""
     for v in range(times.size - 1, 0, -1):
         exposure[sets.item[v], 0] += times[v]
         times[sets.smaller[v]] += times[v]
@@ -91,7 +90,7 @@ def _wait(sets, times, exposure):
 
 @jit
 def expect_sets(sets, rates, left, exposure):
-    """Σ c_S ln R_S, and times c_S / R_S."""
+    """Add the expected times c_S / R_S to the exposure; return Σ c_S ln R_S."""
     value = _sums(sets, rates, left)
     for v in range(1, left.size):
         left[v] = sets.times[v] / left[v]
@@ -101,7 +100,7 @@ def expect_sets(sets, rates, left, exposure):
 
 @jit
 def sample_sets(sets, rates, key, left, exposure):
-    """Σ c_S ln R_S, and times Gam(c_S, R_S)."""
+    """Add sampled times Gam(c_S, R_S) to the exposure; return Σ c_S ln R_S."""
     value, stream = _sums(sets, rates, left), np.empty(1, dtype=np.uint64)
     for v in range(1, left.size):
         if sets.times[v] > 0.0:

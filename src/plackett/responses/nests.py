@@ -1,4 +1,4 @@
-"""Choice among alternatives in nests, which substitute for each other more than for others (McFadden 1978).
+"""Choice among alternatives in nests, within which they substitute more closely (McFadden 1978).
 
 Nest g has the dissimilarity 0 < α_g ≤ 1, and with I_g = Σ_{b ∈ g} r_b^{1/α_g} alternative a of nest g is chosen with
 
@@ -29,11 +29,11 @@ from plackett.model.race import Array
 from plackett.responses.base import Parameter, Whole
 
 ALONE = -1  # the nest of an alternative that stands alone
-START = 0.8  # dissimilarity from which a search begins
+START = 0.8  # initial dissimilarity of a search
 
 
 class NestedAnswer(NamedTuple):
-    """V of a choice, its slopes in the log-rates of the entries, and those in the dissimilarities."""
+    """V of a choice, with its slopes in the log-rates of the entries and in the dissimilarities."""
 
     value: float
     to_rates: Array
@@ -42,14 +42,14 @@ class NestedAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Nests:
-    """Which alternatives share a nest, and how dissimilar those of a nest are.
+    """Nests of alternatives and their dissimilarities.
 
     Attributes
     ----------
     names : tuple
         Names of the nests.
     of_alternative : (A,) array
-        The nest of each alternative, or −1 if it stands alone.
+        Nest of each alternative, or −1 if it stands alone.
     dissimilarity : (G,) array
         α of each nest.
 
@@ -67,18 +67,18 @@ class Nests:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """A dissimilarity by nest, with a uniform prior from 0 to 1."""
+        """One dissimilarity per nest, with a uniform prior on (0, 1)."""
         return tuple(Parameter(name, lower=0.0, start=START, upper=1.0) for name in self.names)
 
     def at(self, *dissimilarity: float) -> Nests:
-        """The same nests with other dissimilarities."""
+        """Return the same nests with other dissimilarities."""
         return replace(self, dissimilarity=np.array(dissimilarity))
 
     def answer(self, log_rates: Array, alternative: Whole) -> NestedAnswer:
-        """V of one situation whose first entry is chosen, and its slopes: the readable reference."""
+        """Return V of one situation whose first entry is chosen, and its slopes: the readable reference."""
         nest, eta = self.of_alternative[alternative], np.asarray(log_rates, dtype=np.float64)
         lone = nest == ALONE
-        of_entry = np.where(lone, len(self.names) + np.arange(len(eta)), nest)  # one of its own for each that is alone
+        of_entry = np.where(lone, len(self.names) + np.arange(len(eta)), nest)  # a lone alternative gets its own nest
         kinds = np.unique(of_entry).tolist()
         alpha = {h: self.dissimilarity[h] if h < len(self.names) else 1.0 for h in kinds}
         inside = {h: eta[of_entry == h] for h in kinds}
@@ -100,27 +100,27 @@ class Nests:
 
 
 def nested_utilities(log_rates: Array, nest: npt.NDArray[Any], dissimilarity: Array) -> Array:
-    """ln r/α + (α − 1) ln I (S, T, A), of which probabilities are the softmax.
+    """Return utilities ln r/α + (α − 1) ln I (S, T, A), whose softmax gives the probabilities.
 
-    Log-rates (S, T, A), −∞ where an alternative is not available, and dissimilarities (S, G) are those of S draws;
-    nests are those of the alternatives (A,), or of those of each situation (T, A).
+    `log_rates` (S, T, A), −∞ for unavailable alternatives, and dissimilarities (S, G) belong to S draws. `nest` holds
+    the nests of the alternatives (A,), or of the alternatives in each situation (T, A).
     """
     found = log_rates
     for g in range(dissimilarity.shape[1]):
         inside, alpha = nest == g, dissimilarity[:, None, [g]]
         scaled = np.where(inside, log_rates / alpha, -np.inf)
         L = logsumexp(scaled, axis=2, keepdims=True)
-        L = np.where(np.isfinite(L), L, 0.0)  # where none of them is available
+        L = np.where(np.isfinite(L), L, 0.0)  # nests without available alternatives
         found = np.where(inside, scaled + (alpha - 1) * L, found)
     return found
 
 
 @apart(NOTHING(WHOLES, WHOLES, REALS, REALS, REALS, REALS, TABLE))
 def nested_slopes(start, nest, log_rates, alpha, values, to_rates, to_alpha):
-    """V of all situations whose first entries are chosen, slopes (entries,) in ln r and (situations, nests) in α.
+    """Write V of situations whose first entry is chosen, and slopes in ln r (entries,) and α (situations, nests).
 
-    An entry that stands alone has the nest −1. Until they are complete, `to_rates` holds the shares q and `to_alpha`
-    the utilities α L of the nests.
+    A lone entry has nest −1. During the pass, `to_rates` temporarily holds the shares q and `to_alpha` the utilities α
+    L of the nests.
     """
     for t in range(len(start) - 1):
         low, high, g = start[t], start[t + 1], nest[start[t]]

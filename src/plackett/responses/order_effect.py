@@ -1,8 +1,9 @@
-"""An order effect of pairs: the rate of the item shown first, or at home, times η.
+"""Order effect of pairs: the rate of the item shown first, or at home, is multiplied by η.
 
-It wraps the response that says what a tie means. η > 0 is a parameter with prior Exp(1) = Gam(1, 1), and η = 1 is no
-effect. An entry uses row 1 of W if its item was shown first, and else row 0. With Davidson's ties the third entrant has
-the rate ν√(η r_i r_j): where all pairs have an order, 1/η and ν/√η are the parameters of Davidson & Beaver (1977).
+The effect wraps the response that defines ties. η > 0 is a parameter with prior Exp(1) = Gam(1, 1), and η = 1 is no
+effect. An entry uses row 1 of W if its item was shown first, and row 0 otherwise. With Davidson's ties the third
+entrant has the rate ν√(η r_i r_j): where all pairs have an order, 1/η and ν/√η are the parameters of Davidson & Beaver
+(1977).
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ ETA = Parameter("eta", lower=0.0, start=1.0)
 
 @dataclass(frozen=True)
 class OrderEffect:
-    """The response of pairs of which one item may have been shown first."""
+    """Response of pairs in which one item may have been shown first."""
 
     response: Response
 
     @property
     def absolute(self) -> bool:
-        """As of the response itself."""
+        """`absolute` of the wrapped response."""
         return self.response.absolute
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Those of the response, and η last."""
+        """Parameters of the wrapped response, followed by η."""
         return *parameters_of(self.response), ETA
 
     def check(self, outcomes: Outcomes) -> None:
-        """Every outcome is that of a pair."""
+        """Require pairs that the wrapped response allows."""
         if (np.diff(outcomes.start) > 2).any():
             raise ValueError(
                 f"order_effect=True is for pairs, and one of these rankings has {np.diff(outcomes.start).max()} items."

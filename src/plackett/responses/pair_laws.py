@@ -1,10 +1,10 @@
-"""Outcomes of pairs by their two log-rates: win, loss or tie, all distinct pairs at once.
+"""Outcomes of pairs from their two log-rates: win, loss or tie, for all distinct pairs at once.
 
-With the log-rates u of the first and v of the second item of each pair, and the parameters φ of a law, a law gives of
-each of the three outcomes V = ln Pr, the arrivals n that it counts and the expected rate × time at risk r s of both
-items, so that ∂V/∂u = n − r s, and ∂V in the unconstrained coordinates of φ. Knows no weights and no counts.
+Let u and v be the log-rates of the first and second item of each pair, and φ the parameters of a law. For each of the
+three outcomes a law returns V = ln Pr, the arrivals n and the expected rate × time at risk r s of both items, so that
+∂V/∂u = n − r s, and ∂V in the unconstrained coordinates of φ. The module knows neither weights nor counts.
 
-- `BradleyTerry`: i first with probability r_i/(r_i + r_j); a tie tells nothing.
+- `BradleyTerry`: i first with probability r_i/(r_i + r_j); a tie gives no information.
 - `RaoKupper` (1967): i first with r_i/(r_i + θ r_j). A tie is two wins times θ² − 1, of i over θ·j and j over θ·i.
 - `Davidson` (1970): a third entrant of rate ν√(r_i r_j) wins where the two tie. Its s bounds −V above by a linear
   function of the rates (Hunter 2004), so that EM climbs, but no complete likelihood has it: it cannot be drawn.
@@ -28,14 +28,14 @@ from plackett.responses.ranking import Ranking
 from plackett.responses.unknown_order import UnknownOrder
 
 FIRST, SECOND, TIE = range(3)  # outcomes
-HIGHEST = 300.0  # ln of a rate beyond which a slot is as good as over at once; below its inverse none is ever seen
-RARE = 1e-9  # chance of an arrival in a slot, below which time is as good as continuous
-SMALL = 1e-3  # a rate below which a difference is taken from its series
+HIGHEST = 300.0  # |log-rate| bound: above, an arrival is certain; below −HIGHEST, impossible
+RARE = 1e-9  # arrival probability per slot below which time counts as continuous
+SMALL = 1e-3  # rate below which a difference is computed by its series
 ONE_EACH = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # arrivals (outcome, item)
 
 
 class Chances(NamedTuple):
-    """What a law says of pairs: arrays (outcome, pair), of parameters (parameter, outcome, pair)."""
+    """Values and expectations of a law: arrays (outcome, pair); parameter slopes are (parameter, outcome, pair)."""
 
     value: Array
     first: Array  # r s of the first item
@@ -44,22 +44,22 @@ class Chances(NamedTuple):
 
 
 class PairLaw(Protocol):
-    """Chances of the three outcomes of pairs."""
+    """Law of the three outcomes of pairs."""
 
-    arrivals: Array  # (outcome, item): what n counts
+    arrivals: Array  # (outcome, item): arrivals n
     parameters: tuple[Parameter, ...]
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
-        """Values and expectations at these log-rates and values of the parameters."""
+        """Return values and expectations at these log-rates and parameters."""
         ...
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
-        """Sampled r s of both items (pair,), summed over `counts` (outcome, pair)."""
+        """Draw r s of both items (pair,), summed over `counts` (outcome, pair)."""
         ...
 
 
 class BradleyTerry:
-    """i first with probability r_i/(r_i + r_j)."""
+    """The first item wins with probability r_i/(r_i + r_j)."""
 
     arrivals = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     parameters: tuple[Parameter, ...] = ()
@@ -72,22 +72,22 @@ class BradleyTerry:
         return Chances(value, np.array([p, p, none]), np.array([1.0 - p, 1.0 - p, none]), np.empty((0, *value.shape)))
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
-        """Σ of Exp(r_i + r_j) over decided pairs."""
+        """Draw the sum of Exp(r_i + r_j) over decided pairs."""
         time = rng.standard_gamma(counts[FIRST] + counts[SECOND])
         return time * expit(u - v), time * expit(v - u)
 
 
 class RaoKupper:
-    """i first with probability r_i/(r_i + θ r_j)."""
+    """The first item wins with probability r_i/(r_i + θ r_j)."""
 
     arrivals = ONE_EACH
     parameters: tuple[Parameter, ...] = PhotoFinish.parameters
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
-        """A tie adds up both wins."""
+        """A tie adds the terms of a win of each item."""
         theta, d = values[0], u - v
         width = np.log(theta)
-        p, q = expit(width - d), expit(width + d)  # of the handicapped second, and first, item
+        p, q = expit(width - d), expit(width + d)  # handicapped second item, handicapped first item
         wins = np.array([-np.logaddexp(0.0, width - d), -np.logaddexp(0.0, width + d)])
         value = np.array([*wins, np.log(theta * theta - 1.0) + wins.sum(axis=0)])
         first = np.array([expit(d - width), q])
@@ -98,7 +98,7 @@ class RaoKupper:
         )
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
-        """Σ of Exp(r_i + θ r_j) over wins and ties, of either item."""
+        """Draw the sum of Exp(r_i + θ r_j) over wins and ties, for either item."""
         width, d = np.log(values[0]), u - v
         of_first, of_second = (rng.standard_gamma(counts[each] + counts[TIE]) for each in (FIRST, SECOND))
         first = of_first * expit(d - width) + of_second * expit(width + d)
@@ -106,13 +106,13 @@ class RaoKupper:
 
 
 class Davidson:
-    """A tie has the rate ν√(r_i r_j) beside r_i and r_j."""
+    """A tie has the rate ν√(r_i r_j), next to r_i and r_j."""
 
     arrivals = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
     parameters: tuple[Parameter, ...] = DavidsonTies.parameters
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
-        """Of all outcomes the items wait alike; a tie is half an arrival of each."""
+        """The times at risk are the same for all outcomes; a tie is half an arrival of each item."""
         half, log_nu = (u - v) / 2.0, np.log(values[0])
         total = np.logaddexp(np.logaddexp(half, -half), log_nu)
         value = np.array([half - total, -half - total, log_nu - total])
@@ -121,7 +121,7 @@ class Davidson:
         return Chances(value, np.array([first] * 3), np.array([second] * 3), np.array([[-tie, -tie, win + loss]]))
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
-        """There is no complete likelihood."""
+        """Raise ValueError: there is no complete likelihood."""
         raise ValueError(
             "Davidson's ties are not conjugate and cannot be drawn by plain sweeps. Use Gibbs(moves='auto')."
         )
@@ -134,7 +134,7 @@ class Slots:
     parameters: tuple[Parameter, ...] = ()
 
     def chances(self, u: Array, v: Array, values: Array) -> Chances:
-        """Slots before the first arrival are E[G] = 1/(exp(r_i + r_j) − 1)."""
+        """The expected number of slots before the first arrival is E[G] = 1/(exp(r_i + r_j) − 1)."""
         r, q = np.exp(np.clip(u, -HIGHEST, HIGHEST)), np.exp(np.clip(v, -HIGHEST, HIGHEST))
         both = r + q
         came, other, any_came = (np.log(-np.expm1(-rate)) for rate in (r, q, both))
@@ -145,7 +145,7 @@ class Slots:
         return Chances(value, first, second, np.empty((0, *value.shape)))
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
-        """Empty slots, and the time within a slot of each that arrives, vote by vote."""
+        """Draw the empty slots, and the time within a slot of each arrival, vote by vote."""
         rates = np.exp(np.clip(u, -HIGHEST, HIGHEST)), np.exp(np.clip(v, -HIGHEST, HIGHEST))
         times = counts.astype(np.int64)
         n = times.sum(axis=0)
@@ -180,5 +180,5 @@ LAWS: dict[type, PairLaw] = {
 
 
 def law_of(response: Response) -> PairLaw | None:
-    """The law of pairs under a response; None for one from outside this package."""
+    """Return the pair law of a response, or None for a response from outside this package."""
     return LAWS.get(type(response.response if isinstance(response, OrderEffect) else response))

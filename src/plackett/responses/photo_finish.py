@@ -1,8 +1,8 @@
-"""Pairs of which some tie: arrival times within a factor θ of each other look equal (Rao & Kupper 1967).
+"""Pairs with ties: arrival times within a factor θ of each other look equal (Rao & Kupper 1967).
 
-The winner is ahead by more than the factor, i first with probability r_i/(r_i + θ r_j). A tie has the probability of
-two wins times θ² − 1, of i against θ·j and of j against θ·i, so that weights stay conjugate. θ is a parameter of the
-response with values above 1; θ → 1 is the race without ties.
+A winner is ahead by more than the factor: i is first with probability r_i/(r_i + θ r_j). A tie has the probability of
+two wins times θ² − 1, one of i against θ·j and one of j against θ·i, so that weights stay conjugate. θ > 1 is a
+parameter of the response; θ → 1 is the race without ties.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plackett.responses.ranking import forget
 
 @jit
 def _pair(theta, rates, low, high, tied, drawn, count, stream, arrivals, at_risk):
-    """V, arrivals and times of one pair; times are drawn for all copies, or expected for one."""
+    """Write arrivals and times of one pair; return V. Times are drawn for all copies, or expected for one."""
     forget(low, high, arrivals, at_risk)
     if high - low < 2:
         return 0.0
@@ -66,28 +66,28 @@ def sample_block(theta, outcomes, number, first, last, rates, key, arrivals, at_
 
 @dataclass(frozen=True)
 class PhotoFinish:
-    """V = Σ ln r_winner − ln(r_winner + θ r_loser) over one win, or over both and ln(θ² − 1) for a tie."""
+    """V = ln r_winner − ln(r_winner + θ r_loser) for a win; a tie adds both wins and ln(θ² − 1)."""
 
     theta: float = 1.5
     absolute = False
     parameters = (Parameter("theta", lower=1.0, start=1.5),)
 
     def at(self, theta: float) -> PhotoFinish:
-        """The response with this θ."""
+        """Return the response with this θ."""
         return PhotoFinish(theta)
 
     @property
     def expect_block(self) -> Callable[..., None]:
-        """The compiled expectations for this θ."""
+        """Compiled expectations for this θ."""
         return partial(expect_block, self.theta)
 
     @property
     def sample_block(self) -> Callable[..., None]:
-        """The compiled draws for this θ."""
+        """Compiled draws for this θ."""
         return partial(sample_block, self.theta)
 
     def check(self, outcomes: Outcomes) -> None:
-        """Every outcome is that of a pair."""
+        """Require pairs."""
         entries = np.diff(outcomes.start)
         if (entries > 2).any() or (np.diff(outcomes.bucket_start) < 1).any():
             raise ValueError(
@@ -96,18 +96,18 @@ class PhotoFinish:
             )
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
-        """A win takes 1/(r_winner + θ r_loser)."""
+        """The expected time of a win is 1/(r_winner + θ r_loser)."""
         return self._answer(np.asarray(rates, dtype=np.float64), sizes, 1, lambda: 1.0)
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
-        """A win of all copies together takes Gam(count, r_winner + θ r_loser)."""
+        """The total time of a win over all copies is Gam(count, r_winner + θ r_loser)."""
         return self._answer(np.asarray(rates, dtype=np.float64), sizes, count, lambda: gamma(count, stream))
 
     def _answer(self, rates: Array, sizes: Sizes, count: int, time: Callable[[], float]) -> Answer:
         value, arrivals, at_risk = 0.0, np.zeros(len(rates)), np.zeros(len(rates))
         if len(rates) < 2:
             return value, arrivals, at_risk
-        handicap = np.array([[1.0, self.theta], [self.theta, 1.0]])  # of each entry in a win of either
+        handicap = np.array([[1.0, self.theta], [self.theta, 1.0]])  # factor of each entry's rate, by the winner
         wins = slice(sizes[0])
         if (rates[wins] == 0.0).any():
             return impossible(rates)

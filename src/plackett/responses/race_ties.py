@@ -1,8 +1,9 @@
-"""The race seen in slots of length 1: entries that arrive in the same slot tie (the geometric race of Henderson 2022).
+"""Race observed in slots of length 1: entries that arrive in the same slot tie (geometric race, Henderson 2022).
 
-A stage waits through G empty slots, G geometric, until one or more of those left arrive. Time is not free here: the
-rates themselves say how often ties are, two equal rates r tie with probability tanh(r/2), and no common factor may be
-taken out of them. A bucket at the very end says that its entries tied; only a single entry that is left says nothing.
+A stage waits through G empty slots, G geometric, until at least one remaining entry arrives. The time scale is
+identified: the rates determine how frequent ties are (two equal rates r tie with probability tanh(r/2)), so no common
+factor can be removed. A bucket at the end shows that its entries tied; only a single remaining entry gives no
+information.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from plackett.responses.ranking import forget, running_left
 
 @jit
 def empty_slots(total, stream):
-    """G with Pr(G ≥ g) = exp(−g Σ_left r): whole slots before the first arrival."""
+    """Draw G with Pr(G ≥ g) = exp(−g Σ_left r): whole slots before the first arrival."""
     return math.floor(exponential(stream) / total)
 
 
 @jit
 def _stages(rates, low, high, sizes, drawn, count, stream, left, arrivals, at_risk):
-    """V, arrivals and times of one situation; times are drawn for all copies, or expected for one."""
+    """Write arrivals and times of one situation; return V. Times are drawn for all copies, or expected for one."""
     running_left(rates, low, high, left)
     value, waited, first = 0.0, 0.0, low
     for size in sizes:
@@ -92,7 +93,7 @@ class RaceTies:
     sample_block = staticmethod(sample_block)
 
     def check(self, outcomes: Outcomes) -> None:
-        """Any buckets will do."""
+        """Accept any buckets."""
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
         """E[G] = 1/(exp(Σ_left r) − 1), and u_i is Exp(r_i) on (0, 1)."""
@@ -105,7 +106,7 @@ class RaceTies:
         )
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
-        """G and u_i given the outcome, copy by copy."""
+        """Draw G and u_i given the outcome, copy by copy."""
         return self._answer(
             np.asarray(rates, dtype=np.float64),
             sizes,

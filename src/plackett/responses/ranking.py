@@ -1,6 +1,6 @@
-"""An order of entries, the whole of it or its top: Plackett–Luce in stages, each a choice among those still left.
+"""Complete or top-k ranking: Plackett–Luce in stages, each a choice among the remaining entries.
 
-Caron & Doucet (2012) augment it with one exponential a stage. The last stage is none when a single entry is left.
+Caron & Doucet (2012) augment it with one exponential per stage. A single remaining entry makes no stage.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from plackett.model.draws import begin, gamma
 from plackett.model.race import Array
 from plackett.responses.base import Answer, Outcomes, Sizes, impossible, left_at
 
-SMALL = 1e-100  # below it, logarithms are taken
+SMALL = 1e-100  # products below this are moved into the logarithm
 
 
 @jit
 def running_left(rates, low, high, left):
-    """Σ of the rates from each place on, into `left`; the last entries are the first to be added."""
+    """Write Σ of the rates from each position on into `left`, adding from the last entry backwards."""
     total = 0.0
     for e in range(high - 1, low - 1, -1):
         total += rates[e]
@@ -30,17 +30,17 @@ def running_left(rates, low, high, left):
 
 @jit
 def forget(low, high, arrivals, at_risk):
-    """Nothing learned from entries low ≤ e < high."""
+    """Set arrivals and times of entries low ≤ e < high to zero."""
     for e in range(low, high):
         arrivals[e] = at_risk[e] = 0.0
 
 
 @jit
 def _stages(rates, low, high, placed, drawn, count, stream, arrivals, at_risk):
-    """V, arrivals and times of one situation; times are drawn for all copies, or expected for one."""
+    """Write arrivals and times of one situation; return V. Times are drawn for all copies, or expected for one."""
     running_left(rates, low, high, at_risk)
     stages = min(placed, high - low - 1)
-    value, product, time = 0.0, 1.0, 0.0  # ln of a product of stages: a logarithm costs more than they do
+    value, product, time = 0.0, 1.0, 0.0  # one logarithm per product of stages saves time
     for e in range(low, low + stages):
         if rates[e] == 0.0:
             forget(low, high, arrivals, at_risk)
@@ -83,14 +83,14 @@ def sample_block(outcomes, number, first, last, rates, key, arrivals, at_risk, v
 
 
 class Ranking:
-    """V = Σ_stages ln r_placed − ln Σ_left r; whoever is left waits, one Exp(Σ_left r) a stage, c times Gam(c, ·)."""
+    """V = Σ_stages ln r_placed − ln Σ_left r. Each stage takes Exp(Σ_left r), or Gam(c, Σ_left r) for c copies."""
 
     absolute = False
     expect_block = staticmethod(expect_block)
     sample_block = staticmethod(sample_block)
 
     def check(self, outcomes: Outcomes) -> None:
-        """Every bucket has one entry."""
+        """Require buckets of one entry."""
         if (outcomes.sizes != 1).any():
             raise ValueError(
                 f"a ranking places one entry at a time, got a bucket of {outcomes.sizes.max()}; say what a tie means: "
@@ -98,11 +98,11 @@ class Ranking:
             )
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
-        """A stage takes 1/Σ_left r."""
+        """The expected time of a stage is 1/Σ_left r."""
         return self._answer(np.asarray(rates, dtype=np.float64), len(sizes), 1, lambda: 1.0)
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
-        """A stage of all copies together takes Gam(count, Σ_left r)."""
+        """The total time of a stage over all copies is Gam(count, Σ_left r)."""
         return self._answer(np.asarray(rates, dtype=np.float64), len(sizes), count, lambda: gamma(count, stream))
 
     def _answer(self, rates: Array, placed: int, count: int, time: Callable[[], float]) -> Answer:

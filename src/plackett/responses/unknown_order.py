@@ -1,19 +1,20 @@
-"""A bucket S is known to come before the rest, the order within it is not: the sum over all orders, in any bucket size.
+"""Bucket S that comes before the rest, in unknown order: the sum over all orders, for buckets of any size.
 
-The clock runs anew in each stage. Entries i of S arrive at T_i ~ Exp(r_i), all of them before the first of the rest,
-whose arrival E ~ Exp(q) has the rate q = Σ_rest r. With F_i(t) = 1 − exp(−r_i t),
+The clock restarts in each stage. Entries i of S arrive at T_i ~ Exp(r_i), all before the first of the rest, which
+arrives at E ~ Exp(q) with q = Σ_rest r. With F_i(t) = 1 − exp(−r_i t),
 
     Pr(S first) = ∫ q exp(−q t) Π_S F_i(t) dt = ∫ exp(−q t) dΠ_S F_i(t).
 
-The second integral runs over the last arrival M = max T, and every expectation is a positive integral over it: given
-M = t, entry i is the last with chance h_i/Σ h, h_i = r_i exp(−r_i t)/F_i(t), else T_i is Exp(r_i) on (0, t). The
-complete likelihood is Π_S r_i exp(−r_i T_i) · exp(−q M): S arrives and waits T_i, the rest waits M. E is no part of it.
+The second integral runs over the last arrival M = max T, and every expectation is a positive integral over it: given M
+= t, entry i is the last with probability h_i/Σ h, h_i = r_i exp(−r_i t)/F_i(t); otherwise T_i is Exp(r_i) on (0, t).
+The complete likelihood is Π_S r_i exp(−r_i T_i) · exp(−q M): entry i of S waits T_i, the rest waits M. E is not part of
+it.
 
-Draws come in two exact blocks, given rates and outcome alone, so that no state is kept between sweeps:
+Draws come in two exact blocks given rates and outcome, so that no state carries over between sweeps:
     1. E, with T integrated out: its density ∝ exp(−q t) Π_S F_i(t) is log-concave in ln t, and drawn by rejection;
     2. T_i given E, independently Exp(r_i) on (0, E).
 A bucket of one is a stage of a ranking. A bucket at the very end carries no information. Expectations of small buckets
-are sums over subsets (`bucket_orders`), those of others and of the reference here are by quadrature.
+are sums over subsets (`bucket_orders`); larger buckets and the reference here use quadrature.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from plackett.responses.ranking import forget, running_left
 # Trapezoids in x = ln t. The integrand is analytic for |Im x| < π/2, so that steps of h err by about exp(−π²/h); at its
 # narrowest it is like a normal density of variance 1/size, where they err by exp(−2π²/(size h²)). Doublings of t are
 # nearly free: F(2t) = F(t)(2 − F(t)), precise for small F, and G(2t) = G(t)², G = 1 − F, precise for small G.
-NEGLIGIBLE = 32.0  # −ln of what is cut off at either end
+NEGLIGIBLE = 32.0  # −ln of the relative size at which both ends are cut off
 
 
 @jit
 def _nodes(size):
-    """Nodes to a doubling of t."""
+    """Number of nodes per doubling of t."""
     return max(3, math.ceil(1.2 * math.sqrt(size)))
 
 
 @jit
 def _ends(size, most):
-    """Where the integrand is exp(−32) of its largest value or less, if time is measured so that q + min r = 1.
+    """Bounds beyond which the integrand is at most exp(−32) of its maximum, with time scaled so that q + min r = 1.
 
     It falls at least like t below 1, and like t^size below 1/(q + max r), here 1/most. Above, it falls no slower than
     t^size exp(−t).
@@ -55,7 +56,7 @@ def _ends(size, most):
 
 @jit
 def _expect(rates, low, high, q, room, times):
-    """V of the bucket low ≤ i < high, and E[M]; E[T_i] into `times`. What is in `room` (4, entries) is overwritten."""
+    """Return V and E[M] of the bucket low ≤ i < high; write E[T_i] into `times`. Overwrites `room` (4, entries)."""
     r, F, G, unit = room[0], room[1], room[2], room[3]
     least = most = rates[low]
     for i in range(low, high):
@@ -63,7 +64,7 @@ def _expect(rates, low, high, q, room, times):
     slow = q + least
     begins, ends = _ends(high - low, (q + most) / slow)
     value = 0.0
-    for i in range(low, high):  # in units of F_i at the end no product leaves the range of a double
+    for i in range(low, high):  # in units of F_i at the end no product over- or underflows
         r[i] = rates[i] / slow
         F_end = -math.expm1(-r[i] * ends)
         value += math.log(F_end)
@@ -98,7 +99,7 @@ def _expect(rates, low, high, q, room, times):
 
 @jit
 def log_density(x, rates, low, high, q):
-    """ln of the density of x = ln(q E) up to a constant, L(x) = x − e^x + Σ ln F_i, and its first two derivatives."""
+    """Log-density of x = ln(q E) up to a constant, L(x) = x − e^x + Σ ln F_i, and its first two derivatives."""
     tau = math.exp(x)
     value, slope, bend = x - tau, 1.0 - tau, -tau
     for i in range(low, high):
@@ -113,11 +114,11 @@ def log_density(x, rates, low, high, q):
 
 @jit
 def hull(rates, low, high, q):
-    """Two tangents above L, one deviation to either side of its mode: where they meet, how high, and their slopes.
+    """Intersection, height and slopes of two tangents above L, one deviation to either side of its mode.
 
-    Any two tangents of a concave L with slopes of both signs will do; for a normal density these reject a quarter. As a
-    function of q E the slope of L is convex and falls, and is positive at 1, so that Newton's method comes from there
-    to the mode without ever passing it.
+    Any two tangents of a concave L with slopes of both signs are valid; for a normal density these reject a quarter. As
+    a function of q E the slope of L is convex, decreasing and positive at 1, so that Newton's method started there
+    reaches the mode without passing it.
     """
     tau = 1.0
     _, slope, bend = log_density(0.0, rates, low, high, q)
@@ -133,10 +134,10 @@ def hull(rates, low, high, q):
 
 @jit
 def draw_end(meet, top, rise, fall, rates, low, high, q, stream):
-    """E, the first arrival among the rest given that S came before it, by rejection under the hull."""
+    """Draw E, the first arrival among the rest given that S precedes it, by rejection under the hull."""
     while True:
         depth = exponential(stream)
-        left = uniform(stream) * (rise - fall) < -fall  # areas under the hull are as 1/rise to −1/fall
+        left = uniform(stream) * (rise - fall) < -fall  # the areas under the hull are 1/rise and −1/fall
         x = meet - depth / (rise if left else fall)
         value, _, _ = log_density(x, rates, low, high, q)
         if top - depth - exponential(stream) < value:
@@ -145,7 +146,7 @@ def draw_end(meet, top, rise, fall, rates, low, high, q, stream):
 
 @jit
 def draw_times(rates, low, high, q, count, stream, times):
-    """Σ of M over `count` copies; those of T_i are added to `times`."""
+    """Return Σ of M over `count` copies; add the sums of T_i to `times`."""
     meet, top, rise, fall = hull(rates, low, high, q)
     waited = 0.0
     for _ in range(count):
@@ -161,7 +162,7 @@ def draw_times(rates, low, high, q, count, stream, times):
 
 @jit
 def _stages(rates, low, high, sizes, drawn, count, stream, room, tables, arrivals, at_risk):
-    """V, arrivals and times of one situation; times are drawn for all copies, or expected for one."""
+    """Write arrivals and times of one situation; return V. Times are drawn for all copies, or expected for one."""
     left = room[4]
     running_left(rates, low, high, left)
     value, waited, first = 0.0, 0.0, low
@@ -221,7 +222,7 @@ def sample_block(outcomes, number, first, last, rates, key, arrivals, at_risk, v
 
 
 def expect_bucket(rates: Array, q: float) -> tuple[float, Array, float]:
-    """V, E[T_i] and E[M] of a bucket before a rest of rate q."""
+    """Return V, E[T_i] and E[M] of a bucket before a rest of rate q."""
     slow = q + rates.min()
     begins, ends = _ends(len(rates), (q + rates.max()) / slow)
     step = np.log(2.0) / _nodes(len(rates))
@@ -246,14 +247,14 @@ class UnknownOrder:
     sample_block = staticmethod(sample_block)
 
     def check(self, outcomes: Outcomes) -> None:
-        """Any buckets will do."""
+        """Accept any buckets."""
 
     def expect(self, rates: npt.ArrayLike, sizes: Sizes) -> Answer:
-        """By quadrature, or as in a ranking where a bucket has one entry."""
+        """Expectations by quadrature, or as in a ranking for a bucket of one."""
         return self._answer(np.asarray(rates, dtype=np.float64), sizes, 1, None)
 
     def sample(self, rates: npt.ArrayLike, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64]) -> Answer:
-        """T given the outcome, copy by copy; Gam(count, ·) for a bucket of one."""
+        """Draw T given the outcome, copy by copy; Gam(count, ·) for a bucket of one."""
         return self._answer(np.asarray(rates, dtype=np.float64), sizes, count, stream)
 
     def _answer(self, rates: Array, sizes: Sizes, count: int, stream: npt.NDArray[np.uint64] | None) -> Answer:

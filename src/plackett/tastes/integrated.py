@@ -16,9 +16,9 @@ from plackett.tastes.population import Population
 
 
 def integrated_values(panel: Panel, law: TasteLaw, at: Population, n_points: int) -> Array:
-    """ln of the probability of all that each person chose, (N,), by quasi-random points of the population.
+    """Return ln of the probability of all choices of each person, (N,), by quasi-random points of the population.
 
-    The law is for the columns of the panel, which are divided by its scale.
+    The law refers to the columns of the panel, which are divided by its scale.
     """
     d, p = len(law.random), law.n_columns
     common = np.zeros(p)

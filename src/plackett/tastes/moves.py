@@ -1,10 +1,11 @@
-"""Moves of a chain of tastes: persons by themselves, the law given their tastes, and all persons together.
+"""Moves of a chain of tastes: persons separately, the law given their tastes, and all persons jointly.
 
-*Persons*: each takes a Hamiltonian step given the law (`person_steps`). *Law*: μ and Σ given the tastes, conjugate
-(`population`). *Together*: standardised residuals u_i = L⁻¹(b_i − μ) stay, and μ, L and the fixed coefficients φ move
-by a few leapfrogs on Σ_i V_i(μ + L u_i, φ) + ln p(μ, L, φ), in the metric of the summed curvature, which is measured
-while tuning. It shifts all persons at once and stretches what keeps them apart; without it the law would wander in
-steps of the width that N persons leave it. (Ancillary and sufficient augmentation interwoven: Yu & Meng 2011.)
+*Persons*: each makes a Hamiltonian step given the law (`person_steps`). *Law*: μ and Σ given the tastes, conjugate
+(`population`). *Joint*: standardised residuals u_i = L⁻¹(b_i − μ) are fixed, and μ, L and the fixed coefficients φ move
+by a few leapfrog steps on Σ_i V_i(μ + L u_i, φ) + ln p(μ, L, φ), in the metric of the summed curvature, which is
+estimated during tuning. This shifts all persons at once and stretches the differences between them; without it the law
+would make steps of the small width that N persons leave. (Ancillary and sufficient augmentation interwoven: Yu & Meng
+2011.)
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from plackett.tastes.person_steps import Persons, Where, add_curvature, add_up, 
 from plackett.tastes.population import Population, PopulationPrior
 
 TOO_FAR = 100.0
-ROOM = 7  # rows that kernels work with
+ROOM = 7  # rows of scratch for kernels
 
 
 class Coordinates:
-    """The law as a vector: μ, φ, ln L_kk and, where tastes are correlated, the rest of L row by row."""
+    """Law as a vector: μ, φ, ln L_kk and, for correlated tastes, the rest of L row by row."""
 
     def __init__(self, law: TasteLaw):
         d, q = len(law.random), len(law.fixed)
@@ -36,7 +37,7 @@ class Coordinates:
         self.ends = np.cumsum([d, q, d])
         self.size = int(self.ends[-1]) + len(self.below[0])
         n, diagonal = 1 + d, np.arange(d)
-        # Place of each coordinate in a table (p, 1 + d) of derivatives along (1, u) of every column.
+        # Index of each coordinate in a table (p, 1 + d) of derivatives along (1, u) of every column.
         self.places = np.concatenate(
             [
                 law.random * n,
@@ -47,18 +48,18 @@ class Coordinates:
         )
 
     def pack(self, at: Population) -> Array:
-        """The vector."""
+        """Return the vector."""
         return np.concatenate([at.mean, at.fixed, np.log(np.diag(at.factor)), at.factor[self.below]])
 
     def unpack(self, x: Array) -> Population:
-        """The law."""
+        """Return the law."""
         mean, fixed, logs, rest = np.split(x, self.ends)
         factor = np.diag(np.exp(np.clip(logs, -LARGEST, LARGEST)))
         factor[self.below] = rest
         return Population(mean, factor, fixed)
 
     def along(self, table: Array, at: Population) -> Array:
-        """Derivatives along the coordinates from those in a table (p, 1 + d), or from a curvature of twice that."""
+        """Return derivatives along the coordinates from a table (p, 1 + d), or from a curvature with two such axes."""
         unit = np.ones(self.size)
         unit[self.ends[1] : self.ends[2]] = np.diag(at.factor)
         if table.ndim == 1:
@@ -68,7 +69,7 @@ class Coordinates:
 
 
 class Mover:
-    """Moves of chains of one panel under one law."""
+    """Move chains of one panel under one law."""
 
     def __init__(self, panel: Panel, law: TasteLaw, prior: PopulationPrior, longest: int, threads: int = 1):
         self.panel, self.law, self.prior, self.longest = panel, law, prior, longest
@@ -76,13 +77,13 @@ class Mover:
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def where(self, at: Population) -> Where:
-        """What passes need of the law."""
+        """Return the law in the form that passes need."""
         common = np.zeros(self.law.n_columns)
         common[self.law.fixed] = at.fixed
         return Where(self.law.random, self.law.sign, at.mean, at.factor, common)
 
     def over_pieces(self, work: Callable[..., Any], *given: Any) -> list[Any]:
-        """What a pass makes of each piece of the persons, which threads may share."""
+        """Run a pass on each piece of the persons, which threads may share."""
         panel, p = self.panel, self.law.n_columns
 
         def of_piece(k: int) -> Any:
@@ -96,7 +97,7 @@ class Mover:
         return list(self.pool.map(of_piece, pieces))
 
     def move_persons(self, rng: np.random.Generator, persons: Persons, at: Population, tuning: bool, seen: int) -> None:
-        """A Hamiltonian step of each person, in place."""
+        """Make a Hamiltonian step of each person, in place."""
         key, where = rng.integers(2**64, dtype=np.uint64), self.where(at)
         packed, owned = self.panel.packed, self.panel.owned
 
@@ -108,13 +109,13 @@ class Mover:
         self.over_pieces(work)
 
     def standard(self, tastes: Array, at: Population) -> Array:
-        """u (N, d) = L⁻¹(b − μ)."""
+        """Return u (N, d) = L⁻¹(b − μ)."""
         found = np.empty_like(tastes)
         standardise(self.where(at), tastes, found)
         return found
 
     def sums(self, kernel: Callable[..., float], at: Population, u: Array, persons: Persons) -> tuple[float, Array]:
-        """Σ V_i and its gradient along the coordinates."""
+        """Return Σ V_i and its gradient along the coordinates."""
         n_pieces, where = len(self.panel.pieces) - 1, self.where(at)
         gradient = np.empty((n_pieces, self.law.n_columns, 1 + len(self.law.random)))
         packed, owned = self.panel.packed, self.panel.owned
@@ -126,11 +127,11 @@ class Mover:
         return value, self.coordinates.along(gradient.sum(axis=0).ravel(), at)
 
     def place(self, at: Population, u: Array, persons: Persons) -> float:
-        """Put persons where their residuals u are; Σ V_i."""
+        """Move persons to their residuals u; return Σ V_i."""
         return self.sums(place_persons, at, u, persons)[0]
 
     def load_kernels(self, persons: Persons, at: Population) -> None:
-        """Compile kernels, or load them, without moving anything."""
+        """Compile kernels, or load them, without any move."""
         where, room, scratch = self.where(at), np.empty((ROOM, self.law.n_columns)), scratch_for(self.panel.packed)
         nobody = self.panel.packed, self.panel.owned, 0, 0, where
         stream, u = np.empty(1, dtype=np.uint64), np.zeros_like(persons.tastes)
@@ -140,7 +141,7 @@ class Mover:
             kernel(*nobody, u, persons, table, room, scratch)
 
     def curvature(self, at: Population, persons: Persons) -> Array:
-        """Of −ln of the density along the coordinates, residuals kept; positive definite."""
+        """Return the curvature of −ln of the density along the coordinates, at fixed residuals; positive definite."""
         n = self.law.n_columns * (1 + len(self.law.random))
         u, where = self.standard(persons.tastes, at), self.where(at)
         packed, owned = self.panel.packed, self.panel.owned
@@ -165,9 +166,9 @@ class Mover:
     def move_together(
         self, rng: np.random.Generator, persons: Persons, at: Population, root: Array, step: float, leaps: int
     ) -> tuple[Population, float]:
-        """Leapfrogs of μ, L and φ with residuals kept; the law that is reached, and the probability of acceptance.
+        """Make leapfrog steps of μ, L and φ at fixed residuals; return the new law and the acceptance probability.
 
-        `root` is the lower root of the metric. Persons are moved in place.
+        `root` is the lower root of the metric. Persons move in place.
         """
         packed, inverse = self.coordinates, np.linalg.inv(root)
         u = self.standard(persons.tastes, at)

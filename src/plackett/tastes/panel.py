@@ -1,4 +1,4 @@
-"""Situations of persons as the passes over them read them: by person, in canonical order, with columns of one scale."""
+"""Situations of persons for passes: sorted by person, in canonical order, with columns of one scale."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from plackett.linear.likelihood import LinearSituations, evaluate, pack_linear
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
 
-PIECE = 1 << 9  # situations of a piece, or a few more
+PIECE = 1 << 9  # approximate number of situations per piece
 Codes = npt.NDArray[np.intp]
 
 
 class Panel(NamedTuple):
-    """Who chose what.
+    """Choices by person.
 
     Attributes
     ----------
     packed : LinearSituations
-        Situations by person, in an order that depends on what they hold; columns are divided by `scale`.
+        Situations by person, in an order that depends on their content; columns are divided by `scale`.
     owned : (N + 1,) array
-        The first situation of each person, and the number of situations.
+        First situation of each person, and the number of situations.
     pieces : (C + 1,) array
-        Persons at which pieces begin, whose sums are taken together, and the number of persons.
+        First person of each piece (the unit of summation), and the number of persons.
     scale : (p,) array
         Root mean square deviation of each column from its mean in the situation.
     order : (T,) array
-        Place of each situation among those that came.
+        Input position of each situation.
     """
 
     packed: LinearSituations
@@ -43,20 +43,20 @@ class Panel(NamedTuple):
 
     @property
     def n_persons(self) -> int:
-        """N."""
+        """Number of persons N."""
         return len(self.owned) - 1
 
     @property
     def n_columns(self) -> int:
-        """p."""
+        """Number of columns p."""
         return self.packed.X.shape[1]
 
 
 def make_panel(Z: Array, outcomes: Outcomes, entry: Codes, person: Codes | None, scale: Array | None = None) -> Panel:
-    """Situations with rows of Z by the entries of their outcomes, and the person of each situation.
+    """Make a panel from rows of Z by the entries of outcomes, and the person of each situation.
 
-    Without persons each situation has one of its own, in the order in which the situations come to lie. Columns are
-    divided by their deviations unless a scale is given.
+    Without persons each situation has its own, numbered in the final order. Columns are divided by their standard
+    deviations unless a scale is given.
     """
     situations = Situations(outcomes, np.zeros(len(entry), dtype=np.int64), np.asarray(entry, dtype=np.int64))
     found, order, used = canonical(Z, situations)
@@ -73,7 +73,7 @@ def make_panel(Z: Array, outcomes: Outcomes, entry: Codes, person: Codes | None,
 
 
 def check_panel(panel: Panel, names: npt.NDArray[np.object_]) -> None:
-    """Raise for outcomes that are no choices or orders, and for columns whose coefficients are not identified."""
+    """Raise for outcomes that are neither choices nor orders, and for columns whose coefficients are not identified."""
     packed = panel.packed
     flat = unidentified(evaluate(packed, np.zeros(panel.n_columns)).information, float(len(packed.stages)))
     if flat:
@@ -81,7 +81,7 @@ def check_panel(panel: Panel, names: npt.NDArray[np.object_]) -> None:
 
 
 def spread_within(X: Array, start: Whole) -> Array:
-    """Root mean square deviation of columns from their mean in each situation; 0 where one never varies."""
+    """Return the root mean square deviation of columns from their mean in each situation; 0 for constant columns."""
     length = np.diff(start)
     mean = np.add.reduceat(X, start[:-1], axis=0) / length[:, None]
     deviation = X - np.repeat(mean, length, axis=0)
@@ -91,7 +91,7 @@ def spread_within(X: Array, start: Whole) -> Array:
 
 
 def pieces_of(owned: Whole) -> Whole:
-    """Persons at which pieces of about so many situations begin, and the number of persons."""
+    """Return the first persons of pieces of about PIECE situations, and the number of persons."""
     cuts, N = [0], len(owned) - 1
     while cuts[-1] < N:
         after = int(np.searchsorted(owned, owned[cuts[-1]] + PIECE))

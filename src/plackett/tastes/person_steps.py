@@ -1,9 +1,9 @@
 """Passes over persons: a Hamiltonian step of each, sums of gradients and curvature, and integrals over the population.
 
-Person i has b_i = μ + L u_i with standard normal u_i, coefficients c_i made of b_i by the law, and the log-likelihood
-V_i(c_i) of all that the person chose. Given the law, persons are independent; each moves u_i by leapfrogs on
-V_i − |u_i|²/2 with a step size and an acceptance of its own. A stream of random numbers belongs to (key, person).
-Where a person stands, V_i and ∂V_i/∂c_i are kept, so that a step begins without a pass.
+Person i has b_i = μ + L u_i with standard normal u_i, coefficients c_i, which follow from b_i by the law, and the
+log-likelihood V_i(c_i) of all choices of the person. Given the law, persons are independent; each moves u_i by leapfrog
+steps on V_i − |u_i|²/2 with its own step size and acceptance. A stream of random numbers belongs to (key, person). V_i
+and ∂V_i/∂c_i at the current position are stored, so that a step begins without a pass.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from plackett.model.taste_law import LARGEST
 from plackett.responses.base import Whole
 
 STEP, MEAN_STEP, ERROR, ANCHOR = range(4)  # rows of Persons.steps
-GOAL, GAIN, DELAY, DECAY = 0.8, 0.1, 10.0, 0.75  # of dual averaging (Hoffman & Gelman 2014)
-TOO_FAR = 100.0  # a loss of log-density after which a trajectory is given up
+GOAL, GAIN, DELAY, DECAY = 0.8, 0.1, 10.0, 0.75  # parameters of dual averaging (Hoffman & Gelman 2014)
+TOO_FAR = 100.0  # loss of log-density at which a trajectory is divergent
 FIRST_STEP = 0.6
 
 
 class Persons(NamedTuple):
-    """Where the persons of a chain stand, and how each of them steps."""
+    """Positions of the persons of a chain, and their step sizes."""
 
     tastes: Array  # (N, d): b
     slopes: Array  # (N, p): ∂V_i/∂c
@@ -36,13 +36,13 @@ class Persons(NamedTuple):
 
 
 class Where(NamedTuple):
-    """A law at some value: what passes need of it."""
+    """Law at some value, in the form that passes need."""
 
-    random: Whole  # (d,): places of the random columns
+    random: Whole  # (d,): positions of the random columns
     sign: Whole  # (d,)
     mean: Array  # (d,): μ
     factor: Array  # (d, d): L
-    common: Array  # (p,): fixed coefficients in their places
+    common: Array  # (p,): fixed coefficients at their positions
 
 
 UINT = types.uint64
@@ -53,7 +53,7 @@ STREAM = types.Array(UINT, 1, "C")
 
 @inner
 def _place(where, u, b, c, bend):
-    """b = μ + L u, the random coefficients c of the person, and their slopes ∂c/∂b."""
+    """Compute b = μ + L u, the random coefficients c of the person, and their slopes ∂c/∂b."""
     for k in range(len(b)):
         x = where.mean[k]
         for l in range(k + 1):
@@ -64,7 +64,7 @@ def _place(where, u, b, c, bend):
 
 @inner
 def _bend(where, b, c, bend):
-    """Random coefficients and their slopes ∂c/∂b, from b."""
+    """Compute random coefficients and their slopes ∂c/∂b from b."""
     for k in range(len(b)):
         if where.sign[k] == 0:
             c[where.random[k]], bend[k] = b[k], 1.0
@@ -75,7 +75,7 @@ def _bend(where, b, c, bend):
 
 @inner
 def _standardise(where, b, u):
-    """u = L⁻¹(b − μ)."""
+    """Compute u = L⁻¹(b − μ)."""
     for k in range(len(b)):
         x = b[k] - where.mean[k]
         for l in range(k):
@@ -85,7 +85,7 @@ def _standardise(where, b, u):
 
 @inner
 def _pull(where, slope, bend, u, gradient):
-    """Gradient of V − |u|²/2 in u, from ∂V/∂c."""
+    """Compute the gradient of V − |u|²/2 in u from ∂V/∂c."""
     d = len(u)
     for l in range(d):
         g = -u[l]
@@ -96,7 +96,7 @@ def _pull(where, slope, bend, u, gradient):
 
 @inner
 def _normals(stream, momentum):
-    """Standard normal numbers (Box & Muller), and the sum of their halved squares."""
+    """Draw standard normal numbers (Box & Muller); return the sum of their halved squares."""
     energy = 0.0
     for k in range(len(momentum)):
         momentum[k] = math.sqrt(2.0 * exponential(stream)) * math.cos(2.0 * math.pi * uniform(stream))
@@ -114,7 +114,7 @@ def _half_square(x):
 
 @inner
 def _adapt(steps, i, accepted, seen):
-    """A step of dual averaging of person i, after `seen` others."""
+    """Do a step of dual averaging of person i, after `seen` others."""
     weight = 1.0 / (seen + 1.0 + DELAY)
     steps[ERROR, i] += weight * (GOAL - accepted - steps[ERROR, i])
     steps[STEP, i] = steps[ANCHOR, i] - math.sqrt(seen + 1.0) / GAIN * steps[ERROR, i]
@@ -123,9 +123,9 @@ def _adapt(steps, i, accepted, seen):
 
 @apart(NOTHING(SITUATIONS, WHOLES, WHOLE, WHOLE, WHERE, PERSONS, UINT, WHOLE, TRUTH, REAL, TABLE, REALS, STREAM))
 def step_persons(packed, owned, first, last, where, persons, key, longest, tuning, seen, room, scratch, stream):
-    """A Hamiltonian step of each of the persons first ≤ i < last, with up to `longest` leapfrogs.
+    """Make a Hamiltonian step of each of the persons first ≤ i < last, with up to `longest` leapfrog steps.
 
-    `room` has seven rows to work with, of p numbers or more.
+    `room` is scratch of seven rows with at least p numbers.
     """
     d, p = len(where.random), len(where.common)
     u, momentum, gradient, b, bend = room[0, :d], room[1, :d], room[2, :d], room[3, :d], room[4, :d]
@@ -169,16 +169,16 @@ def step_persons(packed, owned, first, last, where, persons, key, longest, tunin
 
 @apart(NOTHING(WHERE, TABLE, TABLE))
 def standardise(where, tastes, standard):
-    """Rows u_i = L⁻¹(b_i − μ) of `standard`."""
+    """Compute rows u_i = L⁻¹(b_i − μ) of `standard`."""
     for i in range(len(tastes)):
         _standardise(where, tastes[i], standard[i])
 
 
 @apart(REAL(SITUATIONS, WHOLES, WHOLE, WHOLE, WHERE, TABLE, PERSONS, TABLE, TABLE, REALS))
 def place_persons(packed, owned, first, last, where, standard, persons, gradient, room, scratch):
-    """Put persons at μ + L u for rows u of `standard`; the sum of V_i.
+    """Move persons to μ + L u for rows u of `standard`; return the sum of V_i.
 
-    Into `gradient` (p, 1 + d) goes Σ_i ∂V_i/∂b_i (1, u_i), in the columns' places; of a fixed column, ∂V_i/∂c_i.
+    Writes Σ_i ∂V_i/∂b_i (1, u_i) into `gradient` (p, 1 + d), at the columns' positions; for a fixed column, ∂V_i/∂c_i.
     """
     d, p, total = len(where.random), len(where.common), 0.0
     bend, c = room[0, :d], room[1, :p]
@@ -210,7 +210,7 @@ def _add_slopes(where, u, bend, slope, gradient):
 
 @apart(REAL(SITUATIONS, WHOLES, WHOLE, WHOLE, WHERE, TABLE, PERSONS, TABLE, TABLE, REALS))
 def add_up(packed, owned, first, last, where, standard, persons, gradient, room, scratch):
-    """The same sums from what is kept of each person, without a pass."""
+    """Compute the sums of `place_persons` from stored values of each person, without a pass."""
     d, p, total = len(where.random), len(where.common), 0.0
     bend, c = room[0, :d], room[1, :p]
     for f in range(p):
@@ -227,7 +227,7 @@ def add_up(packed, owned, first, last, where, standard, persons, gradient, room,
 def add_curvature(packed, owned, first, last, where, standard, persons, curvature, room, scratch):
     """Add Σ_i H_i ⊗ (1, u_i)(1, u_i)ᵀ to `curvature` (p(1+d), p(1+d)), H_i = −∂²V_i along b_i and fixed columns.
 
-    The curvature of a log-normal law itself is left out.
+    Omits the curvature of the log-normal map itself.
     """
     d, p = len(where.random), len(where.common)
     n = 1 + d
@@ -252,7 +252,7 @@ def add_curvature(packed, owned, first, last, where, standard, persons, curvatur
 
 @apart(NOTHING(SITUATIONS, WHOLES, WHOLE, WHOLE, WHERE, TABLE, REALS, TABLE, REALS))
 def integrate(packed, owned, first, last, where, points, logs, room, scratch):
-    """ln of the average of e^{V_i} over standard normal points u (R, d), of each person."""
+    """Compute ln of the average of e^{V_i} over standard normal points u (R, d), for each person."""
     d, p = len(where.random), len(where.common)
     b, bend, c, slope = room[0, :d], room[1, :d], room[2, :p], room[3, :p]
     for f in range(p):

@@ -1,4 +1,4 @@
-"""Law of tastes over the population as a parameter: its prior, and its conjugate draw given the persons' tastes.
+"""Population law of tastes as a parameter: its prior, and its conjugate draw given the persons' tastes.
 
 For columns of one scale μ_k ~ N(0, m_k²), fixed coefficients φ ~ N(0, m²), and Σ has the prior of Huang & Wand (2013)
 with ν = 2: Σ | a ~ IW(ν + d − 1, 2ν diag(1/a)) and a_k ~ IG(½, 1/A_k²), under which a deviation is half-t with ν
@@ -6,7 +6,7 @@ degrees of freedom and scale A_k, and a correlation uniform. Given a, μ and Σ 
 
     p(Σ) ∝ |Σ|^{−(ν+2d)/2} Π_k (ν (Σ⁻¹)_kk + 1/A_k²)^{−(ν+d)/2}.
 
-Where tastes are not correlated each deviation has this law by itself, with d = 1.
+Without correlation each standard deviation has this law separately, with d = 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw
 
 NU = 2.0
-MEAN_SPREAD, LOG_MEAN_SPREAD = 10.0, 4.0  # m of coefficients, and of logarithms of those that are log-normal
+MEAN_SPREAD, LOG_MEAN_SPREAD = 10.0, 4.0  # m of coefficients, and of logarithms of log-normal ones
 SD_SCALE, LOG_SD_SCALE = 5.0, 2.0  # A
 
 
@@ -32,7 +32,7 @@ class Population(NamedTuple):
 
 
 class PopulationPrior(NamedTuple):
-    """Prior of a law."""
+    """Prior of a population law."""
 
     correlated: bool
     mean_spread: Array  # (d,): m
@@ -41,13 +41,13 @@ class PopulationPrior(NamedTuple):
 
     @classmethod
     def of(cls, law: TasteLaw) -> PopulationPrior:
-        """The prior for columns of one scale."""
+        """Return the prior for columns of one scale."""
         log = law.sign != 0
         spread = np.where(log, LOG_MEAN_SPREAD, MEAN_SPREAD)
         return cls(law.correlated, spread, np.where(log, LOG_SD_SCALE, SD_SCALE), MEAN_SPREAD)
 
     def log_density(self, at: Population) -> float:
-        """ln p(μ, Σ, φ), the density of Σ with respect to the coordinates of `free`; but for a constant."""
+        """Return ln p(μ, Σ, φ) up to a constant, a density of Σ with respect to the coordinates of `free`."""
         value = -0.5 * float((at.mean**2 / self.mean_spread**2).sum() + (at.fixed**2).sum() / self.fixed_spread**2)
         return value + self._of_factor(at.factor)
 
@@ -63,7 +63,7 @@ class PopulationPrior(NamedTuple):
         return float(powers @ diagonal - 0.5 * (NU + d) * np.log(NU * precision + small).sum())
 
     def slopes(self, at: Population) -> tuple[Array, Array, Array]:
-        """Gradient in μ, in the coordinates of L, as a lower matrix, and in φ."""
+        """Return the gradient in μ, in the coordinates of L, as a lower matrix, and in φ."""
         factor, small = at.factor, 1 / self.sd_scale**2
         d, diagonal = len(factor), np.diag(at.factor)
         if not self.correlated:
@@ -79,7 +79,7 @@ class PopulationPrior(NamedTuple):
         return -at.mean / self.mean_spread**2, of_factor, -at.fixed / self.fixed_spread**2
 
     def draw(self, rng: np.random.Generator, n_fixed: int) -> Population:
-        """A law drawn from the prior."""
+        """Draw a law from the prior."""
         d = len(self.mean_spread)
         a = 1 / rng.gamma(0.5, self.sd_scale**2)
         mean = self.mean_spread * rng.standard_normal(d)
@@ -87,7 +87,7 @@ class PopulationPrior(NamedTuple):
         return Population(mean, self._factor(rng, a, np.zeros((d, d)), 0), fixed)
 
     def renew(self, rng: np.random.Generator, at: Population, tastes: Array) -> Population:
-        """Σ given μ and the tastes b (N, d), then μ given Σ: a Gibbs step."""
+        """Draw Σ given μ and the tastes b (N, d), then μ given Σ: a Gibbs step."""
         N, d = tastes.shape
         inverse = np.linalg.inv(at.factor)
         precision, small = (inverse**2).sum(axis=0), 1 / self.sd_scale**2
@@ -103,7 +103,7 @@ class PopulationPrior(NamedTuple):
         return Population(mean, factor, at.fixed)
 
     def _factor(self, rng: np.random.Generator, a: Array, scatter: Array, n: int) -> Array:
-        """L of Σ ~ IW(ν + d − 1 + n, 2ν diag(1/a) + scatter); or the deviations, each by itself."""
+        """Draw L of Σ ~ IW(ν + d − 1 + n, 2ν diag(1/a) + scatter); without correlation, separate deviations."""
         d = len(a)
         if not self.correlated:
             return np.diag(np.sqrt((NU / a + 0.5 * np.diag(scatter)) / rng.standard_gamma(0.5 * (NU + n), d)))

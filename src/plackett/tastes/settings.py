@@ -1,4 +1,4 @@
-"""Settings of random tastes, and the law that they mean for the columns of a design."""
+"""Settings of random tastes, and the law that they imply for the columns of a design."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plackett.model.diagnostics import READ_ESS
 from plackett.model.taste_law import SIGNS, TasteLaw
 
 LAWS = (*SIGNS, "fixed")
-LENGTH = {"draws": 500, "tune": 500, "max_draws": 20_000}  # of a chain, where Gibbs leaves them open
+LENGTH = {"draws": 500, "tune": 500, "max_draws": 20_000}  # default lengths of a chain
 
 
 class Tastes(BaseEstimator):
@@ -28,15 +28,15 @@ class Tastes(BaseEstimator):
     ----------
     random : list of str, optional
         Attributes, or other columns of the design, whose coefficients differ between persons. None: all attributes.
-        The others have one coefficient for all.
+        The other columns have a common coefficient.
     law : dict, optional
-        The law of a coefficient over the population: "normal", the default; "lognormal", e^b with normal b, which is
+        Law of a coefficient over the population: "normal", the default; "lognormal", e^b with normal b, which is
         always positive; "-lognormal", −e^b, always negative, as for a price; "fixed", the same for all.
     correlated : bool
-        Whether tastes are correlated; if not, Σ is diagonal.
+        True if tastes are correlated; otherwise Σ is diagonal.
     constants : bool
-        Whether alternatives have constants, and the columns of the person interactions with them. Leave them out where
-        the labels of alternatives mean nothing.
+        True if alternatives have constants, and the columns of the person interactions with them. Use False if the
+        labels of alternatives have no meaning.
 
     Notes
     -----
@@ -52,7 +52,7 @@ class Tastes(BaseEstimator):
     PlackettLuceChooser(features=Tastes(law={'price': '-lognormal'}, random=['price', 'time']))
     """
 
-    unread_by: ClassVar[dict[str, Ignored]] = {  # settings that nothing reads, by the inference
+    unread_by: ClassVar[dict[str, Ignored]] = {  # settings ignored by an inference
         "Gibbs": Ignored(
             ("moves", "shape_prior", "move_budget"), "it is a setting of the sampler for fixed features. Leave it out."
         ),
@@ -72,7 +72,7 @@ class Tastes(BaseEstimator):
         self.constants = constants
 
     def check(self, n_traits: int) -> None:
-        """Raise for values that make no sense, or no use of the person's columns."""
+        """Raise for invalid values, or useless columns of the person."""
         if self.random is not None and (
             isinstance(self.random, str) or not all(isinstance(name, str) for name in self.random)
         ):
@@ -85,7 +85,7 @@ class Tastes(BaseEstimator):
                 raise ValueError(f"Tastes({name}) must be True or False, got {plain(getattr(self, name))} instead.")
 
     def of_columns(self, names: npt.NDArray[Any], source: npt.NDArray[Any], attributes: Sequence[str]) -> TasteLaw:
-        """The law for the columns of a design, each made of the `source` that may be named instead of it."""
+        """Return the law for the columns of a design; a column may also be named by its `source`."""
         laws = dict(self.law or {})
         wanted = list(attributes) if self.random is None else list(self.random)
         if self.random is not None:
@@ -114,7 +114,7 @@ class Tastes(BaseEstimator):
 
 
 def complete(gibbs: Gibbs) -> Gibbs:
-    """The settings of the chains, with what was left open: they go on until the law can be read."""
+    """Complete the settings of the chains; open-ended ones run until the law can be interpreted."""
     if open_ended(gibbs):
         found = gibbs.completed(**LENGTH)
         found.target_ess = READ_ESS

@@ -1,4 +1,4 @@
-"""Chains of tastes and of their law: what a chain holds, what advances it, and one run of the driver."""
+"""Chains of tastes and of their law: state, sampler, and one run of the driver."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from plackett.tastes.panel import Panel
 from plackett.tastes.person_steps import ANCHOR, ERROR, FIRST_STEP, MEAN_STEP, STEP, Persons
 from plackett.tastes.population import Population, PopulationPrior
 
-LONGEST, TOGETHER = 6, 4  # leapfrogs of a person, and of all together, at the most
-GOAL, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75  # of dual averaging of the step of all together
-RENEWED = (1, 2, 4, 8)  # sixteenths of tuning after which the metric is measured anew
-NUMBERS, FEWEST, MOST = 1 << 22, 10, 250  # numbers of persons' draws that are kept, and draws of each chain
-LARGE = 1 << 21  # numbers of a pass from which threads share the pieces of one chain
-POINTS = 16  # of the population, where convergence of predictions is judged
-SPREAD = 0.5  # of starting points
+LONGEST, TOGETHER = 6, 4  # maximum of leapfrog steps of persons, and of joint moves
+GOAL, GAIN, DELAY, DECAY = 0.8, 0.05, 10.0, 0.75  # parameters of dual averaging of the joint step
+RENEWED = (1, 2, 4, 8)  # sixteenths of tuning after which the metric is estimated anew
+NUMBERS, FEWEST, MOST = 1 << 22, 10, 250  # limit of numbers in persons' draws, and limits of draws per chain
+LARGE = 1 << 21  # numbers per pass from which threads share the pieces of one chain
+POINTS = 16  # points of the population for diagnostics of predictions
+SPREAD = 0.5  # spread of starting points
 
 
 class TasteState(NamedTuple):
-    """Where a chain stands, what it has adapted, and the draws of persons' tastes that it keeps."""
+    """State of a chain, its adaptation, and the stored draws of persons' tastes."""
 
     tastes: Array  # (N, d)
     slopes: Array  # (N, p)
@@ -39,27 +39,27 @@ class TasteState(NamedTuple):
     mean: Array  # (d,)
     factor: Array  # (d, d)
     fixed: Array  # (q,)
-    metric: Array  # (D, D): lower root of the metric of moving together
-    walk: Array  # (5,): dual averaging of moving together, as rows of steps, and iterations since it began
+    metric: Array  # (D, D): lower root of the metric of joint moves
+    walk: Array  # (5,): dual averaging of joint moves, as rows of steps, and its iterations
     kept: Array  # (R, N, d): tastes of every thin-th iteration after tuning
     counts: Array  # (3,): draws in `kept`, thin, iterations after tuning
 
     @property
     def persons(self) -> Persons:
-        """The persons."""
+        """State of the persons."""
         return Persons(self.tastes, self.slopes, self.values, self.steps)
 
     @property
     def population(self) -> Population:
-        """The law."""
+        """Current law."""
         return Population(self.mean, self.factor, self.fixed)
 
     def settle(self, at: Population) -> None:
-        """Take over a law."""
+        """Set the law."""
         self.mean[...], self.factor[...], self.fixed[...] = at
 
     def keep(self) -> None:
-        """Keep the tastes of this iteration if its turn has come; when there is no room, every second draw goes."""
+        """Store the tastes of this iteration if it is due; when the store is full, every second draw is dropped."""
         count, thin, iteration = (int(n) for n in self.counts)
         if iteration % thin == 0:
             if count == len(self.kept):
@@ -72,11 +72,11 @@ class TasteState(NamedTuple):
         self.counts[:] = count, thin, iteration + 1
 
 
-SEEN = 4  # of TasteState.walk
+SEEN = 4  # index of TasteState.walk
 
 
 class TasteSampler:
-    """Advances chains: persons, law, all together."""
+    """Advance chains: persons, law, and joint moves."""
 
     def __init__(self, mover: Mover, workers: int):
         self.mover, self.workers = mover, workers
@@ -106,7 +106,7 @@ class TasteSampler:
             walk[MEAN_STEP] += n**-DECAY * (walk[STEP] - walk[MEAN_STEP])
 
     def adapt(self, chains: list[Chain], states: Portion, done: float) -> None:
-        """Measure the metric anew, the mean of all chains, and find steps for it."""
+        """Estimate the metric anew as the mean over chains, and restart the adaptation of steps."""
         if round(16 * done) not in RENEWED:
             return
         found = [self.mover.curvature(chain.state.population, chain.state.persons) for chain in chains]
@@ -120,7 +120,7 @@ class TasteSampler:
 
 
 def begin(mover: Mover, rng: np.random.Generator, centre: tuple[Array, Array], kept: int) -> TasteState:
-    """A chain at a dispersed start around a logit with these coefficients and errors."""
+    """Start a chain at a dispersed point around a logit with these coefficients and errors."""
     panel, law = mover.panel, mover.law
     N, p, d = panel.n_persons, panel.n_columns, len(law.random)
     beta, error = centre
@@ -143,7 +143,7 @@ def begin(mover: Mover, rng: np.random.Generator, centre: tuple[Array, Array], k
 
 
 def pooled_logit(panel: Panel, precision: float) -> tuple[Array, Array]:
-    """Mode and errors of the coefficients if they were the same for all."""
+    """Return mode and standard errors of common coefficients."""
     best = maximise(panel.packed, precision)
     return best.beta, np.sqrt(np.diag(np.linalg.inv(best.curvature)))
 
@@ -169,7 +169,7 @@ class TasteRun(Run):
         super().__init__(settings, source, TasteSampler(self.mover, beside), chains, shapes, identity, clock)
 
     def probe(self, draws: Portion) -> Array:
-        """Probabilities (chain, draw, situation, alternative) of some situations for new persons."""
+        """Return probabilities (chain, draw, situation, alternative) of some situations for new persons."""
         X, (start, *_), _ = self.panel.packed
         some = np.linspace(0, len(start) - 2, min(PROBED, len(start) - 1)).astype(np.intp)
         tastes = draws["mean"][:, :, None] + np.einsum("cdkl,rl->cdrk", draws["factor"], self.points)
@@ -184,7 +184,7 @@ class TasteRun(Run):
         return found
 
     def measure(self, report: Report | None) -> Diagnostics | None:
-        """R-hat and ESS of the law, and of predicted probabilities."""
+        """Return R-hat and ESS of the law, and of predicted probabilities."""
         draws = self.draws()
         below = np.tril_indices(len(self.law.random), -1)
         quantities: dict[str, Any] = {"mean": draws["mean"], "sd": np.log(deviations(draws["factor"]))}
@@ -195,7 +195,7 @@ class TasteRun(Run):
         return diagnose(report, **quantities, probability=self.probe(draws))
 
     def kept_tastes(self) -> tuple[Array, int]:
-        """Draws (chain, draw, N, d) of persons' tastes, and how many draws of the law lie between two of them."""
+        """Return draws (chain, draw, N, d) of persons' tastes, and the number of draws of the law per such draw."""
         counts = [chain.state.counts.astype(int).tolist() for chain in self.chains]
         thin = max(self.store.thin, *(thin for _, thin, _ in counts))
         every = thin // self.store.thin

@@ -1,4 +1,4 @@
-"""A chain with its caches: scores W·λ_k of every class and row, so that a change of a few weights costs O(n).
+"""Chain with its caches: scores W·λ_k of every class and row, so that a change of a few weights costs O(n).
 
 Target of all moves, with C, Z and the scale Λ integrated out (θ = ln λ up to a common shift, M = Kp):
 
@@ -17,7 +17,7 @@ from plackett.compute.vectors import WIDTH, count_below, load, spread, total
 from plackett.inference.moves.rows import (
     CANCELLED,
     COLUMNS,
-    Columns,
+    MoveColumns,
     add,
     copy,
     copy_table,
@@ -37,13 +37,13 @@ from plackett.model.race import Array
 
 
 class CachedChain(NamedTuple):
-    """The current point and room for a proposal; Λ need not be 1 between moves."""
+    """Current point, with scratch for a proposal; Λ need not be 1 between moves."""
 
     theta: Array  # (K, p)
     weights: Array  # (K, p) exp θ
-    numbers: Array  # as in `sweeps.State`; the shape a among them
+    numbers: Array  # as in `sweeps.State`, including the shape a
     mass: Array  # (1,) Λ
-    scores: Array  # (K, N) W·λ_k
+    scores: Array  # (K, N) scores W·λ_k
     rival: Array  # (N,) W·Σ_l λ_l
     logs: Array  # (K + 1,) Σ ln score over the own rows of each class, and Σ ln rival
     floor: Array  # (K,) smallest score of a class on its own rows
@@ -61,8 +61,8 @@ CHAIN = record(
 )
 
 
-def make_chain(theta: Array, numbers: Array, columns: Columns) -> CachedChain:
-    """Room for a chain; θ and the numbers are shared with the caller, the caches are filled by `refresh`."""
+def make_chain(theta: Array, numbers: Array, columns: MoveColumns) -> CachedChain:
+    """Allocate the arrays of a chain; θ and the numbers are shared with the caller, `refresh` fills the caches."""
     K, p = theta.shape
     N = int(columns.start[-1])
     return CachedChain(
@@ -74,7 +74,7 @@ def make_chain(theta: Array, numbers: Array, columns: Columns) -> CachedChain:
 
 @inner
 def log_likelihood(logs):
-    """ln L from its parts."""
+    """Return ln L from its parts."""
     total = -logs[logs.size - 1]
     for k in range(logs.size - 1):
         total += logs[k]
@@ -93,7 +93,7 @@ def mass_of(weights):
 
 @inner
 def add_up(columns, scores, out):
-    """out = Σ_k scores_k, 1 on the padding."""
+    """Set out = Σ_k scores_k, and 1 on the padding."""
     copy(out, scores[0])
     for k in range(1, scores.shape[0]):
         add(out, scores[k], 1.0)
@@ -102,7 +102,7 @@ def add_up(columns, scores, out):
 
 @apart(NOTHING(COLUMNS, CHAIN))
 def refresh(columns, chain):
-    """Caches from θ, after normalising it (Λ = 1)."""
+    """Normalise θ (Λ = 1) and compute the caches from it."""
     normalise(chain.theta)
     K, p = chain.theta.shape
     for k in range(K):
@@ -124,7 +124,7 @@ def refresh(columns, chain):
 
 @inner
 def negligible(columns, chain):
-    """A weight below this changes ln L by less than rounding does."""
+    """Return the size below which a weight changes ln L by less than rounding."""
     lowest = np.inf
     for k in range(chain.floor.size):
         lowest = min(lowest, chain.floor[k])
@@ -133,28 +133,28 @@ def negligible(columns, chain):
 
 @jit
 def keep(chain):
-    """Remember the point before a proposal is written over it."""
+    """Store the point before a proposal overwrites it."""
     copy_table(chain.old_theta, chain.theta)
     copy_table(chain.old_weights, chain.weights)
 
 
 @inner
 def go_back(chain):
-    """Forget a proposal."""
+    """Restore the stored point."""
     copy_table(chain.theta, chain.old_theta)
     copy_table(chain.weights, chain.old_weights)
 
 
 @inner
 def difference(chain, k, j, factor):
-    """Change of the weight (k, j) before the factor; 0 if it is lost in rounding."""
+    """Return the change of the weight (k, j) before the factor; 0 if it is lost in rounding."""
     by = chain.weights[k, j] / factor - chain.old_weights[k, j]
     return by if abs(by) > 1e-17 * chain.floor[k] else 0.0
 
 
 @inner
 def cancelled(new, peak):
-    """The number of rows in which a sum has cancelled."""
+    """Return the number of rows in which a sum has cancelled."""
     bad = spread(0.0)
     for i in range(0, new.size, WIDTH):
         bad = bad + count_below(load(new, i), spread(CANCELLED) * load(peak, i))
@@ -163,9 +163,9 @@ def cancelled(new, peak):
 
 @apart(NOTHING(COLUMNS, CHAIN, WHOLE, REAL, WHOLES))
 def rescore(columns, chain, k, factor, changed):
-    """new_scores of class k: the changed features have new weights, and all its weights carry a new factor.
+    """Compute new_scores of class k: some features have new weights, and all weights a new factor.
 
-    Cancellation is looked for before the factor is applied: scaled up, what a difference has lost cannot be seen.
+    Cancellation is tested before the factor is applied: afterwards the lost digits of a difference would be hidden.
     """
     new, old, W, m = chain.new_scores[k], chain.scores[k], columns.W, changed.size
     if m == 1:
@@ -191,7 +191,7 @@ def rescore(columns, chain, k, factor, changed):
 
 @inner
 def scale_peak(columns, chain, k, factor):
-    """After an accepted proposal with a factor: the rounding errors of class k were scaled with its scores."""
+    """After acceptance of a proposal with a factor, scale the peak of class k, as its rounding errors were scaled."""
     if factor > 1.0:
         scale(chain.peak[k], factor)
         pad(columns, chain.peak[k], 1.0)
@@ -200,7 +200,7 @@ def scale_peak(columns, chain, k, factor):
 
 @inner
 def evaluate(columns, chain, k, l):
-    """ln L of the proposal, new_scores of classes k and l being in place."""
+    """Return ln L of the proposal from new_scores of classes k and l."""
     K = chain.theta.shape[0]
     bad = replace(chain.new_rival, chain.rival, chain.new_scores[k], chain.scores[k], chain.peak[K])
     if l != k:
@@ -220,7 +220,7 @@ def evaluate(columns, chain, k, l):
 
 @inner
 def log_own(columns, chain, k):
-    """Σ ln of the new scores of class k on its rows."""
+    """Compute Σ ln of the new scores of class k on its rows."""
     first, last = columns.start[k], columns.start[k + 1]
     rows = chain.new_scores[k][first:last]
     chain.new_logs[k] = sum_log(rows, rows, 0.0, columns.weight[first:last])
@@ -228,7 +228,7 @@ def log_own(columns, chain, k):
 
 @apart(REAL(COLUMNS, CHAIN))
 def evaluate_all(columns, chain):
-    """ln L of a proposal in all classes, new_scores being in place."""
+    """Return ln L of a proposal in all classes from new_scores."""
     K = chain.theta.shape[0]
     for k in range(K):
         log_own(columns, chain, k)
@@ -260,7 +260,7 @@ def accept(columns, chain, k, l):
 
 @apart(TRUTH(COLUMNS, CHAIN, RNG, WHOLE, WHOLE, REAL))
 def metropolis(columns, chain, rng, k, l, log_ratio):
-    """Accept with L′/L · (Λ′/Λ)^(−aM) · e^log_ratio, or go back; classes k and l were changed and rescored."""
+    """Accept with L′/L · (Λ′/Λ)^(−aM) · e^log_ratio, or restore; classes k and l were changed and rescored."""
     a, M = chain.numbers[SHAPE], chain.theta.size
     log_ratio -= a * M * math.log(mass_of(chain.weights) / mass_of(chain.old_weights))
     log_ratio += evaluate(columns, chain, k, l) - log_likelihood(chain.logs)

@@ -1,4 +1,4 @@
-"""The sampler of weights over rows of classes: sweeps and exact moves, compiled throughout."""
+"""Sampler of weights over rows of classes: sweeps and exact moves, fully compiled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExchangeSampler:
         self.workers = cores()
 
     def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:
-        """The caches are scratch: a chain is its state and its random numbers."""
+        """Advance a chain, which consists of its state and random numbers; the caches are scratch."""
         theta, numbers = chain.state
         cached = make_chain(theta, numbers, self.columns)
         room = make_room(self.panels, self.n_groups)
@@ -39,9 +39,9 @@ class ExchangeSampler:
         )  # fmt: skip
 
     def adapt(self, chains: list[WeightChain], states: Portion, done: float) -> None:
-        """In the first half, begin again, so that more modes are found than a chain would find.
+        """In the first half of tuning, restart the chains, so that more modes are found than one chain would find.
 
-        Then laws for the leaps from these states, and one plan for all chains from what their moves did.
+        Later, learn laws for the leaps from the states, and one plan for all chains from the statistics of their moves.
         """
         if done < 0.5:
             if self.begin is not None:
@@ -55,9 +55,9 @@ class ExchangeSampler:
         self.plan = self.planned(np.sum([c.runs for c in chains], axis=0), np.sum([c.gains for c in chains], axis=0))
 
     def learned(self, log_weights: Array, shapes: Array) -> Laws:
-        """Laws for the leaps."""
+        """Learn laws for the leaps."""
         return learn(self.panels, log_weights, shapes, self.columns.mirror, self.target.learn)
 
     def planned(self, runs: Array, gains: Array) -> Array:
-        """A plan from what the moves did."""
+        """Plan the moves from their statistics."""
         return adapted_plan(self.columns, self.n_groups, self.laws, runs, gains, self.budget)

@@ -1,7 +1,7 @@
-"""The leap: weights proposed from laws learned in tuning and frozen, which jump between modes at once.
+"""Leap: weights proposed from laws that are learned during tuning and then frozen, which jump between modes.
 
 Given the wins n and exposures s of a sweep, λ_kj ~ Gam(a + n_kj, b + s_j), equation (13): averaged over sweeps these
-laws are a Rao–Blackwell estimate of the posterior. `memory` makes them from the sweeps that tuning has seen.
+laws are a Rao–Blackwell estimate of the posterior. `memory` builds them from the sweeps of tuning.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from plackett.inference.sweeps import SHAPE, TARGET, log, log_gamma, log_gamma_d
 from plackett.model.race import Array
 
 Integers = npt.NDArray[np.int64]
-DEAD = 1e-280  # a part leaps relative to the others, if any of them is larger than this
+DEAD = 1e-280  # a partial leap is relative to the other weights if any of them exceeds this
 
 
 class Memory(NamedTuple):
     """S laws of θ, each a product of Gammas whose common scale is integrated out, and blocks B of features to redraw.
 
-    A law's shapes α are κ where it has won rows and the chain's a elsewhere. With A = Σα over all weights, A_B over
-    those of the block and R = Σ s λ over the others,
+    The shapes α of a law are κ where it has won rows, and the chain's a elsewhere. With A = Σα over all weights, A_B
+    over those of the block and R = Σ s λ over the others,
 
         ln q(θ_B | θ_−B) = ln Γ(A) − ln Γ(A − A_B) + (A − A_B) ln R − A ln(R + Σ_B s λ) + Σ_B [α (ln s + θ) − ln Γ(α)].
 
@@ -34,17 +34,17 @@ class Memory(NamedTuple):
     """
 
     exposure: Array  # (p, S) s
-    kappa: Array  # (M, S) κ, 0 where a law has won no rows
-    taken: Array  # (M, S) 1 where it has, 0 elsewhere
+    kappa: Array  # (M, S) κ, 0 where a law has no wins
+    taken: Array  # (M, S) 1 where it has wins, 0 elsewhere
     won: Array  # (S,) Σ κ
-    idle: Array  # (S,) weights without rows
-    block: Integers  # (B + 1,) where each block begins in the next
+    idle: Array  # (S,) number of weights without wins
+    block: Integers  # (B + 1,) start of each block in the next array
     feature: Integers  # features of the blocks
-    chance: Array  # (B,) cumulated
+    chance: Array  # (B,) cumulative probabilities of the blocks
     block_won: Array  # (B, S) Σ κ over the block
-    block_idle: Array  # (B, S) weights without rows in it
-    block_known: Array  # (B, S) Σ κ ln s − ln Γ(κ) over the won ones
-    block_rate: Array  # (B, S) Σ ln s over the idle ones
+    block_idle: Array  # (B, S) number of weights without wins in the block
+    block_known: Array  # (B, S) Σ κ ln s − ln Γ(κ) over weights with wins
+    block_rate: Array  # (B, S) Σ ln s over weights without wins
     log_shape: Array  # (S,) ln a_s
     spread: Array  # (1,) h; 0 if a is not learned
 
@@ -56,7 +56,7 @@ MEMORY = record(
 
 @inner
 def largest(x):
-    """The largest of non-negative numbers."""
+    """Return the largest of non-negative numbers."""
     top = 0.0
     for i in range(x.size):
         top = max(top, x[i])
@@ -65,7 +65,7 @@ def largest(x):
 
 @jit
 def total_weights(weights, features, inside, outside):
-    """Σ_k λ_kj of the features in the block, and of the others; returns Λ."""
+    """Write Σ_k λ_kj of the features in the block and of the others; return Λ."""
     K, p = weights.shape
     fill(inside, 0.0)
     fill(outside, 0.0)
@@ -82,7 +82,7 @@ def total_weights(weights, features, inside, outside):
 
 @inner
 def constants_of_all(memory, b, a, base, constant, total):
-    """For a block of all features: ln Γ(A) + Σ [α ln s − ln Γ(α)] + ln N(ln a; ln a_s, h²), and A."""
+    """For a block of all features, write ln Γ(A) + Σ [α ln s − ln Γ(α)] + ln N(ln a; ln a_s, h²), and A."""
     known, rate, idle, won = memory.block_known[b], memory.block_rate[b], memory.idle, memory.won
     near = 0.5 / memory.spread[0] ** 2 if memory.spread[0] > 0.0 else 0.0
     log_a = math.log(a)
@@ -94,7 +94,7 @@ def constants_of_all(memory, b, a, base, constant, total):
 
 @inner
 def constants_of_part(memory, b, a, base, rest, constant, total):
-    """For a part: ln Γ(A) − ln Γ(A − A_B) + (A − A_B) ln R + Σ_B [α ln s − ln Γ(α)], and A."""
+    """For a part, write ln Γ(A) − ln Γ(A − A_B) + (A − A_B) ln R + Σ_B [α ln s − ln Γ(α)], and A."""
     known, rate, idle, won = memory.block_known[b], memory.block_rate[b], memory.block_idle[b], memory.block_won[b]
     for s in range(constant.size):
         A = memory.won[s] + a * memory.idle[s]
@@ -106,21 +106,21 @@ def constants_of_part(memory, b, a, base, rest, constant, total):
 
 @inner
 def less_logs(room, constant, total):
-    """constant − A ln(R + Σ_B s λ), the sum being in `room`."""
+    """Set room = constant − A ln(R + Σ_B s λ), given R + Σ_B s λ in `room`."""
     for s in range(room.size):
         room[s] = constant[s] - total[s] * log(room[s])
 
 
 @inner
 def add_tilt(room, kappa, taken, theta, a):
-    """room += (κ − a) θ where κ > 0."""
+    """Add (κ − a) θ where κ > 0 to `room`."""
     for s in range(room.size):
         room[s] += theta * (kappa[s] - a * taken[s])
 
 
 @jit
 def law_constants(memory, b, outside, a, constant, total, rest):
-    """Of each law: what ln q(θ_B | θ_−B) holds besides θ_B, then A and R."""
+    """For each law, compute the terms of ln q(θ_B | θ_−B) without θ_B, then A and R."""
     fill(rest, 0.0)
     if memory.block[b + 1] - memory.block[b] == outside.size:
         constants_of_all(memory, b, a, math.lgamma(a), constant, total)
@@ -132,7 +132,7 @@ def law_constants(memory, b, outside, a, constant, total, rest):
 
 @jit
 def log_mixture(memory, features, theta, inside, a, constant, total, rest, room):
-    """ln Σ_s q_s(θ_B | θ_−B) − a Σ_B θ, up to a constant."""
+    """Return ln Σ_s q_s(θ_B | θ_−B) − a Σ_B θ, up to a constant."""
     K, p = theta.shape
     copy(room, rest)
     for j in features:
@@ -153,7 +153,7 @@ def log_mixture(memory, features, theta, inside, a, constant, total, rest, room)
 
 @jit
 def block_at(memory, u):
-    """The block to which a number between 0 and 1 falls."""
+    """Return the block whose probability interval contains u."""
     b = 0
     while memory.chance[b] <= u:
         b += 1
@@ -162,9 +162,9 @@ def block_at(memory, u):
 
 @jit
 def log_importance(target, memory, features, theta, mass, inside, a, constant, total, rest, room):
-    """ln w − ln L of what a leap is accepted by, given what `law_constants` found.
+    """Return ln w − ln L for the acceptance of a leap, from the results of `law_constants`.
 
-    w = L · Λ^(−aM) e^(aΣθ) / Σ_s q_s(θ_B | θ_−B), and for a block of all features, where a moves too, this times
+    w = L · Λ^(−aM) e^(aΣθ) / Σ_s q_s(θ_B | θ_−B); for a block of all features, where a changes too, multiplied by
     Γ(aM)/Γ(a)^M · p(ln a).
     """
     M, whole = theta.size, features.size == theta.shape[1]
@@ -177,7 +177,7 @@ def log_importance(target, memory, features, theta, mass, inside, a, constant, t
 
 @jit
 def propose(memory, b, features, chain, rng, outside):
-    """A law, a near its own if the block is all there is, and θ_B from it given the others."""
+    """Choose a law, draw an a near its own if the block contains all features, and θ_B from it given the others."""
     K, p = chain.theta.shape
     s = int(rng.random() * memory.won.size)
     whole, log_scale = features.size == p, 0.0
@@ -206,9 +206,9 @@ def propose(memory, b, features, chain, rng, outside):
 
 @apart(WHOLE(COLUMNS, CHAIN, RNG, TARGET, MEMORY, WHOLE), allocates=True)
 def leap(columns, chain, rng, target, memory, tries):
-    """Redraw the weights of a block of features from the laws, so many times; returns how often it moved.
+    """Redraw the weights of a block of features from the laws, `tries` times; return the number of acceptances.
 
-    Accept with w′/w of `log_importance`.
+    Accepts with w′/w of `log_importance`.
     """
     (K, p), S = chain.theta.shape, memory.won.size
     if S == 0:

@@ -1,6 +1,6 @@
-"""What tuning has seen of the posterior, made into laws for the leaps: which, how wide, and of which blocks.
+"""Laws for the leaps from the states of tuning: which states, how wide, and for which blocks.
 
-Everything here is a function of the states remembered, with no clock and no state of the chains afterwards.
+Everything here is a function of the stored states, independent of time and of later states of the chains.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from plackett.inference.moves.leap import Integers, Memory
 from plackett.inference.sweeps import make_room, race
 from plackett.model.race import Array
 
-WIDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # wins may be divided by these: laws must cover more than was seen
-CHANCE = (0, 2, 8, 32)  # wins up to one of these say nothing: another state need not have that weight
-SPREAD = 0.5  # of ln a around a remembered one, in standard deviations of ln a
+WIDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # divisors of wins: laws must be wider than the observed states
+CHANCE = (0, 2, 8, 32)  # wins up to one of these count as none: another state may lack that weight
+SPREAD = 0.5  # spread of ln a around a stored one, in standard deviations of ln a
 SIZES = (2, 3, 5)  # variables in a block
-WINDOWS = 8  # of each chain, over which activity is averaged to find the slow variables
-WIDE = 2000  # weights beyond which nothing is learned
-PROBED = 6  # blocks on which the width of their laws is chosen
+WINDOWS = 8  # windows per chain, over which activity is averaged to find slow variables
+WIDE = 2000  # number of weights beyond which no laws are learned
+PROBED = 6  # number of blocks used to choose the width of laws
 
 
 class Sweeps(NamedTuple):
-    """S sweeps: the states they began from and what they counted."""
+    """S sweeps: their initial states and their statistics."""
 
     theta: Array  # (S, M) ln λ̄, M = Kp
     log_shape: Array  # (S,)
     wins: Array  # (S, M) n
-    log_exposure: Array  # (S, M) ln s, of the feature of each weight
+    log_exposure: Array  # (S, M) ln s of each weight's feature
     chain: Integers  # (S,)
 
 
 class Laws(NamedTuple):
-    """What tuning has learned: memories for leaps of everything and of parts."""
+    """Laws learned during tuning, for leaps of all features and of parts."""
 
     whole: Memory
     parts: Memory
 
 
 def counted_sweeps(panels: object, log_weights: Array, shapes: Array, seed: int) -> Sweeps:
-    """One sampled pass from each of the states (chain, draw, K, p)."""
+    """Run one sampled pass from each of the states (chain, draw, K, p)."""
     C, R, K, p = log_weights.shape
     S, room = C * R, make_room(panels, K)
     theta = np.ascontiguousarray(log_weights.reshape(S, K, p))
@@ -50,14 +50,14 @@ def counted_sweeps(panels: object, log_weights: Array, shapes: Array, seed: int)
     for s, key in enumerate(np.random.default_rng(seed).integers(0, 1 << 62, S)):
         race(panels, theta[s], np.uint64(key), room)
         wins[s], exposure[s] = room.wins.ravel(), room.exposure[0] / room.exposure.mean()
-    chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # the halves of a single one
+    chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # halves of a single chain
     return Sweeps(theta.reshape(S, -1), np.log(shapes).ravel(), wins, np.tile(np.log(exposure), K), chain)
 
 
 def log_laws(laws: Sweeps, kappa: Array, spread: float, block: Array, theta: Array, log_shape: Array) -> Array:
     """ln q_s(θ_B | θ_−B) of `Memory` at points θ (T, M) and ln a (T,), up to a constant: (T, S).
 
-    κ (S, M) is 0 where a law has won no rows; the block is 1 at its weights and 0 elsewhere.
+    κ (S, M) is 0 where a law has no wins; the block is 1 at its weights and 0 elsewhere.
     """
     a, idle, others = np.exp(log_shape)[:, None], (kappa == 0) * 1.0, 1.0 - block
     A = kappa.sum(axis=1) + a * idle.sum(axis=1)
@@ -75,10 +75,11 @@ def log_laws(laws: Sweeps, kappa: Array, spread: float, block: Array, theta: Arr
 
 
 def slow_blocks(sweeps: Sweeps, n_chains: int, mirror: Integers, n_features: int) -> tuple[list[Integers], Array]:
-    """Variables that change slowly and together, and how often to try each block.
+    """Return blocks of variables that change slowly and together, and how often to try each block.
 
-    Activity λ/(λ + level) is averaged over windows; the covariance of the averages is what mixes last. Each variable
-    (a feature with its mirror) heads a block with those whose averages go with its own, and is tried by its variance.
+    Activity λ/(λ + level) is averaged over windows; the covariance of the averages shows what mixes last. Each variable
+    (a feature with its mirror) leads a block of variables with correlated averages, and is tried in proportion to its
+    variance.
     """
     M = sweeps.theta.shape[1]
     weights = np.exp(sweeps.theta)
@@ -103,7 +104,7 @@ def slow_blocks(sweeps: Sweeps, n_chains: int, mirror: Integers, n_features: int
 
 
 def remember(sweeps: Sweeps, n_classes: int, blocks: list[Integers], chance: Array, learn: bool) -> Memory:
-    """Laws from sweeps, as wide and as sparse as makes the states of each chain likeliest under those of the others."""
+    """Learn laws whose width and sparsity maximise the likelihood of each chain's states under those of the others."""
     p = sweeps.theta.shape[1] // n_classes
     spread = max(SPREAD * float(sweeps.log_shape.std()), 0.01) if learn else 0.0
     masks = [np.tile(np.isin(np.arange(p), block), n_classes) * 1.0 for block in blocks]
@@ -121,7 +122,7 @@ def remember(sweeps: Sweeps, n_classes: int, blocks: list[Integers], chance: Arr
 def tables(
     sweeps: Sweeps, kappa: Array, spread: float, n_classes: int, blocks: list[Integers], chance: Array
 ) -> Memory:
-    """Laws and blocks as the leap reads them."""
+    """Arrange laws and blocks in tables for the leap."""
     S, p = len(kappa), kappa.shape[1] // n_classes
     won = kappa > 0
 
@@ -149,16 +150,16 @@ def tables(
 
 
 def nothing(n_features: int) -> Laws:
-    """No laws: leaps do nothing."""
+    """Return empty laws, with which leaps do nothing."""
     none = np.empty((0, n_features))
     empty = tables(Sweeps(none, np.empty(0), none, none, np.empty(0, np.int64)), none, 0.0, 1, [], np.empty(0))
     return Laws(empty, empty)
 
 
 def learn(panels: Any, log_weights: Array, shapes: Array, mirror: Integers, learn_shape: bool) -> Laws:
-    """Laws from states (chain, draw, K, p) and their a.
+    """Learn laws from states (chain, draw, K, p) and their a.
 
-    What a chain will compute with is summed without a library's matrix product, whose last bits depend on threads.
+    Sums that a chain computes with avoid library matrix products, whose last bits depend on threads.
     """
     C, R, K, p = log_weights.shape
     if C * R < 2 or K * p > WIDE:

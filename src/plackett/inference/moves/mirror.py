@@ -1,4 +1,4 @@
-"""The mirror move: an effect of a variable can sit at (k, exp x) or at (l, exp −x); move it across with its level."""
+"""Mirror move: the effect of a variable can sit at (k, exp x) or at (l, exp −x); the move carries it across."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from plackett.inference.moves.chain import CHAIN, keep, metropolis, rescore, sca
 from plackett.inference.moves.rows import COLUMNS, sum_of
 from plackett.inference.moves.weight_moves import pick
 
-MOST = 3  # variables mirrored at once
+MOST = 3  # maximum number of variables mirrored at once
 SPREAD = 0.25
-EXTREME = 1e6  # a share beyond this is refused, in both directions
+EXTREME = 1e6  # larger shares are rejected, in both directions
 
 
 @inner
 def variable_activity(columns, chain, k, l, level, out):
-    """f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
+    """Compute f_v = h/(h + level), h the share of variable v (a feature and its mirror) in classes k and l."""
     mass_k, mass_l = sum_of(chain.weights[k]), sum_of(chain.weights[l])
     for j in range(out.size):
         i = columns.mirror[j]
@@ -34,7 +34,7 @@ def variable_activity(columns, chain, k, l, level, out):
 def log_chance(activity, chosen):
     """ln probability of drawing these variables in this order, without replacement; their activity becomes 0.
 
-    What is left is summed afresh each time: of a difference nothing remains once the active variables are drawn.
+    The remaining sum is recomputed each time: a running difference would lose all digits after the active variables.
     """
     result = 0.0
     for v in chosen:
@@ -69,7 +69,7 @@ def mirror(columns, chain, rng):
     for i in range(m):
         left = sum_of(activity)
         chosen[i] = pick(activity, left, rng.random())
-        if activity[chosen[i]] == 0.0:  # fewer variables than m: refused from every state alike
+        if activity[chosen[i]] == 0.0:  # fewer variables than m: rejected from every state
             return False
         log_ratio -= math.log(activity[chosen[i]] / left)
         activity[chosen[i]] = 0.0

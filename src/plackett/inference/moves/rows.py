@@ -1,7 +1,7 @@
-"""Loops over rows for the moves: W feature-major, sums of logarithms with one logarithm for thousands of terms.
+"""Loops over rows for the moves: W feature-major, sums of logarithms with one logarithm per thousands of terms.
 
-Rows are sorted by class and every class is padded to a multiple of eight rows on which W is 0 and all sums are 1.
-Slices are taken before a loop, because only a loop over the whole of an array vectorises.
+Rows are sorted by class, and every class is padded to a multiple of eight rows on which W is 0 and all sums are 1.
+Slices are taken before a loop, because only a loop over a whole array vectorises.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from plackett.model.features import Features, runs
 from plackett.model.race import Array
 
 PAD = 8
-RUN = 2048  # terms before a logarithm: the product of their mantissas stays below 2^256 in each lane
-WIDE = 1000  # features beyond which no kernel of partners is made
-CANCELLED = 1e-7  # a sum that has fallen below this part of its peak is summed afresh
+RUN = 2048  # terms per logarithm: the product of their mantissas stays below 2^256 in each lane
+WIDE = 1000  # number of features beyond which there is no partner kernel
+CANCELLED = 1e-7  # a sum below this fraction of its peak is recomputed
 
 
-class Columns(NamedTuple):
-    """The data as the moves read them, and what the feature map knows of its columns."""
+class MoveColumns(NamedTuple):
+    """Data as the moves read them, and column information of the feature map."""
 
     W: Array  # (p, N), rows sorted by class
     start: npt.NDArray[np.int64]  # (K + 1,) first row of each class
     size: npt.NDArray[np.int64]  # (K,) rows without padding
-    mirror: npt.NDArray[np.int64]  # (p,) feature that is the inverse of each; empty if the map knows none
+    mirror: npt.NDArray[np.int64]  # (p,) inverse of each feature; empty if the map has none
     near: Array  # (p, p) cumulated rows of a symmetric kernel that prefers correlated features; empty if p is large
     level: Array  # (p,) ln of the mean of each feature
-    weight: Array  # (N,) of the rows, 0 on the padding; empty if all are 1
-    class_weight: Array  # (K,) of the rows of each class together
+    weight: Array  # (N,) weights of the rows, 0 on the padding; empty if all are 1
+    class_weight: Array  # (K,) total weight of each class
 
 
-COLUMNS = record(Columns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS, REALS, REALS)
+COLUMNS = record(MoveColumns, TABLE, WHOLES, WHOLES, WHOLES, TABLE, REALS, REALS, REALS)
 
 
 def lay_out(
@@ -60,7 +60,7 @@ def lay_out(
     n_classes: int,
     mirror: npt.NDArray[np.intp] | None,
     sample_weight: Array | None = None,
-) -> Columns:
+) -> MoveColumns:
     """Sort and pad the rows; W (n, p), the larger entries of each row near 1."""
     size = np.bincount(codes, minlength=n_classes)
     start = np.concatenate([[0], np.cumsum(-(-size // PAD) * PAD)])
@@ -78,16 +78,16 @@ def lay_out(
     involution = np.empty(0, dtype=np.int64) if mirror is None else np.asarray(mirror, dtype=np.int64)
     kernel, level = partner_kernel(W, involution, given), np.log(relative_mean(W, given) + 1e-300)
     class_weight: Array = np.bincount(codes, given, n_classes).astype(np.float64)
-    return Columns(packed, start, size, involution, np.cumsum(kernel, axis=1), level, weight, class_weight)
+    return MoveColumns(packed, start, size, involution, np.cumsum(kernel, axis=1), level, weight, class_weight)
 
 
 def relative(W: npt.NDArray[np.floating]) -> Array:
-    """Rows with mean 1."""
+    """Scale rows to mean 1."""
     return np.asarray(W / W.mean(axis=1, keepdims=True), dtype=np.float64)
 
 
 def relative_mean(W: Features, weight: Array) -> Array:
-    """The mean of each relative feature; rows are added one by one, so that runs do not matter."""
+    """Mean of each relative feature; rows are added one by one, so that batches have no effect."""
     total = np.zeros(W.shape[1])
     for place, some in runs(W):
         total = np.vstack([total, weight[place, None] * relative(some)]).sum(axis=0)
@@ -95,9 +95,9 @@ def relative_mean(W: Features, weight: Array) -> Array:
 
 
 def partner_kernel(W: Features, mirror: npt.NDArray[np.int64], weight: Array) -> Array:
-    """Symmetric doubly stochastic kernel without diagonal: squared correlation of relative features, and a floor.
+    """Symmetric doubly stochastic kernel without diagonal: squared correlation of relative features, plus a floor.
 
-    Symmetry makes the choice of a partner cancel in every acceptance ratio.
+    By symmetry the choice of a partner cancels in every acceptance ratio.
     """
     p = W.shape[1]
     if p == 1 or p > WIDE:
@@ -126,9 +126,9 @@ def partner_kernel(W: Features, mirror: npt.NDArray[np.int64], weight: Array) ->
 
 @inner
 def _log_product(x, y, d, first, last):
-    """Σ ln(x + d y) of the rows first ≤ i < last, at most RUN, and whether some product left the range of doubles.
+    """Return Σ ln(x + d y) of the rows first ≤ i < last (at most RUN), and whether a product over- or underflowed.
 
-    Products of four terms are multiplied by their mantissas, and their exponents added up.
+    Products of four terms are multiplied by their mantissas, and their exponents are added.
     """
     by, powers, product = spread(d), spread(0.0), spread(1.0)
     low, high = spread(1.0), spread(1.0)
@@ -151,7 +151,7 @@ def _log_product(x, y, d, first, last):
 
 @inner
 def _weighted_logs(x, y, d, weight):
-    """Σ weight ln(x + d y), and whether all terms are within the range of `log`."""
+    """Return Σ weight ln(x + d y), and True if all terms are within the range of `log`."""
     by, sums, low, high = spread(d), spread(0.0), spread(1.0), spread(1.0)
     for i in range(0, x.size, WIDTH):
         term = multiply_add(by, load(y, i), load(x, i))
@@ -162,7 +162,7 @@ def _weighted_logs(x, y, d, weight):
 
 @apart(REAL(REALS, REALS, REAL, REALS))
 def sum_log(x, y, d, weight):
-    """Σ weight ln(x + d y), −inf if a term is not positive; no weights are ones."""
+    """Return Σ weight ln(x + d y), −inf if a term is not positive; empty weights mean 1."""
     if weight.size:
         result, inside = _weighted_logs(x, y, d, weight)
         if inside:
@@ -189,7 +189,7 @@ def sum_log(x, y, d, weight):
 
 @inner
 def shift(out, x, y, d, peak):
-    """out = x + d y; returns the number of rows that have cancelled."""
+    """Set out = x + d y; return the number of rows that have cancelled."""
     by, bad = spread(d), spread(0.0)
     for i in range(0, out.size, WIDTH):
         value = multiply_add(by, load(y, i), load(x, i))
@@ -200,7 +200,7 @@ def shift(out, x, y, d, peak):
 
 @inner
 def shift_two(out, x, y, d, z, e, peak):
-    """out = x + d y + e z; returns the number of rows that have cancelled."""
+    """Set out = x + d y + e z; return the number of rows that have cancelled."""
     by, also, bad = spread(d), spread(e), spread(0.0)
     for i in range(0, out.size, WIDTH):
         value = multiply_add(also, load(z, i), multiply_add(by, load(y, i), load(x, i)))
@@ -211,7 +211,7 @@ def shift_two(out, x, y, d, z, e, peak):
 
 @inner
 def replace(out, x, new, old, peak):
-    """out = x + new − old; returns the number of rows that have cancelled."""
+    """Set out = x + new − old; return the number of rows that have cancelled."""
     bad = spread(0.0)
     for i in range(0, out.size, WIDTH):
         value = load(x, i) + (load(new, i) - load(old, i))
@@ -282,7 +282,7 @@ def sum_of(x):
 
 @inner
 def least(x):
-    """The smallest of positive numbers; their bits are ordered as they are."""
+    """Return the smallest of positive numbers, whose bit patterns have the same order."""
     smallest = np.int64(0x7FF0000000000000)
     for i in range(x.size):
         smallest = min(smallest, np.float64(x[i]).view(np.int64))
@@ -291,14 +291,14 @@ def least(x):
 
 @inner
 def pad(columns, x, value):
-    """Put a value on the padding of all classes."""
+    """Write a value to the padding of all classes."""
     for k in range(columns.size.size):
         fill(x[columns.start[k] + columns.size[k] : columns.start[k + 1]], value)
 
 
 @apart(NOTHING(COLUMNS, REALS, REALS), allocates=True)
 def score(columns, weights, out):
-    """out_i = W_i·weights for all rows: large weights first, then only those that can still change a double."""
+    """Compute out_i = W_i·weights for all rows: large weights first, then only those that still matter to a double."""
     fill(out, 0.0)
     pad(columns, out, 1.0)
     chosen, used = np.zeros(4, dtype=np.int64), np.zeros(4)

@@ -1,4 +1,4 @@
-"""One iteration: a Gibbs sweep, then every move a planned number of times; the plan is adapted in tuning only."""
+"""Schedule of an iteration: a Gibbs sweep, then a planned number of runs of every move; adapts during tuning only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plackett.inference.moves.chain import CHAIN, refresh
 from plackett.inference.moves.leap import MEMORY, leap
 from plackett.inference.moves.memory import Laws
 from plackett.inference.moves.mirror import mirror
-from plackett.inference.moves.rows import COLUMNS, Columns, copy_table
+from plackett.inference.moves.rows import COLUMNS, MoveColumns, copy_table
 from plackett.inference.moves.shape import draw_shape_collapsed, redraw_inactive
 from plackett.inference.moves.weight_moves import coordinate, exchange
 from plackett.inference.sweeps import (
@@ -33,45 +33,45 @@ from plackett.model.race import Array
 NAMES = ("redraw", "coordinate", "swap", "swap near", "flip", "flip near", "mirror", "leap", "part")
 REDRAW, COORDINATE, SWAP, SWAP_NEAR, FLIP_ONE, FLIP_CLOSE, MIRROR, LEAP, PART = range(len(NAMES))
 
-# What a run of each move costs, in nanoseconds of a usual machine: counted and never timed, so that a seed gives the
-# same draws anywhere. Leaps and redraws look at all weights, leaps at all laws; of parts it is one try of two.
+# Cost of a run of each move in nanoseconds on a typical machine: counted and never timed, so that a seed gives the
+# same draws on every machine. Leaps and redraws use all weights, leaps all laws; for parts, the cost of one try.
 A_RUN = np.array([500.0, 800.0, 1000.0, 1000.0, 1400.0, 1400.0, 2500.0, 2000.0, 2500.0])
 A_ROW = np.array([3.0, 1.3, 1.4, 1.4, 2.3, 2.3, 3.5, 3.0, 3.0])
 A_WEIGHT = np.array([50.0, 0, 0, 0, 0, 0, 0, 90.0, 0])
-A_PRODUCT = np.array([0.05, 0, 0, 0, 0, 0, 0, 0.05, 0])  # of a row and a weight
+A_PRODUCT = np.array([0.05, 0, 0, 0, 0, 0, 0, 0.05, 0])  # per row and weight
 A_LAW = np.array([0, 0, 0, 0, 0, 0, 0, 20.0, 10.0])
-COLD = 1.3  # the above are costs of one move many times in a row; among other moves it takes longer
+COLD = 1.3  # the costs above are of repeated runs of one move; interleaved moves take longer
 
 LAWS = record(Laws, MEMORY, MEMORY)
-REDRAWS = 0.3  # of an iteration after tuning, where the sweep draws a too
-IN_A_ROW = 2  # tries of the same part: what the laws say of the others is computed once for all
-UNKNOWN = np.array([0.3, 0.2])  # shares of the budget for leaps and parts, as long as none was tried
+REDRAWS = 0.3  # redraws per iteration after tuning, where the sweep draws a too
+IN_A_ROW = 2  # tries of the same block, which share the constants of the laws
+UNKNOWN = np.array([0.3, 0.2])  # shares of the budget for full and partial leaps before any was tried
 MOST = np.array([0.6, 0.4])  # their shares if nearly all are accepted
-WORTHLESS = np.array([0.02, 0.01])  # part accepted from which on they are worth their work
+WORTHLESS = np.array([0.02, 0.01])  # acceptance rate from which they are worth their work
 
 
-def works(columns: Columns, n_classes: int, n_laws: int) -> Array:
-    """What a run of each move costs."""
+def works(columns: MoveColumns, n_classes: int, n_laws: int) -> Array:
+    """Estimate the cost of a run of each move."""
     p, n = columns.W.shape
     M = n_classes * p
     return COLD * (A_RUN + n * (A_ROW + A_PRODUCT * M) + A_WEIGHT * M + A_LAW * n_laws)
 
 
-def sweep_work(columns: Columns, n_classes: int) -> float:
-    """What a plain sweep costs."""
+def sweep_work(columns: MoveColumns, n_classes: int) -> float:
+    """Estimate the cost of a plain sweep."""
     p, n = columns.W.shape
     return n * (0.35 * p + 4.0) + 60.0 * n_classes * p + 1800.0
 
 
-def upkeep(columns: Columns, n_classes: int) -> float:
-    """What an iteration costs besides a plain sweep and its moves: a with λ integrated out, and the caches."""
+def upkeep(columns: MoveColumns, n_classes: int) -> float:
+    """Estimate the cost of an iteration besides sweep and moves: a with λ integrated out, and the caches."""
     p, n = columns.W.shape
     M = n_classes * p
     return n * (2.0 + 0.06 * M) + 50.0 * M + 1500.0
 
 
-def first_plan(columns: Columns, n_classes: int) -> Array:
-    """Runs of each move in an iteration, before any adaptation and without leaps."""
+def first_plan(columns: MoveColumns, n_classes: int) -> Array:
+    """Return the runs of each move per iteration before any adaptation, without leaps."""
     p = columns.W.shape[0]
     plan = np.zeros(len(NAMES))
     plan[REDRAW] = 1.0
@@ -87,17 +87,17 @@ def first_plan(columns: Columns, n_classes: int) -> Array:
 
 
 def leap_shares(laws: Laws, runs: Array, gains: Array) -> Array:
-    """Shares of the budget for leaps and parts: the more of them are accepted, the more."""
+    """Return the shares of the budget for full and partial leaps, which increase with their acceptance rates."""
     tried = np.maximum(runs[LEAP:], 1.0)
     worth = np.maximum(1.0 - WORTHLESS * tried / np.maximum(gains[LEAP:], 1e-9), 0.0)
     share = np.where(runs[LEAP:] > 0, MOST * worth, UNKNOWN)
     share *= [laws.whole.won.size > 0, laws.parts.won.size > 0]
-    share[1] *= 1.0 - (share[0] / MOST[0]) ** 2  # where leaps succeed, parts are not needed
+    share[1] *= 1.0 - (share[0] / MOST[0]) ** 2  # if full leaps succeed, partial leaps are not needed
     return share
 
 
-def adapted_plan(columns: Columns, n_classes: int, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
-    """More runs for moves that moved much for their work, fewer for the others, within the budget."""
+def adapted_plan(columns: MoveColumns, n_classes: int, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
+    """Return a plan within the budget, with more runs for moves that moved more for their work."""
     work = works(columns, n_classes, laws.whole.won.size)
     plan, budget = first_plan(columns, n_classes), budget * sweep_work(columns, n_classes)
     budget = max(budget - upkeep(columns, n_classes), 0.1 * budget)
@@ -119,7 +119,7 @@ def adapted_plan(columns: Columns, n_classes: int, laws: Laws, runs: Array, gain
 
 @inner
 def movement(weights, before, level):
-    """Σ of squared changes of λ/(λ + level): how much a move changed which weights are active."""
+    """Return Σ of squared changes of λ/(λ + level), which measures how a move changed the set of active weights."""
     result = 0.0
     for k in range(weights.shape[0]):
         for j in range(weights.shape[1]):
@@ -130,7 +130,7 @@ def movement(weights, before, level):
 
 @apart(WHOLE(COLUMNS, CHAIN, RNG, TARGET, LAWS, WHOLE, WHOLE), allocates=True)
 def run_move(columns, chain, rng, target, laws, move, tries):
-    """One run of one move, in which leaps are tried several times; returns how often it moved."""
+    """Run one move once (leaps several times); return the number of acceptances."""
     if move == REDRAW:
         return int(redraw_inactive(columns, chain, rng, target))
     if move == COORDINATE:
@@ -144,7 +144,7 @@ def run_move(columns, chain, rng, target, laws, move, tries):
 
 @apart(REAL(PANELS, CHAIN, RNG, TARGET, ROOM), REAL(FLOAT_PANELS, CHAIN, RNG, TARGET, ROOM), allocates=True)
 def sweep(panels, chain, rng, target, room):
-    """The paper's sweep (11) to (13), with a drawn given C and Z and λ integrated out; returns ln L before it."""
+    """Do the paper's sweep (11) to (13), with a drawn given C and Z and λ integrated out; return ln L before it."""
     state = State(chain.theta, chain.numbers)
     value = race(panels, chain.theta, key_from(rng), room)
     if target.learn:
@@ -159,7 +159,7 @@ def sweep(panels, chain, rng, target, room):
 
 @inner
 def how_often(plan, move, u):
-    """Runs of a move in this iteration, whole numbers that are as planned on average, and tries in each."""
+    """Return whole numbers of runs and of tries per run whose product equals the plan on average."""
     tries = IN_A_ROW if move == PART else 1
     times = int(plan[move] / tries + u)
     return (min(times, 1), times) if move == LEAP else (times, tries)
@@ -167,10 +167,10 @@ def how_often(plan, move, u):
 
 @jit
 def iterations(panels, columns, chain, rng, target, plan, laws, room, runs, gains, tuning, draws, shapes, values):
-    """Record the state, sweep, run the moves, and so on until `draws` is full.
+    """Record the state, sweep and run the moves, until `draws` is full.
 
-    Every iteration starts from θ and a alone: Λ is drawn and the caches are made afresh, so that a chain can be
-    stopped between iterations and go on as if it had not been.
+    Every iteration starts from θ and a alone: Λ is drawn and the caches are recomputed, so that a chain can be stopped
+    between iterations and continued.
     """
     before = np.empty(chain.theta.shape)
     for t in range(shapes.size):

@@ -1,4 +1,4 @@
-"""Moves of the shape a that do not hold it back: the weights integrated out, or the inactive ones redrawn."""
+"""Moves of the shape a that mix: with the weights integrated out, or with the inactive ones redrawn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REACH = 12.0  # the cut lies at most this far below the largest θ
 
 @inner
 def evidence(wins, exposures, shape):
-    """ln Π_kj Γ(a+n_kj)/Γ(a) · (b/(b+s_j))^a, with exposures = Σ_kj ln(b/(b+s_j))."""
+    """Return ln Π_kj Γ(a+n_kj)/Γ(a) · (b/(b+s_j))^a, with exposures = Σ_kj ln(b/(b+s_j))."""
     total, base = shape * exposures, log_gamma(shape)
     for k in range(wins.shape[0]):
         for j in range(wins.shape[1]):
@@ -36,7 +36,7 @@ def evidence(wins, exposures, shape):
 
 @apart(REAL(RNG, TARGET, TABLE, REAL, REAL))
 def draw_shape_collapsed(rng, target, wins, exposures, shape):
-    """a given C and Z with λ integrated out: slice sampling of ln a under evidence · p(a), from its whole range."""
+    """Draw a given C and Z with λ integrated out: slice sampling of ln a under evidence · p(a)."""
     here = math.log(shape)
     level = evidence(wins, exposures, shape) + log_prior(target, here) - rng.standard_exponential()
     left = target.table_start
@@ -54,7 +54,7 @@ def draw_shape_collapsed(rng, target, wins, exposures, shape):
 
 @inner
 def log_joint(target, log_shape, size, inactive, tilt):
-    """ln of p(a)·a · Γ(aM)/Γ(a)^M · e^(a·tilt) / a^m: the density of ln a with m inactive weights integrated out."""
+    """ln of p(a)·a · Γ(aM)/Γ(a)^M · e^(a·tilt) / a^m: density of ln a with m inactive weights integrated out."""
     a = math.exp(log_shape)
     return (
         log_prior(target, log_shape) + math.lgamma(a * size) - size * math.lgamma(a) + a * tilt - inactive * log_shape
@@ -63,7 +63,7 @@ def log_joint(target, log_shape, size, inactive, tilt):
 
 @inner
 def draw_shape_jointly(rng, target, shape, size, inactive, tilt):
-    """a under `log_joint`: slice sampling of ln a from its whole range."""
+    """Draw a under `log_joint` by slice sampling of ln a, from its whole range."""
     here = math.log(shape)
     level = log_joint(target, here, size, inactive, tilt) - rng.standard_exponential()
     left = target.table_start
@@ -81,7 +81,7 @@ def draw_shape_jointly(rng, target, shape, size, inactive, tilt):
 
 @apart(TRUTH(COLUMNS, CHAIN, RNG, TARGET))
 def redraw_inactive(columns, chain, rng, target):
-    """a and all θ below a cut, from their joint conditional without the likelihood.
+    """Redraw a and all θ below a cut from their joint conditional without the likelihood.
 
     The cut is max θ − U(1, 12). With the m weights below it integrated out (∫ e^{aθ} dθ = e^{a·cut}/a) and Λ taken as
     the sum A of the others, ln a is drawn by slice sampling from `log_joint`, then θ = cut − Exp(1)/a for the m. The

@@ -1,4 +1,4 @@
-"""Moves of one weight and of two: the slice that brings dead features back, and exchanges."""
+"""Moves of one weight and of two: a slice that revives inactive features, and exchanges."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from plackett.inference.moves.chain import CHAIN, add_up, keep, mass_of, metropo
 from plackett.inference.moves.rows import COLUMNS, copy, least, rise, score, shift, sum_log, sum_of
 from plackett.inference.sweeps import SHAPE
 
-UNIFORM, NEAR, FLIP, FLIP_NEAR = range(4)  # where an exchange finds its partner
+UNIFORM, NEAR, FLIP, FLIP_NEAR = range(4)  # how an exchange chooses its partner
 
 
 @jit
 def without(columns, chain, k, j):
-    """new_scores of class k and new_rival without the weight (k, j), summed afresh where that cancels."""
+    """Compute new_scores of class k and new_rival without the weight (k, j), recomputed where that cancels."""
     weight = chain.weights[k, j]
     chain.weights[k, j] = 0.0
     if shift(chain.new_scores[k], chain.scores[k], columns.W[j], -weight, chain.peak[k]) > 0:
@@ -32,7 +32,7 @@ def without(columns, chain, k, j):
 
 @apart(TRUTH(COLUMNS, CHAIN, RNG))
 def coordinate(columns, chain, rng):
-    """Slice sampling of one weight, chosen uniformly.
+    """Slice-sample one weight, chosen uniformly.
 
     With c = Λ − λ and α = min(a, ½), v = (λ/(λ+c))^α runs over (0, 1) and has log-density
     ln L + (a−α) θ + (α+1−aM) ln(λ+c); the bracket shrinks from (0, 1). Small a piles the prior up at v uniform,
@@ -98,7 +98,7 @@ def coordinate(columns, chain, rng):
 
 @inner
 def activity(weights, level, out):
-    """λ/(λ + level) into out, its sum returned: nearly uniform over the active weights."""
+    """Write λ/(λ + level) into `out` and return its sum: nearly uniform over the active weights."""
     K, p = weights.shape
     result = 0.0
     for k in range(K):
@@ -108,7 +108,7 @@ def activity(weights, level, out):
 
 @inner
 def saturate(out, x, level):
-    """out = x/(x + level), its sum returned."""
+    """Write x/(x + level) into `out` and return its sum."""
     whole = x.size - x.size % WIDTH
     lanes = spread(0.0)
     for i in range(0, whole, WIDTH):
@@ -124,7 +124,7 @@ def saturate(out, x, level):
 
 @inner
 def pick(chances, sum_of, u):
-    """An index with probability chances/sum_of."""
+    """Return an index with probability chances/sum_of."""
     left = u * sum_of
     for i in range(chances.size):
         left -= chances[i]
@@ -135,7 +135,7 @@ def pick(chances, sum_of, u):
 
 @inner
 def near(columns, j, rng):
-    """A partner from the symmetric kernel."""
+    """Draw a partner from the symmetric kernel."""
     return min(np.searchsorted(columns.near[j], rng.random()), columns.near.shape[0] - 1)
 
 

@@ -1,1 +1,1 @@
-"""Exact moves over situations of any response, choices and rankings: the moves of classes are in `inference/moves`."""
+"""Exact moves over situations (choices and rankings) with any response; `inference/moves` has those of classes."""

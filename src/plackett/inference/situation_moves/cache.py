@@ -1,12 +1,12 @@
-"""A chain over situations with its caches: the rate of every entry and V of every situation.
+"""Chain over situations with its caches: the rate of every entry and V of every situation.
 
 Target of all moves, with arrivals, times and the scale Λ integrated out (θ = ln λ up to a common shift, M = Kp):
 
     π(θ, a) ∝ L(λ) · exp(a Σθ) · Λ^(−aM) · Γ(aM)/Γ(a)^M · p(a),    ln L = Σ_t c_t V_t.
 
-A proposal in some groups recomputes the rates of their entries and V of the situations that hold them, by the
-response's own kernel: any response will do that does not know Λ. Rates are dots, never running sums, so that nothing
-cancels.
+A proposal in some groups recomputes the rates of their entries, and V of the situations that contain them by the
+response's own kernel, so that any response without an identified Λ works. Rates are dot products, never running sums,
+so that nothing cancels.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ from plackett.inference.sweeps import normalise
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole, places_of
 
-LOWEST = -690.0  # a weight stays positive, however small its θ is
+LOWEST = -690.0  # lower bound of θ, so that weights stay positive
 
 
-class Held(NamedTuple):
-    """The situations as the moves read them, and what the feature map knows of its columns."""
+class MovedSituations(NamedTuple):
+    """Situations as the moves read them, and column information of the feature map."""
 
     W: Array  # (rows, p)
-    top: Array  # (rows,) the largest of each row
+    top: Array  # (rows,) largest entry of each row
     outcomes: Outcomes
-    group: Whole  # (E,) of each entry
+    group: Whole  # (E,) group of each entry
     row: Whole  # (E,)
-    entry_start: Whole  # (K + 1,) where the entries of each group begin in the next
+    entry_start: Whole  # (K + 1,) start of each group's entries in the next array
     entry: Whole  # (E,)
-    situation_start: Whole  # (K + 1,) where the situations that hold each group begin in the next
-    situation: Whole  # rising within a group
-    mirror: Whole  # (p,) feature that is the inverse of each; empty if the map knows none, or no two groups ever meet
+    situation_start: Whole  # (K + 1,) start of the situations of each group in the next array
+    situation: Whole  # sorted within a group
+    mirror: Whole  # (p,) inverse of each feature; empty if the map has none, or no two groups share a situation
     near: Array  # (p, p) cumulated rows of a symmetric kernel that prefers correlated features; empty if p is large
     level: Array  # (p,) ln of the mean of each feature
-    placed: Array  # (K,) how often entries of a group were placed
+    placed: Array  # (K,) number of placed entries of each group
 
 
-class Point(NamedTuple):
-    """Where the chain is, and room for a proposal; Λ need not be 1 between moves."""
+class CachedPoint(NamedTuple):
+    """Current point, with scratch for a proposal; Λ need not be 1 between moves."""
 
     theta: Array  # (K, p)
     weights: Array  # (K, p) exp θ, at least e^−690
-    line: Array  # (1, M) θ, the same memory
-    line_weights: Array  # (1, M) the weights, the same memory
-    numbers: Array  # as in `sweeps.State`; the shape a among them
+    line: Array  # (1, M) view of θ
+    line_weights: Array  # (1, M) view of the weights
+    numbers: Array  # as in `sweeps.State`, including the shape a
     mass: Array  # (K,) Σ_j λ_gj
     rates: Array  # (E,)
     values: Array  # (T,) V
     new_rates: Array
     new_values: Array
     base: Array  # (E,) rates without one weight
-    arrivals: Array  # (E,) what a response writes besides V
+    arrivals: Array  # (E,) output of the response, besides V
     at_risk: Array  # (E,)
-    touched: Whole  # (T,) the situations that a proposal changes, rising
+    touched: Whole  # (T,) situations that a proposal changes, sorted
     marks: Whole  # (T,) 0 between proposals
     activity: Array  # (p,)
     old_line: Array  # (1, M)
@@ -70,15 +70,15 @@ class Point(NamedTuple):
 
 
 OUTCOMES = record(Outcomes, WHOLES, WHOLES, WHOLES, REALS)
-HELD = record(Held, TABLE, REALS, OUTCOMES, *[WHOLES] * 7, TABLE, REALS, REALS)
-POINT = record(Point, *[TABLE] * 4, *[REALS] * 9, WHOLES, WHOLES, REALS, TABLE, TABLE)
+HELD = record(MovedSituations, TABLE, REALS, OUTCOMES, *[WHOLES] * 7, TABLE, REALS, REALS)
+POINT = record(CachedPoint, *[TABLE] * 4, *[REALS] * 9, WHOLES, WHOLES, REALS, TABLE, TABLE)
 RESPONSE = types.FunctionType(
     types.void(OUTCOMES, WHOLE, WHOLE, *[REALS] * 4)
 )  # `responses.base.Response.expect_block`
 
 
-def hold(rows: Any, mirrors: Any) -> Held:
-    """The situations of compiled rows; mirrors of the feature map, if it knows any."""
+def hold(rows: Any, mirrors: Any) -> MovedSituations:
+    """Prepare the situations of compiled rows; `mirrors` are those of the feature map, if any."""
     outcomes, group, row, K = rows.outcomes, rows.group, rows.row, rows.n_groups
     W = np.array(rows.features, dtype=np.float64, order="C")
     situation = np.repeat(np.arange(len(outcomes.counts)), np.diff(outcomes.start))
@@ -91,7 +91,7 @@ def hold(rows: Any, mirrors: Any) -> Held:
     places = places_of(outcomes)
     last = places[outcomes.start[1:] - 1][situation]
     placed = np.bincount(group, outcomes.counts[situation] * (places < last), K).astype(np.float64)
-    return Held(
+    return MovedSituations(
         W, W.max(axis=1), Outcomes(*(np.array(each) for each in outcomes)), np.array(group, dtype=np.int64),
         np.array(row, dtype=np.int64), _starts(group, K), np.argsort(group, kind="stable"), _starts(pairs[:, 0], K),
         np.ascontiguousarray(pairs[:, 1]), mirror, near, np.log(relative_mean(W[some], weight[some]) + 1e-300), placed,
@@ -99,18 +99,18 @@ def hold(rows: Any, mirrors: Any) -> Held:
 
 
 def _starts(group: Whole, n_groups: int) -> Whole:
-    """Where each group begins among these, in order of their groups."""
+    """Return the start of each group among entries sorted by group."""
     return np.append(0, np.cumsum(np.bincount(group, minlength=n_groups))).astype(np.int64)
 
 
-def make_point(theta: Array, numbers: Array, held: Held) -> Point:
-    """Room for a chain; θ and the numbers are shared with the caller, the caches are filled by `refresh`."""
+def make_point(theta: Array, numbers: Array, held: MovedSituations) -> CachedPoint:
+    """Allocate the arrays of a chain; θ and the numbers are shared with the caller, `refresh` fills the caches."""
     (K, p), E, T = theta.shape, len(held.group), len(held.outcomes.counts)
     weights = np.empty((K, p))
     of_entries, of_situations = np.empty((5, E)), np.empty((2, T))
     rates, new_rates, base, arrivals, at_risk = of_entries
     values, new_values = of_situations
-    return Point(
+    return CachedPoint(
         theta, weights, theta.reshape(1, -1), weights.reshape(1, -1), numbers, np.empty(K), rates, values, new_rates,
         new_values, base, arrivals, at_risk, np.empty(T, dtype=np.int64), np.zeros(T, dtype=np.int64), np.empty(p),
         np.empty((1, K * p)), np.empty((1, K * p)),
@@ -119,19 +119,19 @@ def make_point(theta: Array, numbers: Array, held: Held) -> Point:
 
 @jit
 def weight_of(theta):
-    """λ, never 0."""
+    """Return λ, always positive."""
     return math.exp(max(theta, LOWEST))
 
 
 @jit
 def kept(rate):
-    """A positive rate stays positive."""
+    """Return a rate, where a positive one stays positive."""
     return max(rate, TINY) if rate > 0.0 else 0.0
 
 
 @jit
 def weigh(point, k):
-    """The mass of group k from its weights."""
+    """Compute the mass of group k from its weights."""
     total = 0.0
     for j in range(point.weights.shape[1]):
         total += point.weights[k, j]
@@ -149,7 +149,7 @@ def mass_of(point):
 
 @jit
 def touch(held, point, k, l):
-    """The situations that hold group k or l into `touched`, their rates into `new_rates`; how many."""
+    """List the situations with group k or l in `touched`, copy their rates to `new_rates`, and return their number."""
     starts, situation, touched, n = held.situation_start, held.situation, point.touched, 0
     i, j, i_end = starts[k], starts[l], starts[k + 1]
     j_end = starts[l + 1] if l != k else j
@@ -169,7 +169,7 @@ def touch(held, point, k, l):
 
 @jit
 def touch_some(held, point, groups):
-    """The same for those groups of which `groups` is not 0."""
+    """List the situations with a group whose entry in `groups` is not 0, copy their rates, and return their number."""
     n = 0
     for k in range(groups.size):
         if groups[k] != 0:
@@ -186,7 +186,7 @@ def touch_some(held, point, groups):
 
 @jit
 def begin(held, point, n):
-    """The rates of the first n situations touched into `new_rates`."""
+    """Copy the rates of the first n touched situations to `new_rates`."""
     start = held.outcomes.start
     for i in range(n):
         t = point.touched[i]
@@ -196,7 +196,7 @@ def begin(held, point, n):
 
 @jit
 def rescore(held, point, k):
-    """The new rates of the entries of group k: r_e = Σ_j W_ej λ_kj."""
+    """Compute the new rates of the entries of group k: r_e = Σ_j W_ej λ_kj."""
     weights = point.weights[k]
     for i in range(held.entry_start[k], held.entry_start[k + 1]):
         e = held.entry[i]
@@ -205,9 +205,9 @@ def rescore(held, point, k):
 
 @apart(REAL(HELD, POINT, RESPONSE, WHOLE))
 def judge(held, point, respond, n):
-    """ln L′ − ln L = Σ c_t (V′_t − V_t) over the first n situations touched, `new_rates` being in place.
+    """Return ln L′ − ln L = Σ c_t (V′_t − V_t) over the first n touched situations, from `new_rates`.
 
-    Situations that follow one another are given to the response together.
+    Consecutive situations are passed to the response together.
     """
     start, counts, touched, i = held.outcomes.start, held.outcomes.counts, point.touched, 0
     while i < n:
@@ -229,7 +229,7 @@ def judge(held, point, respond, n):
 
 @jit
 def accept(held, point, n):
-    """Make the first n situations touched current."""
+    """Make the proposal in the first n touched situations current."""
     start = held.outcomes.start
     for i in range(n):
         t = point.touched[i]
@@ -240,7 +240,7 @@ def accept(held, point, n):
 
 @jit
 def rescore_all(held, point):
-    """Masses and the new rates of all entries; returns the number of situations, all of which are touched."""
+    """Compute masses and new rates of all entries; return the number of situations, all of them touched."""
     for k in range(point.mass.size):
         weigh(point, k)
         rescore(held, point, k)
@@ -251,7 +251,7 @@ def rescore_all(held, point):
 
 @apart(NOTHING(HELD, POINT, RESPONSE))
 def refresh(held, point, respond):
-    """Caches from θ, after normalising it (Λ = 1)."""
+    """Normalise θ (Λ = 1) and compute the caches from it."""
     normalise(point.theta)
     for i in range(point.line.size):
         point.line_weights[0, i] = weight_of(point.line[0, i])

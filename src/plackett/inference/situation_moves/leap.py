@@ -1,7 +1,7 @@
-"""The leap: weights proposed from laws learned in tuning and frozen, which jump between modes at once.
+"""Leap: weights proposed from laws that are learned during tuning and then frozen, which jump between modes.
 
-The laws are those of classes (`inference.moves.leap`), with an exposure of each weight instead of each feature: to
-them the M = Kp weights are the features of one class, and a block is a set of weights.
+The laws are those of classes (`inference.moves.leap`), with an exposure for each weight instead of each feature: the M
+= Kp weights act as the features of one class, and a block is a set of weights.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from plackett.inference.situation_moves.cache import (
 from plackett.inference.sweeps import SHAPE, TARGET
 from plackett.model.race import Array, Weights
 
-WIDE = 1000  # weights beyond which nothing is learned
+WIDE = 1000  # number of weights beyond which no laws are learned
 
 
 class Line(NamedTuple):
-    """The weights as those of one class, for `propose`."""
+    """Weights as those of one class, for `propose`."""
 
     theta: Array  # (1, M)
     weights: Array  # (1, M)
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
 @jit
 def rescore_block(held, point, features, groups):
-    """New rates of the groups that hold these weights, and their masses; how many situations are touched."""
+    """Compute new rates and masses of the groups with these weights; return the number of touched situations."""
     p = point.theta.shape[1]
     for k in range(groups.size):
         groups[k] = 0
@@ -72,9 +72,9 @@ def rescore_block(held, point, features, groups):
 
 @apart(WHOLE(HELD, POINT, RESPONSE, RNG, TARGET, MEMORY, WHOLE), allocates=True)
 def leap(held, point, respond, rng, target, memory, tries):
-    """Redraw a block B of weights from the laws, so many times; returns how often it moved.
+    """Redraw a block B of weights from the laws, `tries` times; return the number of acceptances.
 
-    Accept with w′/w of `log_importance`.
+    Accepts with w′/w of `log_importance`.
     """
     S, M = memory.won.size, point.line.size
     if S == 0:
@@ -118,7 +118,7 @@ def leap(held, point, respond, rng, target, memory, tries):
 
 
 def learn(rows: object, log_weights: Array, shapes: Array, mirror: Integers, learn_shape: bool) -> Laws:
-    """Laws from states (chain, draw, K, p) and their a; a part is a few weights, each with that of its mirror."""
+    """Learn laws from states (chain, draw, K, p) and their a; a block is a few weights, each with its mirror."""
     C, R, K, p = log_weights.shape
     M = K * p
     if C * R < 2 or M > WIDE:
@@ -131,9 +131,9 @@ def learn(rows: object, log_weights: Array, shapes: Array, mirror: Integers, lea
 
 
 def counted_sweeps(rows: object, log_weights: Array, shapes: Array, seed: int) -> Sweeps:
-    """One sampled pass from each of the states (chain, draw, K, p).
+    """Run one sampled pass from each of the states (chain, draw, K, p).
 
-    Given Λ a weight has the rate b + s/Λ, which at the prior mean aM/b of Λ is in proportion to s + aM.
+    Given Λ, a weight has the rate b + s/Λ; at the prior mean aM/b of Λ this is proportional to s + aM.
     """
     C, R, K, p = log_weights.shape
     S = C * R
@@ -143,5 +143,5 @@ def counted_sweeps(rows: object, log_weights: Array, shapes: Array, seed: int) -
         stats = rows.sample(Weights.point(theta[s]), int(key))  # type: ignore[attr-defined]
         exposure = stats.exposure.ravel() + shapes.ravel()[s] * K * p
         wins[s], log_exposure[s] = stats.wins.ravel(), np.log(exposure / exposure.mean())
-    chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # the halves of a single one
+    chain = np.repeat(np.arange(C), R) if C > 1 else np.arange(S) * 2 // S  # halves of a single chain
     return Sweeps(theta.reshape(S, -1), np.log(shapes).ravel(), wins, log_exposure, chain)

@@ -1,4 +1,4 @@
-"""The sampler of weights over situations: sweeps and exact moves, whatever the response."""
+"""Sampler of weights over situations: sweeps and exact moves, for any response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plackett.model.race import Array, Weights
 
 
 class SituationExchange(ExchangeSampler):
-    """Sweeps and exact moves over situations; chains share the cores, and each keeps to one thread."""
+    """Sweeps and exact moves over situations; chains run in parallel, each on one thread."""
 
     def __init__(
         self, rows: CompiledSituations, problem: Problem, target: Target, budget: float, begin: Begin | None = None
@@ -32,7 +32,7 @@ class SituationExchange(ExchangeSampler):
         self.workers = cores()
 
     def advance(self, chain: WeightChain, tuning: bool, log_weights: Array, shape: Array, value: Array) -> None:
-        """Record the state, sweep, run the moves, and so on: (11) to (13) with a drawn while λ is integrated out."""
+        """Repeat: record the state, sweep, run the moves. (11) to (13), with a drawn while λ is integrated out."""
         (theta, numbers), rng, target = chain.state, chain.rng, self.target
         point = make_point(theta, numbers, self.held)
         moves = self.held, point, self.rows.response.expect_block, rng, target, self.plan, *self.laws
@@ -45,9 +45,9 @@ class SituationExchange(ExchangeSampler):
             run_moves(*moves, chain.runs, chain.gains, tuning)
 
     def learned(self, log_weights: Array, shapes: Array) -> Laws:
-        """Laws for the leaps."""
+        """Learn laws for the leaps."""
         return learn(self.rows, log_weights, shapes, self.held.mirror, self.target.learn)
 
     def planned(self, runs: Array, gains: Array) -> Array:
-        """A plan from what the moves did."""
+        """Plan the moves from their statistics."""
         return adapted_plan(self.held, self.laws, runs, gains, self.budget)

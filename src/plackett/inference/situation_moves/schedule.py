@@ -1,6 +1,6 @@
-"""One iteration over situations: a sweep, then every move a planned number of times; adapted in tuning only.
+"""Schedule of an iteration over situations: a sweep, then a planned number of runs of every move.
 
-Work is counted and never timed, so that a seed gives the same draws anywhere.
+Plans adapt during tuning only. Work is counted and never timed, so that a seed gives the same draws on every machine.
 """
 
 from __future__ import annotations
@@ -26,46 +26,46 @@ from plackett.inference.moves.schedule import (
     how_often,
     leap_shares,
 )
-from plackett.inference.situation_moves.cache import HELD, POINT, RESPONSE, Held, refresh
+from plackett.inference.situation_moves.cache import HELD, POINT, RESPONSE, MovedSituations, refresh
 from plackett.inference.situation_moves.leap import leap
 from plackett.inference.situation_moves.shape import redraw_inactive
 from plackett.inference.situation_moves.weight_moves import coordinate, exchange
 from plackett.inference.sweeps import TARGET, normalise
 from plackett.model.race import Array
 
-# Nanoseconds of a usual machine.
-A_VALUE = 7.0  # V, of an entry
-A_TIE = 600.0  # V, of an entry that shares its place: a sum over orders
-A_RATE, A_PRODUCT = 5.0, 0.2  # the rate of an entry, and of each of its features
-AN_ENTRY, AN_ARRIVAL = (10.0, 1.0), (50.0, 4.0)  # of an entry in a sweep, and of one that is placed; of each feature
+# Costs in nanoseconds on a typical machine.
+A_VALUE = 7.0  # V, per entry
+A_TIE = 600.0  # V, per tied entry: a sum over orders
+A_RATE, A_PRODUCT = 5.0, 0.2  # the rate of an entry; per feature
+AN_ENTRY, AN_ARRIVAL = (10.0, 1.0), (50.0, 4.0)  # in a sweep, per entry; per placed entry; each (base, per feature)
 A_WEIGHT = 100.0  # a Gamma
-A_SWEEP, A_CALL = 80_000.0, 100_000.0  # what a sweep costs besides, and going over to the moves
-A_RUN = 700.0  # of any move
-A_LAW, A_TILT = 100.0, 1.2  # of a law, and each weight of it in a leap
-SLICES = 3.0  # points that a slice looks at, apart from those where the weight is dead
-IN_A_PART = 3.0  # groups that a part touches
+A_SWEEP, A_CALL = 80_000.0, 100_000.0  # fixed cost of a sweep, and of starting the moves
+A_RUN = 700.0  # fixed cost of a move
+A_LAW, A_TILT = 100.0, 1.2  # in a leap, per law; per weight of it
+SLICES = 3.0  # evaluations of a slice, except where the weight is inactive
+IN_A_PART = 3.0  # groups that a partial leap touches
 
-FIRST = {COORDINATE: 0.5, SWAP: 0.1, SWAP_NEAR: 0.2, FLIP_ONE: 0.2, FLIP_CLOSE: 0.2}  # shares of the work
-ENOUGH = 1.0  # runs of a move in an iteration for each weight
+FIRST = {COORDINATE: 0.5, SWAP: 0.1, SWAP_NEAR: 0.2, FLIP_ONE: 0.2, FLIP_CLOSE: 0.2}  # initial shares of the work
+ENOUGH = 1.0  # maximum runs of a move per iteration and weight
 
 
 class Works(NamedTuple):
-    """What a run of each move costs, and a plain sweep, and what an iteration costs besides both: the caches."""
+    """Cost of a run of each move, of a plain sweep, and of the caches per iteration."""
 
     moves: Array
     sweep: float
     upkeep: float
 
 
-def works(held: Held, n_laws: int) -> Works:
-    """Counted from the entries, those of a group, and those of the situations that a group is in."""
+def works(held: MovedSituations, n_laws: int) -> Works:
+    """Estimate costs from the numbers of entries, of entries per group, and of entries in a group's situations."""
     K, p, E = len(held.placed), held.W.shape[1], len(held.group)
     M, sizes = K * p, held.outcomes.sizes
     tied = float(sizes[sizes > 1].sum())
     value, rate = A_VALUE + A_TIE * tied / E, A_RATE + A_PRODUCT * p
     of_group, whole = rate * E / K, value * E
     everything = rate * E + whole
-    around = value * float(np.diff(held.outcomes.start)[held.situation].sum()) / K  # V of the situations of a group
+    around = value * float(np.diff(held.outcomes.start)[held.situation].sum()) / K  # V of all situations of a group
     moves = np.full(len(NAMES), A_RUN)
     moves[REDRAW] += everything + A_WEIGHT * M
     moves[COORDINATE] += of_group + SLICES * around
@@ -77,8 +77,8 @@ def works(held: Held, n_laws: int) -> Works:
     return Works(moves, float(sweep) + A_WEIGHT * M + A_SWEEP, everything + A_WEIGHT * M + A_CALL)
 
 
-def first_plan(held: Held, budget: float) -> Array:
-    """Runs of each move in an iteration, before any adaptation and without leaps."""
+def first_plan(held: MovedSituations, budget: float) -> Array:
+    """Return the runs of each move per iteration before any adaptation, without leaps."""
     work = works(held, 0)
     left = max(budget * work.sweep - work.upkeep, 0.1 * budget * work.sweep)
     plan = np.zeros(len(NAMES))
@@ -87,8 +87,8 @@ def first_plan(held: Held, budget: float) -> Array:
     return fill(held, plan, shares(held), work.moves, left)
 
 
-def shares(held: Held) -> Array:
-    """Of the work for small moves, at first."""
+def shares(held: MovedSituations) -> Array:
+    """Return initial shares of the work of small moves."""
     share = np.zeros(len(NAMES))
     for move, part in FIRST.items():
         share[move] = part
@@ -101,14 +101,14 @@ def shares(held: Held) -> Array:
     return share
 
 
-def fill(held: Held, plan: Array, share: Array, work: Array, left: float) -> Array:
-    """The plan with so much work for the small moves, as far as they are of use."""
+def fill(held: MovedSituations, plan: Array, share: Array, work: Array, left: float) -> Array:
+    """Return the plan with the given work for the small moves, as far as they are useful."""
     most = ENOUGH * len(held.placed) * held.W.shape[1]
     return plan + np.minimum(share / share.sum() * left / work, most * (share > 0))
 
 
-def adapted_plan(held: Held, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
-    """More runs for moves that moved much for their work, fewer for the others, within the budget."""
+def adapted_plan(held: MovedSituations, laws: Laws, runs: Array, gains: Array, budget: float) -> Array:
+    """Return a plan within the budget, with more runs for moves that moved more for their work."""
     work = works(held, laws.whole.won.size)
     left = max(budget * work.sweep - work.upkeep, 0.1 * budget * work.sweep)
     plan, part = np.zeros(len(NAMES)), leap_shares(laws, runs, gains)
@@ -127,7 +127,7 @@ def adapted_plan(held: Held, laws: Laws, runs: Array, gains: Array, budget: floa
 
 @apart(REAL(HELD, POINT, RESPONSE, RNG, TARGET, MEMORY, MEMORY, WHOLE, WHOLE))
 def run_move(held, point, respond, rng, target, whole, parts, move, tries):
-    """One run of one move, in which leaps are tried several times; returns how far, or how often, it moved."""
+    """Run one move once (leaps several times); return its distance, or its number of acceptances."""
     if move == REDRAW:
         return 1.0 if redraw_inactive(held, point, respond, rng, target) else 0.0
     if move == COORDINATE:
@@ -139,10 +139,9 @@ def run_move(held, point, respond, rng, target, whole, parts, move, tries):
 
 @apart(NOTHING(HELD, POINT, RESPONSE, RNG, TARGET, REALS, MEMORY, MEMORY, REALS, REALS, TRUTH))
 def run_moves(held, point, respond, rng, target, plan, whole, parts, runs, gains, tuning):
-    """Caches from θ, and every move as often as planned.
+    """Compute the caches from θ, and run every move as often as planned.
 
-    Every iteration starts from θ and a alone, so that a chain can be stopped between iterations and go on as if it had
-    not been.
+    Every iteration starts from θ and a alone, so that a chain can be stopped between iterations and continued.
     """
     refresh(held, point, respond)
     for move in range(plan.size):

@@ -1,4 +1,4 @@
-"""Moves of the shape a that do not hold it back: the weights integrated out, or the inactive ones redrawn."""
+"""Moves of the shape a that mix: with the weights integrated out, or with the inactive ones redrawn."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from plackett.inference.sweeps import LOG_MASS, SHAPE, TARGET, State, draw_mass,
 
 @apart(NOTHING(RNG, TABLE, REALS, TARGET))
 def renew_mass(rng, theta, numbers, target):
-    """Λ ~ Gam(aM, b) before a sweep: the likelihood does not know it."""
+    """Draw Λ ~ Gam(aM, b) before a sweep: the likelihood does not depend on it."""
     draw_mass(rng, State(theta, numbers), target.rate)
 
 
 @apart(NOTHING(RNG, TABLE, REALS, TABLE, TABLE, TARGET))
 def after_pass(rng, theta, numbers, wins, exposure, target):
-    """a given arrivals and times with λ integrated out, then λ ~ Gam(a + n, b + s), equation (13)."""
+    """Draw a given arrivals and times with λ integrated out, then λ ~ Gam(a + n, b + s), equation (13)."""
     if target.learn:
         exposures = 0.0
         for k in range(exposure.shape[0]):
@@ -43,7 +43,7 @@ def after_pass(rng, theta, numbers, wins, exposure, target):
 
 @jit
 def faint(held, point, largest):
-    """Whether weights of this size at the most are lost in every rate."""
+    """True if weights up to this size are lost in the rounding of every rate."""
     M, lost = point.theta.size, True
     for e in range(point.rates.size):
         lost = lost and M * M * largest * held.top[held.row[e]] <= 1e-15 * point.rates[e]
@@ -52,7 +52,7 @@ def faint(held, point, largest):
 
 @apart(TRUTH(HELD, POINT, RESPONSE, RNG, TARGET))
 def redraw_inactive(held, point, respond, rng, target):
-    """a and all θ below a cut, from their joint conditional without the likelihood.
+    """Redraw a and all θ below a cut from their joint conditional without the likelihood.
 
     The cut is max θ − U(1, 12). With the m weights below it integrated out (∫ e^{aθ} dθ = e^{a·cut}/a) and Λ taken as
     the sum A of the others, ln a is drawn by slice sampling from `log_joint`, then θ = cut − Exp(1)/a for the m. The

@@ -1,4 +1,4 @@
-"""Moves of one weight and of two: the slice that brings dead features back, and exchanges."""
+"""Moves of one weight and of two: a slice that revives inactive features, and exchanges."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from plackett.inference.situation_moves.cache import (
 )
 from plackett.inference.sweeps import SHAPE
 
-LOST = 1e-17  # a part of a rate that is lost in its rounding
+LOST = 1e-17  # relative part of a rate that is lost in rounding
 
 
 @jit
 def movement(new, old, level):
-    """The squared change of λ/(λ + level): how much a move changed whether a weight is active."""
+    """Squared change of λ/(λ + level), which measures whether a move changed the activity of a weight."""
     change = new / (new + level) - old / (old + level)
     return change * change
 
 
 @jit
 def level_of(point):
-    """The weight that counts as half active."""
+    """Return the weight that counts as half active."""
     return 0.1 * mass_of(point) / point.theta.size
 
 
 @jit
 def without(held, point, k, j):
-    """Rates of the entries of group k without the weight (k, j) into `base`; returns below which weight it is lost."""
+    """Write rates of group k without the weight (k, j) into `base`; return the size below which the weight is lost."""
     old, least = point.weights[k, j], np.inf
     first, last = held.entry_start[k], held.entry_start[k + 1]
     for i in range(first, last):
@@ -66,7 +66,7 @@ def without(held, point, k, j):
 
 @jit
 def with_weight(held, point, k, j, weight):
-    """New rates of the entries of group k, from `base` and the weight (k, j)."""
+    """Compute new rates of the entries of group k from `base` and the weight (k, j)."""
     for i in range(held.entry_start[k], held.entry_start[k + 1]):
         e = held.entry[i]
         point.new_rates[e] = kept(point.base[e] + weight * held.W[held.row[e], j])
@@ -74,7 +74,7 @@ def with_weight(held, point, k, j, weight):
 
 @apart(REAL(HELD, POINT, RESPONSE, RNG))
 def coordinate(held, point, respond, rng):
-    """Slice sampling of one weight, chosen uniformly; returns how far it moved.
+    """Slice-sample one weight, chosen uniformly; return its movement.
 
     With c the sum of the other weights, of its group or of all, either with probability ½, and α = min(a, ½),
     v = (λ/(λ+c))^α runs over (0, 1) and has log-density ln L + (a−α) θ + (α+1) ln(λ+c) − aM ln Λ; the bracket shrinks
@@ -101,7 +101,7 @@ def coordinate(held, point, respond, rng):
     level = here - rng.standard_exponential()
     v = math.exp(alpha * (theta - math.log(old + c)))
     left, right = 0.0, 1.0
-    known, nothing = old <= lost, 0.0  # ln L without the weight, as a difference
+    known, nothing = old <= lost, 0.0  # difference of ln L without the weight
     for _ in range(200):
         z = left + (right - left) * rng.random()
         log_share = math.log(z) / alpha
@@ -134,13 +134,13 @@ def coordinate(held, point, respond, rng):
 
 @jit
 def near(held, j, rng):
-    """A partner from the symmetric kernel."""
+    """Draw a partner from the symmetric kernel."""
     return min(np.searchsorted(held.near[j], rng.random()), held.near.shape[0] - 1)
 
 
 @jit
 def put(point, k1, j1, theta1, k2, j2, theta2):
-    """Two weights, and the masses of their groups."""
+    """Set two weights, and the masses of their groups."""
     point.theta[k1, j1], point.theta[k2, j2] = theta1, theta2
     point.weights[k1, j1], point.weights[k2, j2] = weight_of(theta1), weight_of(theta2)
     weigh(point, k1)
@@ -158,7 +158,7 @@ def exchange(held, point, respond, rng, kind):
 
         L′/L · (Λ′/Λ)^(−aM) · (f₂′/F₂′) / (f₁/F₁).
 
-    Returns how far they moved.
+    Returns the movement of both.
     """
     K, p = point.theta.shape
     eps = math.exp(-7.0 + 5.0 * rng.random())
