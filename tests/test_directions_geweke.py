@@ -5,6 +5,7 @@ posterior as it is. Every mean must agree; components have no identity, so proba
 """
 
 import numpy as np
+import pytest
 from scipy.special import logsumexp
 
 from plackett.directions import LearnedDirections
@@ -83,6 +84,7 @@ def test_the_walk_keeps_the_joint_distribution():
     assert np.abs(z_scores()).max() < 4.5
 
 
+@pytest.mark.long
 def test_a_wrong_prior_and_a_wrong_likelihood_are_found_out():
     assert np.abs(z_scores(PRIOR._replace(scale_centre=PRIOR.scale_centre + 0.3))).max() > 6
     assert np.abs(z_scores(reorder=slice(None, None, -1))).max() > 6

@@ -5,6 +5,7 @@ Imports inside functions count; those for type checkers alone do not. A failure 
 """
 
 import ast
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -179,6 +180,11 @@ def test_only_optional_and_slow_libraries_are_imported_inside_functions():
     allowed = OPTIONAL | SLOW | {"plackett"}
     found = [str(each) for each in imports() if not each[3] and each[2].split(".")[0] not in allowed]
     assert not found, "\n".join(["", *found])
+
+
+def test_no_file_name_stands_in_more_than_two_packages():
+    places = Counter(path.name for path in ROOT.rglob("*.py"))
+    assert {name for name, times in places.items() if times > 2} == {"__init__.py", "base.py"}
 
 
 def test_cycles_are_found(monkeypatch):

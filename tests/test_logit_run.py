@@ -193,7 +193,7 @@ def test_the_default_goes_on_until_predictions_are_settled():
     assert model.diagnostics_.grade == "settled" and model.n_iter_ == 1100
     assert model._settings()["draws"] == 1000 and model._settings()["max_draws"] == 10_000 and model.draws is None
     said = (
-        r"^SparseLogitClassifier\(max_draws=5\) ended .* unknown: 5 draws a chain are too few, .*\(max_draws=250\)\.$"
+        r"^SparseLogitClassifier\(max_draws=5\) stopped .* unknown: 5 draws a chain are too few, .*\(max_draws=250\)\.$"
     )
     with pytest.warns(ConvergenceWarning, match=said):
         assert SparseLogitClassifier(tune=2, chains=2, max_draws=5, random_state=0).fit(X, y).n_iter_ == 7

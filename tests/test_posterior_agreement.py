@@ -145,5 +145,6 @@ def test_ranks_of_the_truth_are_uniform(n_sets, K):
     assert p_values(ranks(n_sets, K, PRIOR, seed=K)).min() > 1e-3
 
 
+@pytest.mark.long
 def test_calibration_notices_a_wrong_prior():
     assert p_values(ranks(60, 2, Gamma(20.0, 10.0, 0.1, 3.0), seed=2))[0] < 1e-3

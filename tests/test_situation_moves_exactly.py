@@ -109,7 +109,7 @@ CASES = [(move, FIXED) for move in (REDRAW, COORDINATE, SWAP, SWAP_NEAR, LEAP, P
 CASES += [(move, LEARNED) for move in (REDRAW, LEAP)]  # those that move a
 
 
-@pytest.mark.brief(2)
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(("move", "prior"), CASES, ids=lambda case: NAMES[case] if isinstance(case, int) else str(case))
 def test_each_move_has_the_means_of_the_posterior(move, prior):
     batches = means_of_chain(move, prior)

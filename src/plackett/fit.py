@@ -70,7 +70,7 @@ from plackett.responses.nests import Nests
 from plackett.segments.choices import ChoicesOfPersons, check_columns
 from plackett.segments.estimation import SegmentTask, estimate_choices, estimate_rankings
 from plackett.segments.rankings import rankings_of_persons
-from plackett.segments.settings import Segments
+from plackett.segments.segments import Segments
 from plackett.tastes.panel import check_panel, make_panel
 from plackett.tastes.settings import complete
 from plackett.tastes.taste_chains import TasteRun

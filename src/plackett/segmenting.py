@@ -23,7 +23,7 @@ from plackett.posterior.segment_members import memberships_of, mixture_values, p
 from plackett.posterior.segmented_choices import NO_EXPLANATION, SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.ranking import RankingModel
-from plackett.segments.settings import Segments, as_segments
+from plackett.segments.segments import Segments, as_segments
 
 if TYPE_CHECKING:
     import pandas as pd

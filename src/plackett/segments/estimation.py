@@ -27,7 +27,7 @@ from plackett.segments.number import folds_of, held_out_loss, losses_of_numbers
 from plackett.segments.persons import Codes, Persons
 from plackett.segments.rankings import RankingsOfPersons
 from plackett.segments.sampler import SegmentRun, SegmentSampler, in_common_order, kept_memberships
-from plackett.segments.settings import Segments
+from plackett.segments.segments import Segments
 
 CHOICES = 1e-7  # what may still move of a standardised coefficient
 FLAT = 1e-10  # of the largest eigenvalue of the information, what counts as none

@@ -10,7 +10,7 @@ from plackett.inference.base import check_count
 from plackett.output.progress import progress_bar
 from plackett.segments.em import maximum, memberships
 from plackett.segments.persons import Codes, Persons
-from plackett.segments.settings import Segments
+from plackett.segments.segments import Segments
 
 TOL = 1e-5  # of climbs on folds, which need not be exact
 
