@@ -14,7 +14,7 @@ from plackett.segments.choices import observed_information
 from plackett.segments.em import Climbed, Place, maximum, memberships
 from plackett.segments.estimation import _covariances
 from plackett.segments.movers import ChoiceMover, WorthMover, log_gamma
-from plackett.segments.sampler import SegmentSampler, SegmentState, in_common_order
+from plackett.segments.segment_chains import SegmentSampler, SegmentState, in_common_order
 from test_segments import choices_of_persons, chooser, persons_with_rankings, rankers, travellers
 
 

@@ -26,7 +26,7 @@ from plackett.segments.movers import ChoiceMover, Mover, WorthMover
 from plackett.segments.number import folds_of, held_out_loss, losses_of_numbers
 from plackett.segments.persons import Codes, Persons
 from plackett.segments.rankings import RankingsOfPersons
-from plackett.segments.sampler import SegmentRun, SegmentSampler, in_common_order, kept_memberships
+from plackett.segments.segment_chains import SegmentRun, SegmentSampler, in_common_order, kept_memberships
 from plackett.segments.segments import Segments
 
 CHOICES = 1e-7  # what may still move of a standardised coefficient
