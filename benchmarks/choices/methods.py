@@ -34,6 +34,13 @@ def nests(data, train, test, seed):
     return of_choices(data, train, test, PlackettLuceChooser("em", features=features, nests=data.nests))
 
 
+def segments(data, train, test, seed):
+    """Latent classes of persons by maximum likelihood, as many as held-out persons support; new ones by the shares."""
+    features = LinearUtility(constants=data.labelled)
+    model = PlackettLuceChooser("em", features=features, segments="auto", random_state=seed)
+    return of_choices(data, train, test, model)
+
+
 def of_choices(data, train, test, model):
     """Log-probabilities of the choices of the other half by a model that is fitted to one."""
     model.fit(data.X[train], data.y[train], groups=data.person[train])
@@ -90,12 +97,13 @@ METHODS = {
     "plackett": ours,
     "linear": linear,
     "tastes": tastes,
+    "segments": segments,
     "nests": nests,
     "logit": conditional_logit,
     "constants": constants_alone,
     "latent-classes": latent_classes,
 }
-CHOICES_ALONE = {"latent-classes", "linear", "tastes", "nests"}  # methods that are not tried on rankings
+CHOICES_ALONE = {"latent-classes", "linear", "tastes", "segments", "nests"}  # methods that are not tried on rankings
 
 
 def applies(method, data):

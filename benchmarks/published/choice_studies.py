@@ -4,7 +4,7 @@ from functools import cache
 
 from benchmarks.published import sources
 from benchmarks.published.study import Printed, Study, estimate
-from plackett import PlackettLuceChooser, Tastes
+from plackett import PlackettLuceChooser, Segments, Tastes
 from plackett.datasets import load
 from plackett.linear import LinearUtility
 
@@ -126,6 +126,12 @@ def swissmetro_tastes(panel):
     tastes = Tastes(random=["time"])
     model = PlackettLuceChooser(features=tastes, random_state=1).fit(X, y, groups=persons)
     return law(model, X, y, persons)
+
+
+def swissmetro_segments():
+    X, y, _ = sources.swissmetro()
+    segments = Segments(2, by=["time"], ignored=["time"])
+    return likelihood(PlackettLuceChooser("em", features="linear", segments=segments, random_state=0).fit(X, y), X, y)
 
 
 STUDIES = (
@@ -282,6 +288,11 @@ STUDIES = (
     Study(
         *("biogeme", BIOGEME, "swissmetro", "nested logit, train and car together", swissmetro_nested),
         {"log-likelihood": "-5236.90", "1/α": "2.05", "s.e. of 1/α": "0.118"},
+        "swissmetro.csv.gz",
+    ),
+    Study(
+        *("biogeme", BIOGEME, "swissmetro", "two latent classes, one of which ignores time", swissmetro_segments),
+        {"log-likelihood": "-5208.50"},
         "swissmetro.csv.gz",
     ),
     Study(
