@@ -105,7 +105,7 @@ class RankingModel(RaceModel):
         unit = _scale(scale)
         certain = self.posterior_.no_interval is not None
         anchored = self._anchor(anchor, unit)
-        if isinstance(self.posterior_, SegmentedWorths):
+        if self._segmented_worths is not None:
             self._rows(X)
             by_segment = self._worths(check_prob(prob), unit, anchored)
             return by_segment.rename(columns={"log_worth": "elo"}) if scale == "elo" else by_segment
@@ -114,6 +114,12 @@ class RankingModel(RaceModel):
             columns = {"elo" if name == "log_worth" else name: column for name, column in columns.items()}
         index = optional("pandas", "worth").Index(self.items_[order], name="item")
         return optional("pandas", "worth").DataFrame(columns, index=index)
+
+    @property
+    def _segmented_worths(self) -> SegmentedWorths | None:
+        """The posterior of a model with segments; None for other models."""
+        posterior = getattr(self, "posterior_", None)
+        return posterior if isinstance(posterior, SegmentedWorths) else None
 
     def _anchor(self, anchor: Any, unit: float) -> tuple[int, float] | None:
         """Return the code of the anchored item and its log-worth."""
@@ -193,13 +199,13 @@ class RankingModel(RaceModel):
         if of not in OF:
             raise ValueError(f"of must be one of {list(OF)}, got {plain(of)} instead.")
         check_is_fitted(self)
-        if of == "worth" and isinstance(self.posterior_, SegmentedWorths):
+        if of == "worth" and self._segmented_worths is not None:
             raise ValueError("worths differ between segments: worth() lists them by segment. Use of='ranking'.")
 
     def _best(self, X: Any) -> Codes:
         """Return the items by their log-worth averaged over the rows, the best first; with segments as in `predict`."""
-        if isinstance(self.posterior_, SegmentedWorths):
-            return self.posterior_.order(next(self._pools(X)))
+        if self._segmented_worths is not None:
+            return self._segmented_worths.order(next(self._pools(X)))
         logs = np.concatenate([averaged(pool, log_worths(pool)) for pool in self._pools(X)])
         found: Codes = np.argsort(-logs.mean(axis=0), kind="stable")
         return found
@@ -250,7 +256,7 @@ class RankingModel(RaceModel):
         if is_dask(X):
             check_is_fitted(self)
             return lazily(self.predict, X, np.empty((0, len(self.items_)), dtype=self.items_.dtype))
-        if hasattr(self, "posterior_") and isinstance(self.posterior_, SegmentedWorths):
+        if self._segmented_worths is not None:
             order = self._best(X)
             return self.items_[order if X is None else np.tile(order, (len(X), 1))]
         found = np.concatenate([order_of(pool) for pool in self._pools(X)])
@@ -363,7 +369,7 @@ class RankingModel(RaceModel):
         raise NotImplementedError
 
     def _table(self, prob: float) -> Table:
-        if not self._plain or isinstance(self.posterior_, SegmentedWorths):
+        if not self._plain or self._segmented_worths is not None:
             return dict(self.posterior_.table(self, prob))
         order, columns = worth_table(self._whole_pool(None), prob, self.posterior_.no_interval is not None)
         found = getattr(self, "diagnostics_", None)

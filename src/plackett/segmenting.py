@@ -13,7 +13,6 @@ from plackett.capabilities import Combination, Ignored
 from plackett.choosing import ChoosingModel
 from plackett.data.choice_outcomes import chosen
 from plackett.data.validation import check_prob, plain
-from plackett.inference import EM
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output.fit_statistics import FitStatistics
@@ -63,7 +62,7 @@ class SegmentedModel:
 
         After EM of choices intervals are those of the curvature of the log-likelihood; EM of rankings has none.
         """
-        if not isinstance(getattr(self, "posterior_", None), (SegmentedChoices, SegmentedWorths)):
+        if not hasattr(getattr(self, "posterior_", None), "of_segments"):
             raise AttributeError(f"there are no segments_: {ONE_SEGMENT}")
         posterior = self._of_segments()
         centre, draws = posterior.of_segments.shares.mean(axis=(0, 1)), posterior.share_draws()
@@ -80,10 +79,7 @@ class SegmentedModel:
             raise ValueError(NO_WEIGHTS)
 
     def _of_segments(self) -> SegmentedChoices | SegmentedWorths:
-        check_is_fitted(self)
-        if not isinstance(self.posterior_, (SegmentedChoices, SegmentedWorths)):
-            raise ValueError(ONE_SEGMENT)
-        return self.posterior_
+        raise NotImplementedError
 
     def _members_by_person(self, found: Array, labels: npt.NDArray[Any]) -> pd.DataFrame:
         """Membership probabilities as a table."""
@@ -114,8 +110,21 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
             return replace(given, refused=why)
         return given if self.nests is None else replace(given, refused="segments have no nests. Leave one of them out.")
 
+    @property
+    def _segmented_choices(self) -> SegmentedChoices | None:
+        """The posterior of a model with segments; None for other models."""
+        posterior = getattr(self, "posterior_", None)
+        return posterior if isinstance(posterior, SegmentedChoices) else None
+
+    def _of_segments(self) -> SegmentedChoices:
+        check_is_fitted(self)
+        if self._segmented_choices is None:
+            raise ValueError(ONE_SEGMENT)
+        return self._segmented_choices
+
     def _refuse_unknown_persons(self) -> None:
-        if isinstance(self.posterior_, SegmentedChoices) and self.posterior_.of_segments.membership is None:
+        posterior = self._segmented_choices
+        if posterior is not None and posterior.of_segments.membership is None:
             raise ValueError(UNKNOWN)
 
     def segment_proba(self, X: ChoiceSets, y: Any, groups: Any = None) -> pd.DataFrame:
@@ -135,9 +144,7 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
         DataFrame
             Persons × segments, averaged over the posterior; rows sum to 1.
         """
-        posterior = self._of_segments()
-        assert isinstance(posterior, SegmentedChoices)
-        values, members, labels = self._person_values(X, y, groups, posterior.predicting())
+        values, members, labels = self._person_values(X, y, groups, self._of_segments().predicting())
         return self._members_by_person(memberships_of(members, values), labels)
 
     def _person_values(self, X: ChoiceSets, y: Any, groups: Any, members: Any) -> tuple[Array, Any, npt.NDArray[Any]]:
@@ -151,7 +158,8 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
         self, attribute: str, cost: str, X: ChoiceSets | None = None, prob: float = 0.9, groups: Any = None
     ) -> pd.DataFrame:
         """What a unit less of an attribute is worth, in units of the cost; for each segment, if there are some."""
-        if not isinstance(getattr(self, "posterior_", None), SegmentedChoices):
+        posterior = self._segmented_choices
+        if posterior is None:
             return super().willingness_to_pay(attribute, cost, X, prob, groups)
         if X is not None or groups is not None:
             raise ValueError(
@@ -159,7 +167,7 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
             )
         if self.weights == "alternative":
             raise ValueError("with weights='alternative' ratios differ by alternative as well: see coefficients().")
-        posterior, tail = self.posterior_, (1 - check_prob(prob)) / 2
+        tail = (1 - check_prob(prob)) / 2
         places = [self._column_of(name) for name in (attribute, cost)]
         draws, best = posterior.in_units(self)[..., places], None
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,12 +182,13 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
 
     def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
         """How well the model fits; with segments the log-likelihood is that of whole persons."""
-        if not isinstance(getattr(self, "posterior_", None), SegmentedChoices):
+        posterior = self._segmented_choices
+        if posterior is None:
             return super().fit_statistics(X, y, sample_weight, groups)
         if sample_weight is not None:
             raise ValueError("sample_weight would be ignored: with segments every person counts once.")
         found = super().fit_statistics(X, y)
-        values, members, _ = self._person_values(X, y, groups, self.posterior_.reported())
+        values, members, _ = self._person_values(X, y, groups, posterior.reported())
         found = replace(found, log_likelihood=float(mixture_values(members, values).sum()))
         if groups is None:
             return found
@@ -192,14 +201,19 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
         return int(np.flatnonzero(self.design_.source_ == attribute)[0])
 
     def _no_explanation(self) -> str | None:
-        segmented = isinstance(self.posterior_, SegmentedChoices)
-        return NO_EXPLANATION if segmented else super()._no_explanation()
+        return super()._no_explanation() if self._segmented_choices is None else NO_EXPLANATION
 
 
 class SegmentingRankings(SegmentedModel, RankingModel):
     """A fitted model of rankings, whose rankers may belong to segments."""
 
     group_labels_: npt.NDArray[Any]
+
+    def _of_segments(self) -> SegmentedWorths:
+        check_is_fitted(self)
+        if self._segmented_worths is None:
+            raise ValueError(ONE_SEGMENT)
+        return self._segmented_worths
 
     def segment_proba(self, X: Any, R: Rankings, groups: Any = None) -> pd.DataFrame:
         """The probability of each segment for persons, given their rankings.
@@ -236,7 +250,7 @@ class SegmentingRankings(SegmentedModel, RankingModel):
         if self.ties in ("race", "photo-finish", "davidson") or self.order_effect:
             setting = "order_effect=True" if self.order_effect else f"ties={self.ties!r}"
             return f"segments have worths alone, and {setting} needs more. Leave one of the two out."
-        if not (given.inference.samples or isinstance(given.inference, EM)):
+        if not (given.inference.samples or given.inference.maximises):
             return "segments are found by EM or drawn: use inference='em' or 'gibbs'."
         if given.partitions or self.engine not in ("auto", "numba"):
             where = "rankings in partitions" if given.partitions else f"engine={self.engine!r}"
@@ -245,7 +259,7 @@ class SegmentingRankings(SegmentedModel, RankingModel):
             return f"segments have the Gamma prior, and this is prior={given.tailed!r}. Leave one of the two out."
         if settings.by is not None or settings.ignored is not None:
             return "Segments(by=..., ignored=...) are about columns of choices. Leave them out: all worths differ."
-        if isinstance(given.inference, EM) and given.shape is not None and given.shape < 1:
+        if given.inference.maximises and given.shape is not None and given.shape < 1:
             return f"EM with segments takes a shape of at least 1, got shape={given.shape:g}: below 1 worths go to 0."
         return None
 
@@ -255,12 +269,11 @@ class SegmentingRankings(SegmentedModel, RankingModel):
             return ()
         if given.inference.samples:
             return ((given.inference, SEGMENT_DRAWS),)
-        return ((given.inference, SEGMENT_CLIMB),) if isinstance(given.inference, EM) else ()
+        return ((given.inference, SEGMENT_CLIMB),) if given.inference.maximises else ()
 
     def _of_known(self, groups: Any) -> Array:
         """Probabilities (n, K) of the items to be first, for persons of the fit by their memberships."""
         posterior, labels = self._of_segments(), np.asarray(groups)
-        assert isinstance(posterior, SegmentedWorths)
         if posterior.of_segments.membership is None:
             raise ValueError(UNKNOWN)
         place = {label: i for i, label in enumerate(self.group_labels_.tolist())}
@@ -276,7 +289,6 @@ class SegmentingRankings(SegmentedModel, RankingModel):
     def _worths(self, prob: float, unit: float, anchor: tuple[int, float] | None) -> pd.DataFrame:
         """The table of `worth` by segment."""
         pandas, posterior = optional("pandas", "worth"), self._of_segments()
-        assert isinstance(posterior, SegmentedWorths)
         found = posterior.worths(prob, unit, anchor)
         frames = [pandas.DataFrame(columns, index=self.items_[order]) for order, columns in found]
         return pandas.concat(frames, keys=range(1, len(frames) + 1), names=["segment", "item"])

@@ -85,7 +85,7 @@ def estimate_choices(task: SegmentTask, persons: ChoicesOfPersons, spread: float
     segments, found = task.number(persons, rng)
     best = maximum(persons, segments, task.settings.starts, rng, CHOICES, task.em.max_iter)
     places = persons.layout(segments).places
-    if isinstance(task.inference, EM):
+    if task.inference.maximises:
         task.warn(best)
         scores, information = observed_information(persons, *best.place, best.member)
         values = np.linalg.eigvalsh(information)
@@ -114,10 +114,10 @@ def estimate_choices(task: SegmentTask, persons: ChoicesOfPersons, spread: float
 def estimate_rankings(task: SegmentTask, persons: RankingsOfPersons, shape: float | None) -> Fit:
     """Segments of rankers with worths of their own; shape None: it is learned."""
     rng = np.random.default_rng(task.source.seed)
-    climbed = START if shape is None else max(shape, 1.0 if isinstance(task.inference, EM) else START)
+    climbed = START if shape is None else max(shape, 1.0 if task.inference.maximises else START)
     persons = replace(persons, shape=climbed)
     segments, found = task.number(persons, rng)
-    if isinstance(task.inference, EM):
+    if task.inference.maximises:
         if shape is None:
             shape, found["cv_log_loss_"] = _held_out_shape(task, persons, segments, rng)
             persons = replace(persons, shape=shape)
