@@ -422,8 +422,10 @@ def test_a_tie_that_counts_connects_both_ways():
 
 def test_ties_that_tell_nothing_are_noted():
     R = as_rankings([0, 1, 0], [1, 0, 1], [False, False, True], counts=[5, 5, 90])
-    with pytest.warns(UserWarning, match="90 of 100 rankings are ties of two items"):
+    with pytest.warns(UserWarning, match="90 of 100 rankings are ties of two items, .* With ties='auto' they say"):
         PlackettLuceRanker("em", shape=1.5).fit(None, R)
+    with pytest.warns(UserWarning, match="With ties='race' they say that items are alike.$"):
+        PlackettLuceRanker("em", features="exp", shape=1.5).fit([[0.0], [1.0], [0.5]], R)
 
 
 def test_what_was_shown_first_stays_with_its_pair():

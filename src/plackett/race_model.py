@@ -93,6 +93,10 @@ class RaceModel(Model):
         """Names of the parameters of the response."""
         return ()
 
+    def _ties_in_words(self) -> str:
+        """Describe how the law of ties was chosen."""
+        return ""
+
     def _counted(self, K: int, p: int) -> str:
         """Describe the number of weights."""
         return f"{K} classes × {p} features"

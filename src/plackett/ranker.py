@@ -20,6 +20,7 @@ from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import coded_groups, plain
 from plackett.engines.base import check_counts
+from plackett.engines.pairs import PairRows
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.scaled_columns import designs
 from plackett.fit import (
@@ -35,15 +36,17 @@ from plackett.fit import (
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.inference.maximum import network_of_pairs
+from plackett.inference.tie_choice import LAWS_OF_TIES, held_out_losses
 from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
 from plackett.ranking import rankings_of, shown_rows
+from plackett.responses import make_response
 from plackett.responses.order_effect import OrderEffect
 from plackett.segmenting import SegmentingRankings
 from plackett.segments import Segments
 
-TIES = ("unknown-order", "race", "photo-finish", "davidson", "error")
+TIES = ("unknown-order", "race", "photo-finish", "davidson", "auto", "error")
 IGNORED = 0.01  # share of the rankings from which uninformative ties are noted
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # without covariates: one mode
 NO_COVARIATES = Ignored(
@@ -75,11 +78,12 @@ class PlackettLuceRanker(SegmentingRankings):
         Feature map W of the covariates, as for `PlackettLuceClassifier`. Without covariates it must keep its default.
     prior : "gamma" or GIG
         Prior of worths, or of the weights of fixed features.
-    ties : {"unknown-order", "race", "photo-finish", "davidson", "error"}
+    ties : {"unknown-order", "race", "photo-finish", "davidson", "auto", "error"}
         Meaning of a shared place: the items came in an unknown order; they arrived in the same slot of a race observed
         in slots of time; in a pair, neither was ahead by a factor θ, which is learned (Rao & Kupper 1967); a third
         entrant of rate ν√(r_i r_j) won, with ν learned (Davidson 1970); or an error. "photo-finish" and "davidson"
-        are for pairs without covariates.
+        are for pairs without covariates. "auto" chooses between these two by held-out votes; without ties, and for
+        rankings of more than two items, it is "unknown-order".
     order_effect : bool
         True to multiply the rate of the item that was shown first, or played at home, by a learned factor η; for pairs
         without covariates, from ``Rankings.from_pairs(..., first=...)``.
@@ -104,6 +108,10 @@ class PlackettLuceRanker(SegmentingRankings):
         Fixed a, or its estimate.
     features_ : transformer
         The fitted feature map, with covariates.
+    ties_ : str
+        Law of ties of the fit: `ties`, or the one that "auto" chose.
+    tie_log_loss_ : dict
+        ``ties="auto"``: log-loss of a held-out vote by law, if there was a choice.
     segment_log_loss_ : dict
         ``segments="auto"``: log-loss of a held-out person by the number of segments.
     group_labels_ : array
@@ -181,6 +189,8 @@ class PlackettLuceRanker(SegmentingRankings):
         self
         """
         with whole_or_not_at_all(self):
+            self.ties_ = self.ties
+            self.__dict__.pop("tie_log_loss_", None)
             if R is None and isinstance(X, (Rankings, PartitionedRankings)):
                 raise ValueError("rankings come second: fit(X, R) with covariates X, and fit(None, R) without.")
             if not isinstance(R, PartitionedRankings):
@@ -190,7 +200,7 @@ class PlackettLuceRanker(SegmentingRankings):
             learned = X is not None and self._learned()
             with one_blas_thread(), cluster() as client:
                 network = run.inference.maximises and not learned
-                table = read_rankings(client, X, R, sample_weight, groups, self.ties, network)
+                table = read_rankings(client, X, R, sample_weight, groups, self.ties_, network)
                 if learned:
                     return self._fit_here(**gather_rankings(table))
                 known = table.covariates
@@ -201,6 +211,8 @@ class PlackettLuceRanker(SegmentingRankings):
     def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         labels, (R, X, groups) = groups, self._checked_data(X, R, groups)
+        if self.ties == "auto" and X is None:
+            self._choose_ties(_weighted(R, sample_weight))
         run = self._run(groups, without=X is None)
         segments = self._segmented()
         self._no_weights_with_segments(sample_weight)
@@ -216,7 +228,7 @@ class PlackettLuceRanker(SegmentingRankings):
             R, X = R[some], None if X is None else take_rows(X, some)
             groups = None if groups is None else groups[some]
         seen = self._with_order(Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups), R)
-        self._note_ignored_ties(R)
+        self._note_ignored_ties(R, X is None and _only_pairs(R))
         with one_blas_thread(), cluster_for(self.engine):
             if segments is not None:
                 fit = fit_segmented_rankings(run, segments, seen)
@@ -280,11 +292,11 @@ class PlackettLuceRanker(SegmentingRankings):
         if gibbs.moves not in ("auto", "walk") or self.engine not in ("auto", "numba", "numpy"):
             return False
         pairs = bool((np.diff(R.outcomes.start) <= 2).all())
-        return (pairs and self.ties == "race") or bool(self._parameter_names()) or (R.tied and self.ties != "race")
+        return (pairs and self.ties_ == "race") or bool(self._parameter_names()) or (R.tied and self.ties_ != "race")
 
     def _combination(self, grouped: bool = False, partitions: bool = False, without: bool = False) -> Combination:
         given = super()._combination(grouped, partitions, without)
-        absolute = self.ties == "race"
+        absolute = self._ties == "race"
         return replace(
             given,
             refused=self._no_parameters(given, without) or self._no_segments(given, without),
@@ -298,10 +310,13 @@ class PlackettLuceRanker(SegmentingRankings):
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:
         """Return why the parameters of the response cannot be learned in this combination, or None."""
+        law = self._ties
         if self.order_effect:
             setting = "order_effect=True"
-        elif self.ties in ("photo-finish", "davidson"):
-            setting = f"ties={self.ties!r}"
+        elif self.ties == "auto" and law in LAWS_OF_TIES:
+            setting = f"ties={law!r}, which ties='auto' chose,"
+        elif law in (*LAWS_OF_TIES, "auto"):
+            setting = f"ties={law!r}"
         else:
             return None
         if not without:
@@ -310,12 +325,23 @@ class PlackettLuceRanker(SegmentingRankings):
             return f"{setting} has no variational approximation. Use inference='gibbs' or inference='em'."
         if self.engine not in ("auto", "numba", "numpy") or given.partitions:
             return f"{setting} cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
-        if self.ties == "davidson" and given.inference.samples and given.inference.moves == "none":
-            return (
-                "ties='davidson' is not conjugate, and Gibbs(moves='none') draws worths from conjugate laws. Use "
-                "Gibbs(moves='auto')."
-            )
+        if law == "davidson" and given.inference.samples and given.inference.moves == "none":
+            return f"{setting} is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
         return None
+
+    def _choose_ties(self, R: Rankings) -> None:
+        """Set the law of ties that predicts held-out votes best, or an unknown order without ties of pairs alone."""
+        self.ties_ = "unknown-order"
+        if not (_only_pairs(R) and R.tied and R.counts.any()):
+            return
+        outcomes, K = R.outcomes, len(R.items)
+        each = (Observations.of_rankings(outcomes, R.item, make_response(law), K) for law in LAWS_OF_TIES)
+        seen = [self._with_order(of_law, R) for of_law in each]
+        with one_blas_thread():
+            rng = np.random.default_rng(self._run_settings()[0])
+            losses = held_out_losses(PairRows(seen[0]), [of_law.response for of_law in seen], rng)
+        self.tie_log_loss_ = dict(zip(LAWS_OF_TIES, losses, strict=True))
+        self.ties_ = min(LAWS_OF_TIES, key=self.tie_log_loss_.__getitem__)
 
     def _with_order(self, seen: Observations, R: Rankings) -> Observations:
         """Return the observations with the entries shown first, if there is an order effect."""
@@ -329,9 +355,9 @@ class PlackettLuceRanker(SegmentingRankings):
         situations = seen.all_situations._replace(row=shown_rows(R))
         return replace(seen, situations=situations, response=OrderEffect(seen.response))  # type: ignore[arg-type]
 
-    def _note_ignored_ties(self, R: Rankings) -> None:
-        """Warn if ties of pairs are read as an unknown order, and thus are uninformative."""
-        if self.ties != "unknown-order" or not R.tied:
+    def _note_ignored_ties(self, R: Rankings, choice: bool) -> None:
+        """Warn if ties of pairs are read as an unknown order, and thus tell nothing; `choice`: laws of pairs apply."""
+        if self.ties_ != "unknown-order" or not R.tied:
             return
         (_, bucket_start, sizes, counts), pair = R.outcomes, np.diff(R.outcomes.start) == 2
         tied = pair & (sizes[np.minimum(bucket_start[:-1], len(sizes) - 1)] == 2) & (np.diff(bucket_start) > 0)
@@ -339,10 +365,16 @@ class PlackettLuceRanker(SegmentingRankings):
         if ignored >= IGNORED * counts.sum():
             warnings.warn(
                 f"{ignored:,.12g} of {counts.sum():,.12g} rankings are ties of two items, which tell nothing with "
-                "ties='unknown-order'. With ties='davidson', 'photo-finish' or 'race' they say that items are alike.",
+                f"ties='unknown-order'. With ties={'auto' if choice else 'race'!r} they say that items are alike"
+                f"{', by the law of ties that predicts held-out votes best' if choice else ''}.",
                 UserWarning,
                 stacklevel=4,
             )
+
+
+def _only_pairs(R: Rankings) -> bool:
+    """True if every ranking is of two items."""
+    return bool((np.diff(R.outcomes.start) == 2).all() and (np.diff(R.outcomes.bucket_start) == 1).all())
 
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:

@@ -60,6 +60,8 @@ class RankingModel(RaceModel):
     """Fitted model of rankings. X must be None if it was fitted without covariates."""
 
     ties: str
+    ties_: str
+    tie_log_loss_: dict[str, float]
     order_effect: bool
     items_: npt.NDArray[Any]
     posterior_: WeightPosterior | SituationDraws | SegmentedWorths
@@ -172,19 +174,34 @@ class RankingModel(RaceModel):
         entries = Entries(self._rows(None), items, np.zeros_like(items), np.arange(0, len(items) + 1, 2))
         outcomes = Outcomes.choices(np.full(len(first), 2))
         found = np.full((K, K), np.nan)
-        found[first, second] = np.exp(log_scores(self._members(), entries, outcomes, make_response(self.ties)))
+        found[first, second] = np.exp(log_scores(self._members(), entries, outcomes, make_response(self._ties)))
         return found
+
+    @property
+    def _ties(self) -> str:
+        """The law of ties of the fit; model files of earlier versions have only the setting."""
+        return getattr(self, "ties_", self.ties)
+
+    def _ties_in_words(self) -> str:
+        """Return which law of ties was chosen by ties='auto', and why."""
+        if self.ties != "auto":
+            return ""
+        losses = getattr(self, "tie_log_loss_", None)
+        if losses is None:
+            return f"; ties={self._ties!r}, since not all rankings are of two items, or there are no ties"
+        found = ", ".join(f"{law}: {loss:.4f}" for law, loss in losses.items())
+        return f"; ties={self._ties!r} is chosen by the log-loss of a held-out vote ({found})"
 
     @property
     def _law_of_pairs(self) -> bool:
         """True if the response is a law of pairs, with a parameter for ties."""
-        return self.ties in RESPONSES and bool(parameters_of(make_response(self.ties)))
+        return self._ties in RESPONSES and bool(parameters_of(make_response(self._ties)))
 
     def _refuse_longer_rankings(self) -> None:
         """Raise if the response is a law of pairs."""
         if self._law_of_pairs:
             raise ValueError(
-                f"ties={self.ties!r} is a law of pairs and says nothing of rankings of all items. Use of='worth', or "
+                f"ties={self._ties!r} is a law of pairs and says nothing of rankings of all items. Use of='worth', or "
                 "prob_better(of='ranking') for pairs."
             )
 
@@ -434,7 +451,7 @@ class RankingModel(RaceModel):
 
     def _parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters of the response, the order effect last."""
-        own = parameters_of(make_response(self.ties)) if self.ties in RESPONSES else ()
+        own = parameters_of(make_response(self._ties)) if self._ties in RESPONSES else ()
         return *own, *((ETA,) if self.order_effect else ())
 
     def _parameter_names(self) -> tuple[str, ...]:
@@ -468,7 +485,7 @@ class RankingModel(RaceModel):
     @property
     def _slots(self) -> bool:
         """True if arrivals are observed in slots of time, which makes ties."""
-        return self.ties == "race"
+        return self._ties == "race"
 
     def _pools(self, X: Any) -> Iterator[Pool]:
         """Yield log-rates of all items, for runs of rows."""
@@ -511,14 +528,14 @@ class RankingModel(RaceModel):
 
     def _response(self, R: Rankings) -> Response:
         """Return the response; without ties it is the plain ranking, except for race ties."""
-        if R.tied and self.ties == "error":
+        if R.tied and self._ties == "error":
             t = int(np.searchsorted(R.outcomes.bucket_start, np.argmax(R.outcomes.sizes > 1), side="right")) - 1
             raise ValueError(
                 f"items share a place in row {t}, and ties='error'. Say what a tie means: ties='unknown-order' or "
                 "ties='race', or of pairs ties='davidson' or ties='photo-finish'."
             )
-        if self.ties in ("race", "photo-finish", "davidson"):
-            return make_response(self.ties)
+        if self._ties in ("race", "photo-finish", "davidson"):
+            return make_response(self._ties)
         return make_response("unknown-order" if R.tied else "ranking")
 
 

@@ -53,6 +53,7 @@ class Ties(StrEnum):
     race = "race"
     photo_finish = "photo-finish"
     davidson = "davidson"
+    auto = "auto"
     error = "error"
 
 
@@ -78,7 +79,8 @@ def rank(
         Ties,
         typer.Option(
             help="Tied items came in an order that is not known, in one slot of a race, within a factor of each "
-            "other's times, behind a third entrant, or by mistake."
+            "other's times, behind a third entrant, by the one of these two laws that predicts held-out pairs best "
+            "(auto), or by mistake."
         ),
     ] = Ties.unknown_order,
     order_effect: Annotated[

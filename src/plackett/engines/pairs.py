@@ -15,7 +15,7 @@ import numpy as np
 from plackett.data.observations import Observations
 from plackett.engines.base import SituationRows, check_counts
 from plackett.model.race import Array, Stats, Weights
-from plackett.responses.base import Parameter, Whole, checked, parameters_of
+from plackett.responses.base import Parameter, Response, Whole, checked, parameters_of
 from plackett.responses.order_effect import SHOWN_FIRST, OrderEffect
 from plackett.responses.pair_laws import FIRST, SECOND, TIE, Chances, PairLaw, law_of
 
@@ -48,15 +48,19 @@ class PairRows(SituationRows):
 
     def __init__(self, seen: Observations):
         seen.response.check(checked(seen.all_situations.outcomes))
-        law = law_of(seen.response)
-        assert law is not None
-        self.law: PairLaw = law
         self.ordered = isinstance(seen.response, OrderEffect)
-        self.n_groups, self.absolute = seen.n_groups, seen.response.absolute
-        self.parameters: tuple[Parameter, ...] = parameters_of(seen.response)
-        self.values_of_parameters: Array = np.array([each.start for each in self.parameters])
+        self.n_groups = seen.n_groups
+        self._set_law(seen.response)
         self._count(seen)
         self._index = np.append(self.first, self.second)
+
+    def _set_law(self, response: Response) -> None:
+        law = law_of(response)
+        assert law is not None
+        self.law: PairLaw = law
+        self.absolute = response.absolute
+        self.parameters: tuple[Parameter, ...] = parameters_of(response)
+        self.values_of_parameters: Array = np.array([each.start for each in self.parameters])
 
     def _count(self, seen: Observations) -> None:
         (start, bucket_start, sizes, counts), item, row = seen.all_situations
@@ -95,6 +99,18 @@ class PairRows(SituationRows):
         """Return the same pairs with other parameter values."""
         found = copy.copy(self)
         found.values_of_parameters = np.array(values, dtype=np.float64)
+        return found
+
+    def under(self, response: Response) -> Self:
+        """Return the same pairs under another law, with an order effect only if they have one."""
+        found = copy.copy(self)
+        found._set_law(response)
+        return found
+
+    def counted(self, counts: Array) -> Self:
+        """Return the same pairs with other counts (3, pairs)."""
+        found = copy.copy(self)
+        found.counts, found.n_seen = counts, float(counts.sum())
         return found
 
     def _log_rates(self, log_weights: Array, values: Array) -> tuple[Array, Array, Array]:

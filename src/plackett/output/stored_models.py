@@ -19,9 +19,11 @@ from plackett.features.choice_design import ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
 from plackett.features.scaled_columns import Columns
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
+from plackett.inference.tie_choice import LAWS_OF_TIES
 from plackett.linear import LinearUtility
 from plackett.model.diagnostics import Diagnostics
 from plackett.output.schema import (
+    MEASURED,
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
@@ -151,6 +153,17 @@ def law_of_parameters(model: Any, plain: bool) -> None:
         insist(above, f"{parameter.name} must be above {parameter.lower:g}.")
 
 
+def _law_of_ties(model: Any) -> None:
+    """Check that the law of ties is the one of the settings, or one that ties='auto' may choose."""
+    losses = getattr(model, "tie_log_loss_", None)
+    if model.ties != "auto":
+        insist(model._ties == model.ties and losses is None, f"ties_ must be {model.ties!r}, without losses.")
+        return
+    known = ("unknown-order",) if losses is None else tuple(losses)
+    insist(model._ties in known, f"ties_ must be one of {list(known)}, got {model._ties!r} instead.")
+    insist(losses is None or set(losses) == set(LAWS_OF_TIES), f"tie_log_loss_ must have {list(LAWS_OF_TIES)}.")
+
+
 def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     """Check the items, and the map of covariates if there are any."""
     insist(len(model.items_) >= 2, f"items_ must be two labels or more, got {model.items_.tolist()} instead.")
@@ -160,6 +173,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     law_of_race(model, model.posterior_, SegmentedWorths if segmented else SituationDraws, not (learned or segmented))
     insist(plain or not segmented, "a model with covariates has no segments.")
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
+    _law_of_ties(model)
     law_of_parameters(model, plain)
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
@@ -280,6 +294,8 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
             "features_": FITTED_MAP | is_a(Columns),
             "table_": is_a(Ballots),
             "group_labels_": labels("person"),
+            "ties_": one_of(*ties),
+            "tie_log_loss_": mapping(one_of(*LAWS_OF_TIES), number(MEASURED)),
         },
         law_of_ranker,
     )

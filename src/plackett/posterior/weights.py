@@ -117,6 +117,9 @@ class WeightModel(FittedModel, Protocol):
     def _parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters of the response."""
 
+    def _ties_in_words(self) -> str:
+        """Describe how the law of ties was chosen."""
+
 
 class WeightPosterior(RacePosterior[WeightModel]):
     """Normalised weights λ̄ of fixed features, as draws that represent the distribution.
@@ -181,7 +184,8 @@ class WeightPosterior(RacePosterior[WeightModel]):
         """Describe classes or items, features and prior."""
         values = [] if self.parameters is None else self.parameters.reshape(-1, self.parameters.shape[-1]).mean(axis=0)
         learned = [f", {name} {value:.3g}" for name, value in zip(model._parameter_names(), values, strict=True)]
-        return f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}{''.join(learned)}"
+        counted = f"{model._counted(*self.shape_of_estimate)}, {model._prior_in_words()}"
+        return f"{counted}{''.join(learned)}{model._ties_in_words()}"
 
     def estimates(self, model: WeightModel) -> Estimates:
         """Return medians of the weights, and the probability that each is active."""
