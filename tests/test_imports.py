@@ -15,6 +15,7 @@ FACES = (
     "chooser",
     "choosing",
     "classifier",
+    "describing",
     "estimator",
     "fit",
     "race_model",
