@@ -505,7 +505,7 @@ def test_a_model_is_saved_and_loaded(inference, tmp_path):
         m.worth(items=more.rename(index={"bay": "box"})), other.worth(items=more.rename(index={"bay": "box"}))
     )
     pd.testing.assert_frame_equal(m.parameters(), other.parameters())
-    assert repr(other) == repr(m) and "5 items described by 3 numbers" in repr(m)
+    assert repr(other) == repr(m) and "5 items described by 3 covariates" in repr(m)
 
 
 def test_a_fit_without_items_forgets_them():
@@ -519,7 +519,7 @@ def test_tables_from_the_command_line(tmp_path):
     pd.DataFrame(rankings(size=5).to_orders()).to_csv(tmp_path / "orders.csv", index=False)
     run = tmp_path / "orders.csv", "--table", "orders", "--inference", "em", "--shape", 2, "--out", tmp_path / "m.plk"
     said = plackett_command("rank", *run, "--items", tmp_path / "items.csv").stdout
-    assert "5 items described by 3 numbers" in said and "gamma[height] = " in said
+    assert "5 items described by 3 covariates" in said and "gamma[height] = " in said
     (line,) = (line for line in said.splitlines() if "bay" in line.split())
     assert "new" in line
     m = plackett.load(tmp_path / "m.plk")

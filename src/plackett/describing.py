@@ -44,7 +44,7 @@ class DescribingRankings(SegmentingRankings):
 
     def _counted(self, K: int, p: int) -> str:
         counted = super()._counted(K, p)
-        return f"{counted} described by {self.item_covariates_.z.shape[1]} numbers" if self._described else counted
+        return f"{counted} described by {self.item_covariates_.in_words}" if self._described else counted
 
     def _check_items(self, run: Run, X: Any, groups: Any, partitions: bool) -> None:
         """Raise for settings that a fit with covariates of the items would ignore, and for impossible combinations."""

@@ -40,8 +40,6 @@ def fit(
     found = model.worth()
     known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
     worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in known}
-    if "new" in worths:
-        worths["new"] = np.where(worths["new"], "new", "")
     save_and_tell(model, out, origin(model), words, _parameters(model), worths)
 
 

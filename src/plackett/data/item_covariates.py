@@ -93,6 +93,12 @@ class ItemCovariates:
         """Names of the numbers."""
         return tuple(name for column in self.columns for name in _names(column))
 
+    @property
+    def in_words(self) -> str:
+        """Number of covariates."""
+        n = len(self.names)
+        return f"{n} covariate{'' if n == 1 else 's'}"
+
     def of(self, table: Any, items: Labels) -> tuple[Labels, Array]:
         """Return the items of a table that were never ranked, and their covariates.
 
