@@ -73,7 +73,8 @@ class ItemCovariates:
         if missing:
             raise ValueError(
                 f"items has no row for {listed(map(plain, missing))}, which {_were(missing)} ranked. Add "
-                f"{'it' if len(missing) == 1 else 'them'}, or leave these items out of the rankings."
+                f"{'it' if len(missing) == 1 else 'them'}, or leave these items out of the rankings; R.with_items(...) "
+                "leaves out those that occur in none."
             )
         ranked = frame.loc[items.tolist()]
         columns = tuple(_learn(name, frame[name], ranked[name]) for name in frame)

@@ -14,8 +14,6 @@ from plackett.model.race import Array
 from plackett.posterior.base import Quantities, Variables
 from plackett.posterior.weights import Draws, Point, WeightModel
 
-__all__ = ["DescribedDraws", "DescribedPoint"]
-
 
 def log_gamma(rng: np.random.Generator, shape: Array, size: tuple[int, ...]) -> Array:
     """Draw ln of Gam(shape, 1), for small shapes without underflow."""
