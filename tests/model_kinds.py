@@ -80,6 +80,13 @@ def encoded():
     return clf
 
 
+def described(**settings):
+    rng = np.random.default_rng(0)
+    R = Rankings.from_orders([rng.permutation(ITEMS).tolist() for _ in range(30)])
+    items = {item: {"age": 2.0 * k * k, "kind": "ab"[k % 2]} for k, item in enumerate([*ITEMS, "new"])}
+    return PlackettLuceRanker(random_state=0, **settings).fit(None, R, items=items)
+
+
 def ranker(d=0, ballots=False, **settings):
     rng = np.random.default_rng(0)
     orders = [rng.permutation(ITEMS).tolist() for _ in range(30)]
@@ -145,6 +152,8 @@ KINDS = {
     "ranker-race": lambda: ranker(inference=SHORT, ties="race", shape=1.0),
     "ranker-davidson": lambda: comparisons(inference=SHORT, ties="davidson"),
     "ranker-photo-finish-em": lambda: comparisons(inference="em", ties="photo-finish", shape=2.0),
+    "ranker-described-em": lambda: described(inference="em", shape=2.0),
+    "ranker-described-gibbs": lambda: described(inference=SHORT),
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),

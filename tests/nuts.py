@@ -1,5 +1,7 @@
 """An independent sampler of the same posterior: NUTS (nutpie) on θ = ln λ with its own density and gradient."""
 
+import math
+
 import numba
 import numpy as np
 import nutpie
@@ -127,3 +129,58 @@ def nuts_tastes(X, start, owner, n_persons, mean_spread, sd_scale, draws=1000, t
         return value, gradient
 
     return sampled(density, 2 * d + n_persons * d, draws, tune, chains, seed)[:, :, : 2 * d]
+
+
+def nuts_described(held, z, spread, low, high, draws=1500, tune=1000, chains=4, seed=1):
+    """Draws of (ln λ with mean 0, γ, ln a), (chain, draw, K + d + 1), of full rankings `held` (n, m) of some items.
+
+    λ_k ~ Gam(a, a e^(−z_k·γ)) with γ ~ N(0, spread²) and ln a uniform on [low, high], here as low + (high − low) of a
+    logistic coordinate.
+    """
+    (K, d), n = z.shape, len(held)
+
+    @numba.njit
+    def psi(v):
+        found = 0.0
+        while v < 6.0:
+            found -= 1.0 / v
+            v += 1.0
+        f = 1.0 / (v * v)
+        return (
+            found + np.log(v) - 0.5 / v - f * (1.0 / 12 - f * (1.0 / 120 - f * (1.0 / 252 - f * (1.0 / 240 - f / 132))))
+        )
+
+    @numba.njit
+    def density(theta):
+        share = 1.0 / (1.0 + np.exp(-theta[K + d]))
+        a = np.exp(low + (high - low) * share)
+        x, gamma = theta[:K], theta[K : K + d]
+        y = x - z @ gamma
+        gradient, value, of_a = np.zeros_like(theta), 0.0, 0.0
+        for k in range(K):
+            value += a * np.log(a) + a * y[k] - a * np.exp(y[k]) - math.lgamma(a)
+            of_a += np.log(a) + 1.0 + y[k] - np.exp(y[k]) - psi(a)
+            slope = a - a * np.exp(y[k])
+            gradient[k] += slope
+            for j in range(d):
+                gradient[K + j] -= slope * z[k, j]
+        for j in range(d):
+            value -= 0.5 * (gamma[j] / spread) ** 2
+            gradient[K + j] -= gamma[j] / spread**2
+        value += np.log(share) + np.log(1.0 - share)
+        gradient[K + d] = of_a * a * (high - low) * share * (1.0 - share) + 1.0 - 2.0 * share
+        for t in range(n):
+            left = 0.0
+            for s in range(held.shape[1] - 1, -1, -1):
+                left += np.exp(x[held[t, s]])
+                if s < held.shape[1] - 1:
+                    value += x[held[t, s]] - np.log(left)
+                    gradient[held[t, s]] += 1.0
+                    for e in range(s, held.shape[1]):
+                        gradient[held[t, e]] -= np.exp(x[held[t, e]]) / left
+        return value, gradient
+
+    found = sampled(density, K + d + 1, draws, tune, chains, seed)
+    found[..., :K] -= found[..., :K].mean(axis=2, keepdims=True)
+    found[..., -1] = low + (high - low) / (1.0 + np.exp(-found[..., -1]))
+    return found

@@ -16,6 +16,7 @@ FACES = (
     "chooser",
     "choosing",
     "classifier",
+    "describing",
     "estimator",
     "fit",
     "race_model",

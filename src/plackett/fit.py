@@ -42,6 +42,7 @@ from plackett.features.choice_design import ChoiceDesign
 from plackett.features.mapped import dense, fit_features, nonempty_rows, transform
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit, Probe, Problem
+from plackett.inference.described import draw_described, held_out_shape_described, maximise_described
 from plackett.inference.driver import Source
 from plackett.inference.folds import (
     Fold,
@@ -153,6 +154,25 @@ def fit_weights(run: Run, data: Prepared) -> Fit:
     fit = run.inference.fit(Problem(rows, *run_of, data.mirrors, data.probe), shape)  # type: ignore[arg-type]
     if data.features is not None:
         found["features_"] = data.features
+    return replace(fit, extra=fit.extra | found)
+
+
+def fit_described(run: Run, data: Prepared, z: Array) -> Fit:
+    """Fit worths of items with covariates z (K, d), and their coefficients."""
+    shape, found = run.shape, dict[str, Any]()
+    if isinstance(run.inference, EM) and shape is None:
+        folds = data.folds(run.inference.cv)
+        shape, found["cv_log_loss_"] = held_out_shape_described(run.inference, *folds, z, run.progress)
+    rows = data.rows()
+    beside = run.samples and rows.work < run.kind.side_by_side_below
+    if beside:
+        rows.set_threads(1)
+    problem = Problem(rows, run.rate, *run.source(), None, run.kind.shape_steps, beside)
+    if isinstance(run.inference, Gibbs):
+        fit = draw_described(run.inference, problem, shape, z)
+    else:
+        assert shape is not None
+        fit = maximise_described(problem, shape, z)
     return replace(fit, extra=fit.extra | found)
 
 

@@ -19,6 +19,7 @@ from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import coded_groups, plain
+from plackett.describing import DescribingRankings
 from plackett.engines.base import check_counts
 from plackett.engines.pairs import PairRows
 from plackett.estimator import whole_or_not_at_all
@@ -43,7 +44,6 @@ from plackett.race_model import STORED
 from plackett.ranking import rankings_of, shown_rows
 from plackett.responses import make_response
 from plackett.responses.order_effect import OrderEffect
-from plackett.segmenting import SegmentingRankings
 from plackett.segments import Segments
 
 TIES = ("unknown-order", "race", "photo-finish", "davidson", "auto", "error")
@@ -56,7 +56,7 @@ ONE_WEIGHT = NoMoves.here("without covariates there is one weight an item, and p
 KNOWN_SCALE = NoMoves.here("race ties know the scale of the weights, which the moves take for unknown")
 
 
-class PlackettLuceRanker(SegmentingRankings):
+class PlackettLuceRanker(DescribingRankings):
     """Bayesian Plackett–Luce model of rankings, without covariates or with covariates of each ranking.
 
     Items arrive in a race: item k has the rate W(x)·λ_k, and without covariates λ_k alone, its worth. The order of
@@ -167,7 +167,9 @@ class PlackettLuceRanker(SegmentingRankings):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, R: Any = None, sample_weight: Any = None, groups: Any = None) -> PlackettLuceRanker:
+    def fit(
+        self, X: Any, R: Any = None, sample_weight: Any = None, groups: Any = None, items: Any = None
+    ) -> PlackettLuceRanker:
         """Fit the model.
 
         Parameters
@@ -183,6 +185,12 @@ class PlackettLuceRanker(SegmentingRankings):
         groups : (n,) array, optional
             Rankings with the same label, such as those of one rater, are held out together. With segments they are the
             persons; None: each ranking is that of a person.
+        items : data frame, dict or array, optional
+            Covariates that describe the items, for rankings without X: a table with the items as index (numbers, or
+            texts with few levels), a dictionary of items, or an array in the order of ``R.items``. The prior of a worth
+            is then λ_k ~ Gam(a, a e^(−z_k·γ)), with a learned coefficient γ of each standardised column, whose prior is
+            normal with mean 0 and standard deviation 3. Items of the table that were never ranked are predicted by
+            `worth`.
 
         Returns
         -------
@@ -194,8 +202,10 @@ class PlackettLuceRanker(SegmentingRankings):
             if R is None and isinstance(X, (Rankings, PartitionedRankings)):
                 raise ValueError("rankings come second: fit(X, R) with covariates X, and fit(None, R) without.")
             if not isinstance(R, PartitionedRankings):
-                return self._fit_here(X, R, sample_weight, groups)
+                return self._fit_here(X, R, sample_weight, groups, items)
             run = self._run(groups, partitions=True, without=X is None)
+            if items is not None:
+                self._check_items(run, X, groups, partitions=True)
             run = self._with_length(run, None) if X is None else run
             learned = X is not None and self._learned()
             with one_blas_thread(), cluster() as client:
@@ -208,15 +218,17 @@ class PlackettLuceRanker(SegmentingRankings):
                 fit = fit_weights(run, prepare_ranking_parts(run, table))
             return self._keep_items(run, table.items, fit)
 
-    def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any) -> PlackettLuceRanker:
+    def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any, items: Any = None) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         labels, (R, X, groups) = groups, self._checked_data(X, R, groups)
         if self.ties == "auto" and X is None:
             self._choose_ties(_weighted(R, sample_weight))
         run = self._run(groups, without=X is None)
+        if items is not None:
+            self._check_items(run, X, groups, partitions=False)
         segments = self._segmented()
         self._no_weights_with_segments(sample_weight)
-        run = self._with_length(run, R) if X is None else run
+        run = self._with_length(run, R) if X is None and items is None else run
         response, learned = self._response(R), X is not None and self._learned()
         R = _weighted(R, sample_weight)
         if run.samples and not learned:
@@ -240,7 +252,8 @@ class PlackettLuceRanker(SegmentingRankings):
                 fit.extra["features_"] = candidates[fit.extra.pop("design_")]
             elif X is None:
                 network = network_of_pairs(R, self._law_of_pairs, self.order_effect) if run.inference.maximises else R
-                fit = fit_weights(run, prepare_situations(run, None, seen, network=network))
+                data = prepare_situations(run, None, seen, network=network)
+                fit = fit_weights(run, data) if items is None else self._fit_described(run, data, items, R.items)
             else:
                 fit = fit_weights(run, prepare_map(run, X, seen, R))
         return self._keep_items(run, R.items, fit)
@@ -248,7 +261,7 @@ class PlackettLuceRanker(SegmentingRankings):
     def _keep_items(self, run: Run, items: npt.NDArray[Any], fit: Fit) -> PlackettLuceRanker:
         """Set the attributes of a fit."""
         self.items_ = items
-        for stale in ("group_labels_", "weights_"):
+        for stale in ("group_labels_", "item_covariates_", "weights_"):
             self.__dict__.pop(stale, None)
         self._keep(run.inference, fit)
         if hasattr(fit.posterior, "weights"):

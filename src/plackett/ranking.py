@@ -67,7 +67,12 @@ class RankingModel(RaceModel):
     posterior_: WeightPosterior | SituationDraws | SegmentedWorths
 
     def worth(
-        self, prob: float = 0.9, X: Any = None, scale: str = "log", anchor: Mapping[Any, float] | None = None
+        self,
+        prob: float = 0.9,
+        X: Any = None,
+        scale: str = "log",
+        anchor: Mapping[Any, float] | None = None,
+        items: Any = None,
     ) -> pd.DataFrame:
         """Return the items by their worth, the best first.
 
@@ -80,7 +85,10 @@ class RankingModel(RaceModel):
         scale : {"log", "elo"}
             Natural logarithms, or points of 400/ln 10 each, of which 400 are odds of ten to one.
         anchor : {item: value}, optional
-            Item with a fixed number on that scale; by default the numbers have mean 0.
+            Item with a fixed number on that scale; by default the numbers have mean 0 over the items of the rankings.
+        items : data frame or dict, optional
+            For a model fitted with ``items``: new items with their covariates, by label. Their worths follow from the
+            covariates, with the residual's width. None: the items of the fit's table that were never ranked.
 
         Returns
         -------
@@ -92,7 +100,8 @@ class RankingModel(RaceModel):
               (NaN after EM). Differences of two log-worths are log-odds of one coming before the other;
             - ``first``: the posterior probability that no other item has a larger worth;
             - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
-              NaN after EM, as is ``first``.
+              NaN after EM, as is ``first``;
+            - ``new``, for a model fitted with ``items``: True for items that were never ranked.
 
             With segments by (``segment``, ``item``), each segment with worths of its own.
 
@@ -105,16 +114,19 @@ class RankingModel(RaceModel):
         [1400.0, 1000.0]
         """
         unit = _scale(scale)
+        check_is_fitted(self)
         certain = self.posterior_.no_interval is not None
         anchored = self._anchor(anchor, unit)
+        pool, labels = self._listed(X, items)
         if self._segmented_worths is not None:
-            self._rows(X)
             by_segment = self._worths(check_prob(prob), unit, anchored)
             return by_segment.rename(columns={"log_worth": "elo"}) if scale == "elo" else by_segment
-        order, columns = worth_table(self._whole_pool(X), check_prob(prob), certain, unit, anchored)
+        order, columns = worth_table(pool, check_prob(prob), certain, unit, anchored, len(self.items_))
+        if self._described:
+            columns["new"] = order >= len(self.items_)
         if scale == "elo":
             columns = {"elo" if name == "log_worth" else name: column for name, column in columns.items()}
-        index = optional("pandas", "worth").Index(self.items_[order], name="item")
+        index = optional("pandas", "worth").Index(labels[order], name="item")
         return optional("pandas", "worth").DataFrame(columns, index=index)
 
     @property
@@ -122,6 +134,15 @@ class RankingModel(RaceModel):
         """The posterior of a model with segments; None for other models."""
         posterior = getattr(self, "posterior_", None)
         return posterior if isinstance(posterior, SegmentedWorths) else None
+
+    @property
+    def _described(self) -> bool:
+        """True if the model was fitted to described items."""
+        return False
+
+    def _listed(self, X: Any, items: Any) -> tuple[Pool, Labels]:
+        """Return log-rates of the items that `worth` lists, those of the rankings first, and their labels."""
+        return self._whole_pool(X), self.items_
 
     def _anchor(self, anchor: Any, unit: float) -> tuple[int, float] | None:
         """Return the code of the anchored item and its log-worth."""

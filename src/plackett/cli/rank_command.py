@@ -29,6 +29,7 @@ from plackett.cli.options import (
     Tol,
     shape_of,
 )
+from plackett.data.ballots import Ballots
 
 
 class Unranked(StrEnum):
@@ -86,6 +87,10 @@ def rank(
     order_effect: Annotated[
         bool, typer.Option("--order-effect", help="Learn what it is worth to be shown first (column first of pairs).")
     ] = False,
+    items: Annotated[
+        str | None,
+        typer.Option(help="Table that describes the items: labels in the first column, then numbers or texts."),
+    ] = None,
     inference: Method = Inference.gibbs,
     shape: Shape = "learn",
     draws: Draws = None,
@@ -123,4 +128,5 @@ def rank(
         random_state=seed,
         progress=sys.stderr.isatty(),
     )
-    cli.ranking_commands.fit(settings, ties, order_effect, data, unranked, table, counts, drop or [], sep, decimal, out)
+    ballots = Ballots(table and table.value, unranked and unranked.value, counts, tuple(drop or ()))
+    cli.ranking_commands.fit(settings, ties.value, order_effect, data, ballots, sep, decimal, items, out)

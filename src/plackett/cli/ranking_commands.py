@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plackett.cli.models import fitted, save_and_tell
 from plackett.cli.options import Settings
 from plackett.data.ballots import Ballots
+from plackett.data.columns import texts
 from plackett.data.rankings import Rankings
+from plackett.data.tablefile import read_table
 from plackett.ranker import PlackettLuceRanker
 from plackett.report import write_report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def fit(
@@ -19,24 +25,33 @@ def fit(
     ties: str,
     order_effect: bool,
     data: str,
-    unranked: str | None,
-    table: str | None,
-    counts: str | None,
-    drop: list[str],
+    ballots: Ballots,
     sep: str | None,
     decimal: str | None,
+    items: str | None,
     out: str | None,
 ) -> None:
     """Fit a ranker to a file of rankings, print the worths of the items and save the model."""
-    model = PlackettLuceRanker(**settings, ties=str(ties), order_effect=order_effect)
-    ballots = Ballots(table and str(table), unranked and str(unranked), counts, tuple(drop))
+    model = PlackettLuceRanker(**settings, ties=ties, order_effect=order_effect)
     R = ballots.read(data, sep, decimal)
-    words = fitted(lambda: model.fit(None, R))
+    covariates = None if items is None else described(items, R)
+    words = fitted(lambda: model.fit(None, R, items=covariates))
     model.table_ = replace(ballots, rankings=float(R.counts.sum()))
     found = model.worth()
     known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
     worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in known}
     save_and_tell(model, out, origin(model), words, _parameters(model), worths)
+
+
+def described(path: str, R: Rankings) -> pd.DataFrame:
+    """Read covariates of the items, whose labels are in the first column."""
+    frame = read_table(path)
+    if len(frame.columns) < 2:
+        raise ValueError(
+            f"{path} must have the labels of the items in its first column, and numbers or texts after it."
+        )
+    labels = frame[frame.columns[0]]
+    return frame.drop(columns=frame.columns[0]).set_axis(texts(labels) if R.items.dtype.kind == "U" else labels)
 
 
 def _parameters(model: PlackettLuceRanker) -> list[str]:

@@ -62,6 +62,8 @@ class WorthPrior(NamedTuple):
 class Density:
     """ln p(x, f | data, a) up to a constant; without `informed`, parameters have no prior, as in maximum likelihood."""
 
+    dense = DENSE
+
     def __init__(self, likelihood: Likelihood, prior: WorthPrior, informed: bool = True):
         self.likelihood, self.prior, self.informed = likelihood, prior, informed
         self.K, self.P = likelihood.n_groups, len(likelihood.parameters)
@@ -72,12 +74,18 @@ class Density:
 
     def joined(self, q: Array, known: Known) -> tuple[float, Array]:
         """Return the log-density at q and its gradient, given the likelihood there."""
-        (value, of_x, of_free), free = known, q[self.K :]
-        prior, slope = self.prior.slopes(q[: self.K])
+        value, slope = self.of_response(q[self.K :], known)
+        prior, of_x = self.prior.slopes(q[: self.K])
+        slope[: self.K] += of_x
+        return value + prior, slope
+
+    def of_response(self, free: Array, known: Known) -> tuple[float, Array]:
+        """Return V and the log-prior of parameters f, with their slopes in (x, f), given the likelihood there."""
+        value, of_x, of_free = known
         if self.informed:
             value += sum(each.log_prior(u) for each, u in zip(self.likelihood.parameters, free, strict=True))
             of_free = of_free + 1.0 - np.exp(free)
-        return value + prior, np.append(of_x + slope, of_free)
+        return value, np.append(of_x, of_free)
 
     def slopes(self, q: Array) -> tuple[float, Array]:
         """Return the log-density at q and its gradient."""
@@ -85,9 +93,13 @@ class Density:
 
     def curvature(self, q: Array) -> Array:
         """Return minus the matrix of second derivatives."""
-        x, free = q[: self.K], q[self.K :]
+        found = self.of_response_curved(q[: self.K], q[self.K :])
+        found[: self.K, : self.K] += self.prior.curvature(q[: self.K])
+        return found
+
+    def of_response_curved(self, x: Array, free: Array) -> Array:
+        """Return minus the second derivatives of V and of the log-prior of parameters."""
         found = self.likelihood.curvature(x, free)
-        found[: self.K, : self.K] += self.prior.curvature(x)
         if self.informed:
             found[self.K :, self.K :] += np.diag(np.exp(free))
         return found
@@ -101,7 +113,7 @@ class Density:
     def mode(self, start: Array | None = None) -> Array:
         """Return the mode, by Newton's method with step halving, or by L-BFGS for many items."""
         q = self.start() if start is None else start
-        if len(q) > DENSE:
+        if len(q) > self.dense:
             return _by_gradients(self.slopes, q)
         value, slope = self.slopes(q)
         for _ in range(NEWTON):

@@ -9,6 +9,7 @@ follow the shapes that were drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -45,8 +46,37 @@ class WalkChain(WeightChain):
         return super().arrays() | {"place": self.place, "step": self.step}
 
 
+class Metric(Protocol):
+    """Coordinates z of a position q = mode + A z, in which the curvature is about 1."""
+
+    def outward(self, z: Array) -> Array:
+        """Return A z, which is q − mode."""
+        ...
+
+    def inward(self, slope: Array) -> Array:
+        """Return the slope in z from the slope in q."""
+        ...
+
+
+class MatrixMetric(NamedTuple):
+    """A as a matrix, or its diagonal."""
+
+    scale: Array
+
+    def outward(self, z: Array) -> Array:
+        """Return A z."""
+        return np.asarray(self.scale * z if self.scale.ndim == 1 else self.scale @ z)
+
+    def inward(self, slope: Array) -> Array:
+        """Return the slope in z."""
+        return np.asarray(self.scale * slope if self.scale.ndim == 1 else slope @ self.scale)
+
+
 class WorthWalk:
     """Trajectories on (ln λ, parameters), and the shape given λ."""
+
+    mode: Array
+    metric: Metric
 
     def __init__(self, likelihood: Likelihood, problem: Problem, target: Target, shape: float | None):
         self.likelihood, self.target, self.shape_steps = likelihood, target, problem.shape_steps
@@ -63,30 +93,18 @@ class WorthWalk:
         density = self._density(shape)
         self.mode = density.mode()
         if len(self.mode) > DENSE:
-            self.scale = 1.0 / np.sqrt(roughly_diagonal(density, self.mode))
+            self.metric = MatrixMetric(1.0 / np.sqrt(roughly_diagonal(density, self.mode)))
             return
-        curvature, ridge = density.curvature(self.mode), 0.0
-        unit = np.eye(len(curvature))
-        while True:
-            try:
-                factor = cholesky(curvature + ridge * unit, lower=True)
-                break
-            except LinAlgError:
-                ridge = max(10.0 * ridge, 1e-8 * np.abs(np.diag(curvature)).max())
-        self.scale = np.ascontiguousarray(solve_triangular(factor, unit, lower=True).T)
+        self.metric = MatrixMetric(whitening(density.curvature(self.mode)))
 
-    def _outward(self, z: Array) -> Array:
-        """Return q − mode from z."""
-        return np.asarray(self.scale * z if self.scale.ndim == 1 else self.scale @ z)
-
-    def _inward(self, slope: Array) -> Array:
-        """Return the slope in z from the slope in q."""
-        return np.asarray(self.scale * slope if self.scale.ndim == 1 else slope @ self.scale)
+    def metric_at(self, shape: float) -> Metric:
+        """Return the coordinates of trajectories at this shape."""
+        return self.metric
 
     def begin(self, start: State, rng: np.random.Generator) -> WalkChain:
         """Start a chain about the mode, overdispersed; its shape comes from a dispersed start."""
         z = rng.standard_t(FREEDOM, len(self.mode)) * DISPERSED
-        q = self.mode + self._outward(z)
+        q = self.mode + self.metric.outward(z)
         chain = WalkChain(start, rng, place=np.empty(len(q)))
         if self.likelihood.parameters:
             chain.values = np.empty(len(self.likelihood.parameters))
@@ -102,12 +120,15 @@ class WorthWalk:
         if not self.scale_free:
             chain.state.numbers[LOG_MASS] = mass
         if chain.values is not None:
-            chain.values[:] = [each.bound(u) for each, u in zip(self.likelihood.parameters, q[K:], strict=True)]
+            chain.values[:] = [each.bound(u) for each, u in zip(self.likelihood.parameters, q[K:], strict=False)]
+
+    def _explained(self, q: Array) -> Array:
+        """Return the part of ln λ that covariates of the items explain."""
+        return np.zeros(self.likelihood.n_groups)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of trajectories that are given up
     def advance(self, chain: WalkChain, tuning: bool, **draws: Array) -> None:
         """Record the state, move along a trajectory and draw the shape, until the arrays are full."""
-        again = redraw_shape if self.scale_free else known_scale.redraw_shape
         state, q = chain.state, chain.place.copy()
         known = self._density(1.0).of_data(q)
         for t in range(len(draws["shape"])):
@@ -117,34 +138,42 @@ class WorthWalk:
                 draws["log_mass"][t] = state.numbers[LOG_MASS]
             if chain.values is not None:
                 draws["parameters"][t] = chain.values
+            if "gamma" in draws:
+                draws["gamma"][t] = q[len(q) - draws["gamma"].shape[1] :]
             q, known = self._trajectory(chain, self._density(float(state.numbers[SHAPE])), q, known, tuning)
             self._put(chain, q)
             if self.target.learn:
-                again(chain.rng, state, self.target, tuning, self.shape_steps)
+                self._redraw(chain.rng, state, q, tuning, self.shape_steps)
                 q, known = self._stretch(chain, q, known, tuning)
         if self.target.learn and not len(draws["shape"]):  # compile
             at = State(state.log_weights.copy(), state.numbers.copy())
-            again(np.random.default_rng(0), at, self.target, False, 0)
+            self._redraw(np.random.default_rng(0), at, q, False, 0)
+
+    def _redraw(self, rng: np.random.Generator, state: State, q: Array, tuning: bool, steps: int) -> None:
+        """Draw the shape given the worths."""
+        again = redraw_shape if self.scale_free else known_scale.redraw_shape
+        again(rng, state, self.target, tuning, steps)
 
     def _trajectory(
         self, chain: WalkChain, density: Density, q: Array, known: Known, tuning: bool
     ) -> tuple[Array, Known]:
         """Do leapfrog steps in whitened coordinates, and the Metropolis test."""
         rng, step = chain.rng, float(np.exp(chain.step[LOG_STEP]))
+        metric = self.metric_at(float(chain.state.numbers[SHAPE]))
         length = LENGTH * (1.0 + SPREAD * (2.0 * rng.random() - 1.0))
         momentum = rng.standard_normal(len(q))
         value, slope = density.joined(q, known)
         energy = 0.5 * float(momentum @ momentum) - value
-        new, there, found, gradient = q, known, value, self._inward(slope)
+        new, there, found, gradient = q, known, value, metric.inward(slope)
         for _ in range(int(np.clip(np.rint(length / step), 1, LONGEST))):
             momentum = momentum + 0.5 * step * gradient
-            new = new + self._outward(step * momentum)
+            new = new + metric.outward(step * momentum)
             there = density.of_data(new)
             found, slope = density.joined(new, there)
             if not np.isfinite(found) or energy + found < -TOO_FAR:
                 found = -np.inf
                 break
-            gradient = self._inward(slope)
+            gradient = metric.inward(slope)
             momentum = momentum + 0.5 * step * gradient
         accepted = float(np.exp(min(0.0, energy - 0.5 * float(momentum @ momentum) + found)))
         if tuning:
@@ -165,15 +194,17 @@ class WorthWalk:
         if log_ratio > -np.inf:
             a, b = np.exp(old), np.exp(new)
             s = float(np.sqrt(polygamma(1, b) / polygamma(1, a)))
-            x = q[:K]
+            explained = self._explained(q)
+            x = q[:K] - explained
             if self.scale_free:
                 centre = target = x.mean()
             else:
                 centre, target = digamma(a) - np.log(self.target.rate), digamma(b) - np.log(self.target.rate)
-            moved = np.append(target + s * (x - centre), q[K:])
-            there = self.likelihood.slopes(moved[:K], moved[K:])
+            new_x = target + s * (x - centre)
+            moved = np.append(explained + new_x, q[K:])
+            there = self._density(b).of_data(moved)
             log_ratio += there[0] - known[0] + (K - self.scale_free) * np.log(s)
-            log_ratio += self._law_of_worths(moved[:K], b) - self._law_of_worths(x, a)
+            log_ratio += self._law_of_worths(new_x, b) - self._law_of_worths(x, a)
         accepted = bool(np.log(rng.random()) < log_ratio)  # False if the likelihood is not finite
         if tuning:
             chain.step[LOG_STRETCH] += (float(accepted) - 0.4) / np.sqrt(chain.step[STEPS] + 1.0)
@@ -195,6 +226,17 @@ class WorthWalk:
         if self.target.learn and LATE <= done < 1.0 and states["shape"].size:
             lately = states["shape"][:, states["shape"].shape[1] // 2 :]
             self._settle(float(np.exp(np.log(lately).mean())))
+
+
+def whitening(curvature: Array) -> Array:
+    """Return A with A Aᵀ the inverse of a curvature, to which a ridge is added if it is not positive definite."""
+    unit, ridge = np.eye(len(curvature)), 0.0
+    while True:
+        try:
+            factor = cholesky(curvature + ridge * unit, lower=True)
+            return np.ascontiguousarray(solve_triangular(factor, unit, lower=True).T)
+        except LinAlgError:
+            ridge = max(10.0 * ridge, 1e-8 * np.abs(np.diag(curvature)).max())
 
 
 def roughly_diagonal(density: Density, q: Array) -> Array:

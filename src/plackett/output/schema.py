@@ -20,7 +20,17 @@ import numpy.typing as npt
 
 MOST = sys.float_info.max
 KINDS = {"f": "f4 f8", "i": "i1 i2 i4 i8 u1 u2 u4 u8"}  # floating point and whole numbers, any byte order
-EMPTY = {"attribute", "trait", "bent", "constant", "own", "row", "worth", "common"}  # axes that may have size 0
+EMPTY = {
+    "attribute",
+    "trait",
+    "bent",
+    "constant",
+    "own",
+    "row",
+    "worth",
+    "common",
+    "other",
+}  # axes that may have size 0
 
 
 class Range(NamedTuple):

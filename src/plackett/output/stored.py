@@ -4,7 +4,8 @@
 
 Axis names mean the same everywhere. *group*: classes, items, or groups of a chooser's weights; *feature*: columns of W;
 *column*: covariates, or columns of a chooser's design; *component* and *axis*: learned directions and the columns they
-apply to; *member*: draws and mode that predict; *trait*: a person's columns; *outcome*: predicted categories.
+apply to; *member*: draws and mode that predict; *trait*: a person's columns; *outcome*: predicted categories;
+*described*: covariates of items; *other*: items that were never ranked.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from plackett.data.ballots import TABLES, Ballots
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.columns import Category, Number
+from plackett.data.item_covariates import ItemCovariates
 from plackett.data.long_table import LongTable
 from plackett.data.table import MISSING, Table
 from plackett.directions import Gates, LearnedDirections
@@ -63,6 +65,7 @@ from plackett.output.schema import (
     whole,
 )
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearDraws, LinearEstimate
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
@@ -87,6 +90,12 @@ def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
 def law_of_draws(made: Any, name: str, sizes: Sizes) -> None:
     """Check that the weights of every draw sum to 1."""
     sums_to_one(np.exp(made.log_weights), f"exp({name}.log_weights)")
+
+
+def law_of_items(made: ItemCovariates, name: str, sizes: Sizes) -> None:
+    """Check that the columns make as many numbers as there are."""
+    n = len(made.names)
+    insist(n == len(made.mean), f"{name}.columns make {n} numbers, expected {len(made.mean)}.")
 
 
 def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
@@ -268,6 +277,7 @@ DIAGNOSED = {
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
     **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
     "parameters": array("parameter", MEASURED),
+    "gamma": array("described", MEASURED),
     **dict.fromkeys(("mean", "sd"), array("taste", MEASURED)),
     **{"fixed": array("common", MEASURED), "correlation": array("*", MEASURED)},
 }
@@ -296,16 +306,21 @@ WIDTH = {"n_features_in_": size_of("column")}
 FITTED_MAP = fitted(ExpFeatures, Gates)
 FEATURE_MAP, GATES = is_a(ExpFeatures, LearnedDirections, Gates), is_a(Gates)
 
+POINT = {
+    "weights": array("group feature", SHARE),
+    "log_mass": array("", BOUNDED) | NONE,
+    "parameters": array("parameter", BOUNDED) | NONE,
+}
+DRAWS = {
+    "log_weights": array("chain draw group feature", LOG_SHARE),
+    "shape": array("chain draw"),  # the shape of a GIG may be negative
+    "log_mass": array("chain draw", BOUNDED) | NONE,
+    "parameters": array("chain draw parameter", BOUNDED) | NONE,
+}
+
 RECORDS = by_name(
-    Declaration(
-        Point,
-        {
-            "weights": array("group feature", SHARE),
-            "log_mass": array("", BOUNDED) | NONE,
-            "parameters": array("parameter", BOUNDED) | NONE,
-        },
-        law=law_of_point,
-    ),
+    Declaration(Point, POINT, law=law_of_point),
+    Declaration(DescribedPoint, POINT | {"gamma": array("described", BOUNDED)}, law=law_of_point),
     Declaration(
         Gammas,
         {
@@ -327,15 +342,23 @@ RECORDS = by_name(
         },
         law=law_of_draws,
     ),
+    Declaration(Draws, DRAWS, law=law_of_draws),
     Declaration(
-        Draws,
-        {
-            "log_weights": array("chain draw group feature", LOG_SHARE),
-            "shape": array("chain draw"),  # the shape of a GIG may be negative
-            "log_mass": array("chain draw", BOUNDED) | NONE,
-            "parameters": array("chain draw parameter", BOUNDED) | NONE,
-        },
+        DescribedDraws,
+        DRAWS | {"shape": array("chain draw", POSITIVE), "gamma": array("chain draw described", BOUNDED)},
         law=law_of_draws,
+    ),
+    Declaration(
+        ItemCovariates,
+        {
+            "columns": COLUMNS,
+            "mean": array("described"),
+            "scale": array("described", SCALE),
+            "z": array("group described"),
+            "others": labels("other"),
+            "other_z": array("other described"),
+        },
+        law=law_of_items,
     ),
     *(
         Declaration(cls, STACKED, law=law_of_stacked)

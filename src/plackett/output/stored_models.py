@@ -13,6 +13,7 @@ import numpy as np
 
 from plackett.data.ballots import Ballots
 from plackett.data.choice_sets import ChoiceSets
+from plackett.data.item_covariates import ItemCovariates
 from plackett.data.long_table import LongTable
 from plackett.data.table import Table
 from plackett.features.choice_design import ChoiceDesign
@@ -50,6 +51,7 @@ from plackett.output.schema import (
 )
 from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES, RECORDS, RUN, TRACE, WIDTH
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
+from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
 from plackett.posterior.linear_choices import LinearChoices, LinearDraws, LinearEstimate
 from plackett.posterior.nested_choices import NestedDraws, NestedEstimate
@@ -63,6 +65,7 @@ from plackett.segments import Segments
 from plackett.tastes import Tastes
 
 SEGMENTED = (SegmentedChoices, SegmentedWorths)
+DESCRIBED = (DescribedDraws, DescribedPoint)
 MODELS: dict[str, Declaration] = {}
 
 
@@ -172,6 +175,11 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     segmented = _law_of_segmented(model, SegmentedWorths, sizes)
     law_of_race(model, model.posterior_, SegmentedWorths if segmented else SituationDraws, not (learned or segmented))
     insist(plain or not segmented, "a model with covariates has no segments.")
+    described = isinstance(model.posterior_, DESCRIBED)
+    insist(
+        described == hasattr(model, "item_covariates_") and (plain or not described),
+        "the model must have 'item_covariates_' if its items are described, only then, and no other covariates.",
+    )
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
     _law_of_ties(model)
     law_of_parameters(model, plain)
@@ -286,7 +294,9 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0 without covariates
             "items_": labels("group", "outcome"),
-            "posterior_": is_a(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint, SegmentedWorths),
+            "posterior_": is_a(
+                *(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint, SegmentedWorths), *DESCRIBED
+            ),
         },
         {
             **MORE,
@@ -296,6 +306,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
             "group_labels_": labels("person"),
             "ties_": one_of(*ties),
             "tie_log_loss_": mapping(one_of(*LAWS_OF_TIES), number(MEASURED)),
+            "item_covariates_": is_a(ItemCovariates),
         },
         law_of_ranker,
     )

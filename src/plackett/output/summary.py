@@ -59,6 +59,8 @@ def cells(table: Table) -> list[list[str]]:
 def _cell(name: str, value: Any) -> str:
     if name in TEXT:
         return str(value)
+    if isinstance(value, bool):
+        return name if value else ""
     if np.isnan(value):
         return ""
     if name in ("ess", "rhat", "active"):

@@ -11,6 +11,7 @@ from plackett.data.types import MatrixLike, RowLike
 from plackett.plots.style import REST, axes, colour, label, of, wrapped
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from plackett.ranking import RankingModel
@@ -56,12 +57,18 @@ def worth(
         band = f", {100 * prob:g} % intervals"
     ax.plot(drawn["log_worth"], places, "o", color=colour(0))
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
-    items = drawn.index
-    named = [f"{item} ({segment})" for segment, item in items] if items.nlevels == 2 else list(items)  # by segment
-    _name(ax, "y", [label(item) for item in named])
+    _name(ax, "y", [label(item) for item in named(drawn)])
     ax.set_ylim(len(drawn) - 0.4, -0.6)
     ax.set(xlabel=wrapped(f"log-worth{band}"), title=of("items", len(drawn), len(table)))
     return ax
+
+
+def named(table: pd.DataFrame) -> list[Any]:
+    """Return the items of a table of worths, with their segment, and marked if they were never ranked."""
+    if table.index.nlevels == 2:
+        return [f"{item} ({segment})" for segment, item in table.index]
+    new = table["new"] if "new" in table else [False] * len(table)
+    return [f"{item} (new)" if mark else item for item, mark in zip(table.index, new, strict=True)]
 
 
 def rank_distribution(

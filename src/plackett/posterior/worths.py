@@ -48,9 +48,9 @@ def finite_logs(logs: Array) -> Array:
     return np.where(gone, min(UNDERFLOW, np.min(logs, where=~gone, initial=0.0)), logs) if gone.any() else logs
 
 
-def log_worths(pool: Pool) -> Array:
-    """ln r (S, n, K) with mean 0 over the items."""
-    centred: Array = pool.log_rates - pool.log_rates.mean(axis=2, keepdims=True)
+def log_worths(pool: Pool, known: int | None = None) -> Array:
+    """ln r (S, n, K) with mean 0 over the items, or over so many first ones."""
+    centred: Array = pool.log_rates - pool.log_rates[:, :, :known].mean(axis=2, keepdims=True)
     return centred
 
 
@@ -75,14 +75,20 @@ def ranks_of(numbers: Array) -> Codes:
 
 
 def worth_table(
-    pool: Pool, prob: float, certain: bool, unit: float = 1.0, anchor: tuple[int, float] | None = None
+    pool: Pool,
+    prob: float,
+    certain: bool,
+    unit: float = 1.0,
+    anchor: tuple[int, float] | None = None,
+    known: int | None = None,
 ) -> tuple[Codes, Table]:
     """Return the items, best first, and the columns of `worth`: averages over the rows, under every draw.
 
     `unit` is the size of one natural logarithm in the reported units; `anchor` is an item and its log-worth, otherwise
-    log-worths have mean 0. A single estimate (`certain`) does not provide the uncertainty of a place.
+    log-worths have mean 0, over the first `known` items if these are fewer. A single estimate (`certain`) does not
+    provide the uncertainty of a place.
     """
-    logs = log_worths(pool).mean(axis=1)
+    logs = log_worths(pool, known).mean(axis=1)
     order = np.argsort(-(pool.share @ logs), kind="stable")
     ranks, tail = ranks_of(logs[: pool.n_draws]), (1.0 - prob) / 2.0
     if anchor is not None:

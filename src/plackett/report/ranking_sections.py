@@ -12,7 +12,7 @@ from plackett.data.rows import take_rows
 from plackett.data.types import LabelsLike, MatrixLike
 from plackett.output.constants import quality_of_rankings, quality_of_worths, worths
 from plackett.output.html import text
-from plackett.plots.items import MOST
+from plackett.plots.items import MOST, named
 from plackett.ranking import rankings_of
 from plackett.report import sections, segment_sections, words
 from plackett.report.figures import figure
@@ -114,8 +114,8 @@ def worth(model: RankingModel, X: MatrixLike | None) -> Section:
     """Worths as a plot and a table; without covariates also places and pairwise probabilities."""
     found = model.worth(PROB, X)
     certain = model.posterior_.no_interval is not None
-    names = [name for name in found if not (certain and name not in ("worth", "log_worth"))]
-    rows = [[item, *values] for item, values in zip(found.index, found[names].to_numpy().tolist(), strict=True)]
+    names = [name for name in found if name in HEADS and not (certain and name not in ("worth", "log_worth"))]
+    rows = [[item, *values] for item, values in zip(named(found), found[names].to_numpy().tolist(), strict=True)]
     best = "; ".join(f"{row[0]} {number(row[1])}" for row in rows[:5])
     drawn = min(40, len(rows))
     pictures = [
@@ -154,6 +154,12 @@ def worth(model: RankingModel, X: MatrixLike | None) -> Section:
         f'<div class="figures">{"".join(pictures)}</div>',
         table(f"Worths{more}", columns, rows[:LISTED], sortable=True),
     ]
+    if X is None and len(effects := model.parameters(PROB)):
+        shown = [name for name in effects if not effects[name].isna().all()]
+        values = zip(effects.index, effects[shown].to_numpy().tolist(), strict=True)
+        heads = {"mean": "Estimate", "lower": "5%", "upper": "95%"}
+        columns = [Head("Parameter"), *(Head(heads[name], True) for name in shown)]
+        body.append(table("Parameters", columns, [[name, *row] for name, row in values]))
     return Section("worth", "Worths", "\n".join(body))
 
 

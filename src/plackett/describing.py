@@ -1,0 +1,155 @@
+"""Rankers whose items are described by covariates: their fit, new items, and the coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plackett.capabilities import Ignored, check
+from plackett.data.item_covariates import ItemCovariates
+from plackett.data.labels import label_array
+from plackett.data.types import Labels
+from plackett.fit import Prepared, Run, fit_described
+from plackett.inference import EM, Gibbs
+from plackett.inference.base import Fit
+from plackett.model.race import Array
+from plackett.optional import optional
+from plackett.posterior.described import DescribedDraws, DescribedPoint
+from plackett.posterior.pool import Pool
+from plackett.posterior.worths import finite_logs
+from plackett.segmenting import SegmentingRankings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLIMB = Ignored(
+    ("tol", "max_iter", "accelerate"),
+    "with items= the mode is found by Newton's method, which runs until it has converged. Leave it out.",
+)
+NO_ITEMS = "items would be ignored: the model was fitted without covariates of the items. Fit with items=..."
+NEW_ITEMS = 7  # key of the random numbers of new items
+
+
+class DescribingRankings(SegmentingRankings):
+    """Fitted model of rankings whose items may be described by covariates."""
+
+    item_covariates_: ItemCovariates
+
+    @property
+    def _described(self) -> bool:
+        """True if the model was fitted to described items."""
+        return hasattr(self, "item_covariates_")
+
+    def _counted(self, K: int, p: int) -> str:
+        counted = super()._counted(K, p)
+        return f"{counted} described by {self.item_covariates_.in_words}" if self._described else counted
+
+    def _check_items(self, run: Run, X: Any, groups: Any, partitions: bool) -> None:
+        """Raise for settings that a fit with covariates of the items would ignore, and for impossible combinations."""
+        given = self._combination(groups is not None, partitions, without=True)
+        ignored = ((given.inference, CLIMB),) if isinstance(given.inference, EM) else ()
+        check(replace(given, refused=self._no_items(run, X, partitions), ignored=(*given.ignored, *ignored)))
+
+    def _no_items(self, run: Run, X: Any, partitions: bool) -> str | None:
+        """Return why items cannot be described in this combination, or None."""
+        inference = run.inference
+        if partitions or self.engine not in ("auto", "numba", "numpy"):
+            where = "rankings in partitions" if partitions else f"engine={self.engine!r}"
+            return f"items= cannot be had with {where}. Use rankings in memory and engine='auto'."
+        if X is not None:
+            return (
+                "items= describes the items of rankings without covariates X of the person who ranks. Leave X or items "
+                "out; PlackettLuceChooser takes both."
+            )
+        if self._segmented() is not None:
+            return "segments have worths of their own, which items= does not describe. Leave one of the two out."
+        if run.tailed is not None:
+            return f"items= belongs to prior='gamma', and this is prior={run.tailed!r}. Leave one of the two out."
+        if self.ties == "race":
+            return (
+                "ties='race' identify the scale of the worths, and covariates of items say nothing about it. Use "
+                "another setting of ties, or leave items out."
+            )
+        if not isinstance(inference, (Gibbs, EM)):
+            return "described items have no variational approximation. Use inference='gibbs' or inference='em'."
+        if isinstance(inference, Gibbs) and inference.moves not in ("auto", "walk"):
+            return (
+                f"with items= worths and coefficients are drawn by Hamiltonian trajectories, and this is "
+                f"Gibbs(moves={inference.moves!r}). Use Gibbs(moves='auto')."
+            )
+        return None
+
+    def _fit_described(self, run: Run, data: Prepared, table: Any, items: Labels) -> Fit:
+        """Fit worths of items with the covariates of a table."""
+        covariates = ItemCovariates.learn(table, items)
+        fit = fit_described(run, data, covariates.z)
+        return replace(fit, extra=fit.extra | {"item_covariates_": covariates})
+
+    def _listed(self, X: Any, items: Any) -> tuple[Pool, Labels]:
+        """Return log-rates of the items, of those of the fit's table that were never ranked or those of another one."""
+        pool, known = super()._listed(X, None)
+        if not self._described:
+            if items is not None:
+                raise ValueError(NO_ITEMS)
+            return pool, known
+        held = self.item_covariates_
+        labels, z = (held.others, held.other_z) if items is None else held.of(items, known)
+        if not len(labels):
+            return pool, known
+        return self._with_new(pool, z, labels), label_array([*known.tolist(), *labels.tolist()])
+
+    def _with_new(self, pool: Pool, z: Array, labels: Labels) -> Pool:
+        """Return a pool of all items with new ones behind them, whose draws do not depend on their order."""
+        assert isinstance(self.posterior_, (DescribedDraws, DescribedPoint))
+        order = np.argsort([str(label) for label in labels.tolist()], kind="stable")
+        seed = np.random.SeedSequence(self._run_settings()[0].entropy, spawn_key=(NEW_ITEMS,))
+        drawn = self.posterior_.new_log_rates(self.item_covariates_.z, z[order], np.random.default_rng(seed))
+        new = np.empty_like(drawn)
+        new[:, order] = drawn
+        log_rates = finite_logs(np.concatenate([pool.log_rates, new[:, None]], axis=2))
+        return pool._replace(log_rates=log_rates, available=np.ones((1, log_rates.shape[2]), dtype=bool))
+
+    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
+        """Return the parameters of the response, and the coefficients of covariates of the items.
+
+        They are the width ``theta`` or the weight ``nu`` of ties, the order effect ``eta``, for each column of `items`
+        its coefficient ``gamma[column]``, the change of the log-worth per unit, and with them the ``shape`` a of
+        the residuals: their standard deviation is about a^(-1/2).
+
+        Parameters
+        ----------
+        prob : float
+            Probability that the interval holds, equal tails.
+
+        Returns
+        -------
+        DataFrame
+            By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
+            Empty if there are none.
+
+        Examples
+        --------
+        >>> from plackett import PlackettLuceRanker, Rankings
+        >>> R = Rankings.from_orders([["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]])
+        >>> items = {"a": {"size": 1}, "b": {"size": 2}, "c": {"size": 4}}
+        >>> m = PlackettLuceRanker("em", shape=10).fit(None, R, items=items)
+        >>> m.parameters()["mean"].round(1).to_dict()
+        {'gamma[size]': 0.6, 'shape': 10.0}
+        """
+        table = super().parameters(prob)
+        if not self._described:
+            return table
+        posterior, tail = self.posterior_, (1 - prob) / 2
+        assert isinstance(posterior, (DescribedDraws, DescribedPoint))
+        draws = posterior.effects() / self.item_covariates_.scale
+        names = [f"gamma[{name}]" for name in self.item_covariates_.names]
+        shape = posterior.shape.ravel() if isinstance(posterior, DescribedDraws) else np.array([self.shape_])
+        draws = np.column_stack([draws, shape])
+        lower, upper = np.full((2, draws.shape[1]), np.nan)
+        if len(draws) > 1:
+            lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+        pandas = optional("pandas", "parameters")
+        columns = {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+        return pandas.concat([table, pandas.DataFrame(columns, index=[*names, "shape"])])
