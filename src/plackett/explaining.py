@@ -12,6 +12,8 @@ from plackett.data.choice_sets import ChoiceSets
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.output import sheets
+from plackett.output.printed import Sheet, printed
 from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
@@ -115,11 +117,16 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     >>> int(why["class"][0]), round(float(why["probability"].sum()), 6)
     (0, 1.0)
     """
-    pd = optional("pandas", "explain")
+    optional("pandas", "explain")
     check_is_fitted(classifier)
     refuse(classifier._no_explanation())
     columns, attributes = classifier.posterior_.explain(classifier, one_row(row), check_prob(prob))
-    frame = pd.DataFrame(columns)
+    what = "alternative" if hasattr(classifier, "alternatives_") else classifier._labels()[0]
+
+    def layout(table: Any) -> Sheet:
+        return sheets.contributions(table, what) if attributes else sheets.race(table, prob)
+
+    frame = printed(columns, layout, "explain")
     frame.attrs.update(attributes)
     return frame
 

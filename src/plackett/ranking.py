@@ -352,7 +352,7 @@ class RankingModel(RaceModel):
     def summary(self, prob: float = 0.9) -> pd.DataFrame:
         """Return a summary: without covariates `worth` with ESS and R-hat, with fixed features each weight."""
         check_is_fitted(self)
-        return optional("pandas", "summary").DataFrame(self._table(check_prob(prob)))
+        return self._printed_summary(self._table(check_prob(prob)))
 
     def _of_known(self, groups: Any) -> Array:
         """Probabilities of known persons."""

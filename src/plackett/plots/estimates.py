@@ -61,6 +61,9 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes 
 def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
     """Plot how much each column matters to learned directions, with intervals; `effect` shows in which direction.
 
+    Relevance is the change of the log-odds between components, not between classes: it orders the columns, and
+    `effects` has changes of class probabilities.
+
     Parameters
     ----------
     classifier : PlackettLuceClassifier
@@ -89,7 +92,7 @@ def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 
         band = f", {100 * prob:g} % intervals"
     ax.set_yticks(range(len(drawn)), [label(names[f]) for f in drawn])
     ax.invert_yaxis()
-    xlabel = wrapped(f"change of log-odds per standard deviation{band}")
+    xlabel = wrapped(f"relevance: change of the log-odds between components per standard deviation{band}")
     ax.set(xlabel=xlabel, title=of("columns", len(drawn), len(names)))
     return ax
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 POINTS = 1000  # maximum number of rows drawn
 NEAR = 0.1  # largest change of probabilities for which a slice represents a row
 SHUFFLED = 100  # rows used to compare columns
+FEW = 10  # rows of a class below which a ROC curve says how many
 
 
 def decision_boundary(
@@ -147,7 +148,8 @@ def roc(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike, *, n: int = 6
     ax = axes(ax)
     ax.set_prop_cycle(color=[colour(k) for k in drawn], linestyle=[dash(k) for k in drawn])
     for k in drawn:
-        name = label(classifier.classes_[k], 20)
+        n = int(truth[:, k].sum())
+        name = label(classifier.classes_[k], 20) + (f", {n} row{'s' * (n > 1)}" if n < FEW else "")
         RocCurveDisplay.from_predictions(truth[:, k], probability[:, k], pos_label=True, name=name, ax=ax)
     ax.plot([0, 1], [0, 1], color=REST, linestyle=":", linewidth=1)
     ax.set(xlabel="false positive rate", ylabel="true positive rate")

@@ -36,6 +36,7 @@ COLUMNS = 200  # columns described
 HEADS = {"mode": "Mode", "median": "Median", "active": "Active", "ess": "ESS", "rhat": "R-hat"}
 FREQUENT = 5  # values of a column of texts that are listed
 UNSURE = 10  # rows listed as uncertain
+FEWEST = 10  # rows of a class, or of the others, for an area under its curve
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,9 @@ def _relevance(classifier: Classifier) -> Section:
     heads = [Head("Column"), *(Head(name, True) for name in ("Relevance", "5%", "95%"))]
     body = [
         paragraph(
-            "The model learned its features: exponentials of directions in the columns. How much a column matters is "
-            "by how much one standard deviation of it moves the log-odds between features, on average."
+            "The model learned its components: exponentials of directions in the columns. The relevance of a column "
+            "is the change of the log-odds between components, not classes, per standard deviation: it orders the "
+            "columns. The section on effects has changes of class probabilities."
         ),
         figure(
             "weights-figure",
@@ -254,11 +256,15 @@ def confusion(y: Labels, predicted: Labels, classes: Labels, what: str = "class"
 def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
     from sklearn.metrics import roc_auc_score
 
-    y, areas = judged.y[known], []
+    y, areas, rare = judged.y[known], list[str](), list[str]()
     for k, label in enumerate(classifier.classes_):
-        if 0 < (y == label).sum() < len(y):
+        n = min((y == label).sum(), (y != label).sum())
+        if n >= FEWEST:
             areas.append(f"{label} {roc_auc_score(y == label, judged.probability[known, k]):.2f}")
-    return f"Areas under the curves: {', '.join(areas)}."
+        elif n:
+            rare.append(f"{label} ({n})")
+    few = f" Fewer than {FEWEST} rows say too little of {listed(rare)}." if rare else ""
+    return f"Areas under the curves: {', '.join(areas) or 'none'}.{few}"
 
 
 def _gap(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
