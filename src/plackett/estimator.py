@@ -37,6 +37,7 @@ def whole_or_not_at_all(model: Any) -> Iterator[None]:
     fit.
     """
     before = dict(vars(model))
+    vars(model).pop("columns_", None)  # of the table of an earlier fit
     try:
         yield
     except BaseException as error:

@@ -123,7 +123,7 @@ class Rows:
         if len(X) == 0:
             raise ValueError("effects are averages over rows, and X has none; give the rows of the fit, or others.")
         if hasattr(X, "columns"):
-            frame = as_frame(taken(model, X) if hasattr(model, "table_") else X)
+            frame = as_frame(taken(model, X))
         else:
             X = np.asarray(X)
             known = X.shape[1] == model.n_features_in_

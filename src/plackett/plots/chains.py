@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.model.race import Array
 from plackett.plots.style import REST, axes, below, chain_colour, label, pair
 from plackett.posterior.base import Quantities, refuse
@@ -104,6 +105,7 @@ def rank(
 def _chains(classifier: Classifier, quantity: str | tuple[object, object] | None) -> tuple[str, Array]:
     """Return the name of a quantity and its values (chain, draw)."""
     check_is_fitted(classifier)
+    (classifier,) = of_pipeline(classifier)
     refuse(classifier.posterior_.no_chains)
     found = classifier.posterior_.quantities(classifier)
     classes, names = list(classifier._labels()[1]), list(found.names)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.data.validation import check_prob
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair, wrapped
 
@@ -38,6 +39,7 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes 
     Axes
     """
     check_is_fitted(classifier)
+    (classifier,) = of_pipeline(classifier)
     found = classifier.posterior_.estimates(classifier)
     ax = axes(ax)
     places = found.order[:n]
@@ -80,6 +82,7 @@ def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 
     Axes
     """
     check_is_fitted(classifier)
+    (classifier,) = of_pipeline(classifier)
     if not (hasattr(classifier, "gate_shares_") or hasattr(classifier, "mean_relevance_")):
         raise ValueError("only learned directions have a relevance of columns: fit with features='learned'.")
     centre, lower, upper = classifier._relevance_interval(check_prob(prob))

@@ -14,6 +14,7 @@ from scipy.signal import fftconvolve
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline, taken
 from plackett.data.rows import take_rows
 from plackett.data.types import LabelsLike, MatrixLike
 from plackett.data.validation import check_prob
@@ -66,6 +67,8 @@ def decision_boundary(
     Axes
     """
     check_is_fitted(classifier)
+    classifier, X = of_pipeline(classifier, X)
+    X = taken(classifier, X)
     table, names = _numeric_table(X)
     first, second = _two_columns(_most_relevant(classifier, X, table) if features is None else features, names)
     x, x2 = (_span(table[:, j], grid) for j in (first, second))

@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.data.types import RowLike
 from plackett.explaining import explain, one_row, win_probabilities
 from plackett.plots.style import HATCHES, LETTER, REST, axes, below, colour, label, marker, of
@@ -49,7 +50,7 @@ def probabilities(
     Axes
     """
     check_is_fitted(classifier)
-    row = one_row(row)
+    classifier, row = of_pipeline(classifier, one_row(row))
     centre = classifier.predict_proba(row)[0]
     drawn = np.argsort(-centre, kind="stable")[:n]
     ax = axes(ax)
@@ -90,8 +91,9 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
     Axes
     """
     check_is_fitted(classifier)
-    refuse(classifier._no_explanation())
-    wins, (what, labels) = win_probabilities(classifier, one_row(row))[0], classifier._labels()
+    refuse(of_pipeline(classifier)[0]._no_explanation())
+    classifier, row = of_pipeline(classifier, one_row(row))
+    wins, (what, labels) = win_probabilities(classifier, row)[0], classifier._labels()
     ax = axes(ax)
     from matplotlib.patches import Patch
 
@@ -147,7 +149,9 @@ def contributions(
     Axes
     """
     check_is_fitted(classifier)
-    refuse(classifier._no_explanation() or classifier.posterior_.no_contributions)
+    (model,) = of_pipeline(classifier)
+    refuse(model._no_explanation() or model.posterior_.no_contributions)
+    classifier, row = of_pipeline(classifier, one_row(row))
     why = explain(classifier, row, prob)
     ax = axes(ax)
     from matplotlib.patches import Patch

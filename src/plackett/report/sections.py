@@ -10,8 +10,7 @@ import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
 from plackett import plots
-from plackett.data.columns import kind_of, listed
-from plackett.data.table import Table
+from plackett.data.columns import Category, Number, kind_of, listed
 from plackett.data.types import Labels, LabelsLike, RowLike
 from plackett.explaining import explain
 from plackett.model.race import Array
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from plackett.ranking import RankingModel
 
 
+Columns = tuple[Number | Category, ...]
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
 CLASSES = 40  # classes of the confusion table
@@ -54,16 +54,16 @@ class Judged:
         return labels
 
 
-def data(X: pd.DataFrame, y: LabelsLike, held_out: int, all_new: bool, known: Table | None = None) -> Section:
+def data(X: pd.DataFrame, y: LabelsLike, held_out: int, all_new: bool, known: Columns | None = None) -> Section:
     """Number of rows, class frequencies and columns.
 
-    With `all_new` these rows were held out; otherwise `held_out` counts other rows that were. If the model knows its
-    table, the section names the columns that it does not use.
+    With `all_new` these rows were held out; otherwise `held_out` counts other rows that were. If the model has `known`
+    columns of its table, the section names those that it does not use.
     """
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
-    used = set(X.columns) if known is None else {column.name for column in known.columns}
+    used = set(X.columns) if known is None else {column.name for column in known}
     unused = [name for name in X.columns if name not in used]
     left = f" Not used by the model: {listed(map(repr, unused))}." if unused else ""
     left += f" The first {COLUMNS} of {X.shape[1]} columns are listed." if X.shape[1] > COLUMNS else ""

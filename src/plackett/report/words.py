@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import plackett
+from plackett.data.model_input import known_columns
 from plackett.data.types import LabelsLike
 from plackett.output.summary import how
 
@@ -29,9 +30,9 @@ STILL = (
 
 def title(classifier: Classifier, X: pd.DataFrame, y: LabelsLike) -> str:
     """Title: target, number of columns and number of rows."""
-    known = getattr(classifier, "table_", None)
+    known, columns_used = getattr(classifier, "table_", None), known_columns(classifier)
     target = getattr(y, "name", None) if known is None else known.target
-    columns = X.shape[1] if known is None else len(known.columns)
+    columns = X.shape[1] if columns_used is None else len(columns_used)
     several = f"{columns:,} column{'' if columns == 1 else 's'}"
     what = f"one of {len(classifier.classes_)} classes" if target is None else target
     return f"Predicting {what} from {several}: {len(X):,} rows"
@@ -39,7 +40,7 @@ def title(classifier: Classifier, X: pd.DataFrame, y: LabelsLike) -> str:
 
 def model(classifier: Classifier) -> str:
     """The model and its inference."""
-    posterior, columns = classifier.posterior_, getattr(getattr(classifier, "table_", None), "columns", None)
+    posterior, columns = classifier.posterior_, known_columns(classifier)
     words = f"A {posterior.model_name}: {posterior.size(classifier)}. Inference: {how(classifier)}."
     if columns is None or len(columns) == classifier.n_features_in_:
         return words
