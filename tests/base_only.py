@@ -102,6 +102,7 @@ def calls(folder):
         "summary": learned.summary,
         "summary of a ranker": ranker.summary,
         "effects": lambda: learned.effects(X),
+        "effects of any model": lambda: plackett.effects(learned, X),
         "relevance": lambda: learned.relevance_,
         "relevance with intervals": lambda: learned.relevance(),
         "worth": ranker.worth,

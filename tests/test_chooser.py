@@ -81,7 +81,8 @@ def test_the_coefficients_come_back(em):
 def test_what_analysts_ask(drawn):
     model, X, _ = drawn
     effects = model.effects(X)
-    assert effects.columns.tolist() == ["attribute", "of", "alternative", "effect", "lower", "upper", "positive"]
+    numbers = ["effect", "lower", "upper", "positive", "effect_per_sd"]
+    assert effects.columns.tolist() == ["attribute", "of", "alternative", *numbers]
     assert len(effects) == (2 * 3 + 1) * 3
     sums = effects.groupby(["attribute", "of"]).effect.sum()
     np.testing.assert_allclose(sums, 0, atol=1e-3)

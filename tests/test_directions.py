@@ -379,17 +379,22 @@ def test_relevance_finds_the_petals_and_forgets_noise(iris, quiet):
 
 def test_summary_shows_the_components_of_one_draw(fitted):
     table = fitted.summary()
-    assert list(table) == ["component", "share", "votes for", "vote", "covariate", "direction"]
-    once = table.drop_duplicates("component")
-    assert len(table) == 12 * 4 and once["share"].sum() == pytest.approx(1, abs=0.01)
-    assert once["share"].is_monotonic_decreasing
-    votes = fitted.posterior_.votes[fitted.readable_draw_.draw].T[once["component"]]
-    np.testing.assert_allclose(once["vote"], votes.max(axis=1), atol=6e-4)
-    assert once["votes for"].tolist() == fitted.classes_[votes.argmax(axis=1)].tolist()
-    for _, part in table.groupby("component"):
-        assert part["direction"].abs().is_monotonic_decreasing and set(part["covariate"]) == {"x0", "x1", "x2", "x3"}
-    directions = table.pivot(index="component", columns="covariate", values="direction").loc[once["component"]]
-    np.testing.assert_allclose(once["share"].to_numpy() @ directions, 0, atol=0.02)
+    assert list(table) == ["component", "share", "votes for", "vote", "direction"]
+    assert table["component"].is_unique and table["share"].sum() == pytest.approx(1, abs=0.01)
+    assert table["share"].is_monotonic_decreasing
+    draw, share = fitted.readable_draw_.draw, fitted.readable_draw_.share
+    votes = fitted.posterior_.votes[draw].T[table["component"]]
+    np.testing.assert_allclose(table["vote"], votes.max(axis=1), atol=6e-4)
+    assert table["votes for"].tolist() == fitted.classes_[votes.argmax(axis=1)].tolist()
+    assert set(table["component"]) == set(np.flatnonzero(share >= 5e-4))
+    gates = fitted.features_
+    beta = gates.along_covariates(gates.directions[draw])
+    beta -= share @ beta  # a vector that all components have has no effect
+    for component, words in zip(table["component"], table["direction"], strict=True):
+        told = [part.split(" ") for part in words.replace("−", "-").removesuffix(", …").split(", ")]
+        order = np.argsort(-np.abs(beta[component]))[:3]
+        assert [name for name, _ in told] == [f"x{f}" for f in order]
+        np.testing.assert_allclose([float(size) for _, size in told], beta[component][order], atol=0.006)
 
 
 def test_columns_may_have_any_name(iris, quiet):
@@ -400,8 +405,8 @@ def test_columns_may_have_any_name(iris, quiet):
     plain = PlackettLuceClassifier(SHORT, features="learned", random_state=0).fit(X, y)
     rename = dict(zip(["x0", "x1", "x2", "x3"], names, strict=True))
     for own, other in ((clf.summary(), plain.summary()), (explain(clf, frame.iloc[0]), explain(plain, X[0]))):
-        column = "covariate" if "covariate" in other else "feature"
-        other[column] = other[column].map(rename)
+        column = "direction" if "direction" in other else "feature"
+        other[column] = other[column].replace(rename, regex=True)
         pd.testing.assert_frame_equal(own, other, check_dtype=False)
 
 

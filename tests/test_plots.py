@@ -24,6 +24,7 @@ from plackett import (
     win_probabilities,
 )
 from plackett.plots.prediction import poisson_binomial_interval
+from plackett.plots.row import _mark_probabilities
 from plackett.plots.style import DASHES, HATCHES, MARKERS, PALETTE, REST, chain_colour, colour, marker
 from plackett.posterior.weights import Draws
 
@@ -180,6 +181,10 @@ def test_learned_directions(learned, iris):
     np.testing.assert_allclose(ends, table[["lower", "upper"]])
     assert plots.trace(learned).get_title() == plots.rank(learned).get_title()
     assert plots.trace(learned).get_title().startswith("probability of ")
+    assert [text.get_text() for text in plots.trace(learned).get_legend().get_texts()] == ["chain 1", "chain 2"]
+    ax = plots.contributions(learned, iris[0].iloc[0])
+    said = learned.predict(iris[0][:1])[0]
+    assert {text.get_text() for text in ax.get_legend().get_texts()} <= {f"for {said}", f"against {said}"}
     assert len(plots.probabilities(learned, iris[0].iloc[0]).collections) == 1
     for refused in (plots.weights, lambda clf: plots.race(clf, iris[0].iloc[0])):
         with pytest.raises(ValueError, match="no identity"):
@@ -460,3 +465,15 @@ def test_colours_can_be_told_apart():
 def test_no_two_classes_look_the_same():
     assert len({(colour(k), marker(k)) for k in range(len(PALETTE) * len(MARKERS))}) == len(PALETTE) * len(MARKERS)
     assert len(set(map(str, DASHES))) == len(DASHES) and len(set(HATCHES)) == len(HATCHES)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 12.0), (2.3, 2.9), (9.5, 9.9), (-20.0, -15.0)])
+def test_probabilities_are_marked_above_log_odds_wherever_these_are(ends):
+    ax = plt.figure().subplots()
+    ax.set_xlim(*ends)
+    _mark_probabilities(ax)
+    (top,) = ax.child_axes
+    marks = [float(text.get_text()) for text in top.get_xticklabels()]
+    assert len(marks) >= 2
+    np.testing.assert_allclose(top.get_xticks(), np.log(marks) - np.log1p(-np.array(marks)), rtol=1e-6)
+    assert (np.array(top.get_xticks()) >= ends[0]).all() and (np.array(top.get_xticks()) <= ends[1]).all()

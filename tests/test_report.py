@@ -179,9 +179,12 @@ def test_chains_are_drawn_as_they_are_judged(iris, tmp_path):
 def test_effects_and_reasons_are_those_of_the_model(page, clf, iris):
     found = clf.effects(iris[0])
     rows = Tables(page).tables["Average marginal effects"][1:]
-    assert [row[:2] for row in rows] == found[["feature", "class"]].astype(str).values.tolist()
-    for row, values in zip(rows, found[["effect", "lower", "upper", "positive"]].to_numpy(), strict=True):
-        assert row[2:] == [number(value) for value in values]
+    numbers = ["effect_per_sd", "effect", "lower", "upper", "positive"]
+    held = {
+        (line["feature"], str(line["class"])): [number(line[name]) for name in numbers] for _, line in found.iterrows()
+    }
+    assert {tuple(row[:2]): row[2:] for row in rows} == held and len(rows) == len(found)
+    assert [row[0] for row in rows[:: len(clf.classes_)]] == list(found["feature"].unique())
     assert page.count('<figure id="effect') == 4
     p = clf.predict_proba(iris[2])
     i = np.argmin((p * np.log(p)).sum(axis=1))

@@ -80,6 +80,7 @@ def test_the_summary_can_be_read(gibbs, logit):
 def test_equal_medians_are_in_the_order_of_means(gibbs):
     clf = clone(gibbs)
     clf.classes_, clf.features_, clf.trace_, clf.n_iter_ = gibbs.classes_, gibbs.features_, gibbs.trace_, gibbs.n_iter_
+    clf.shape_ = gibbs.shape_
     weights = np.full((1, 10, 3, 5), 1e-30)
     weights[:, :, 2, 4] = 0.9
     weights[:, :4, 1, 3] = 0.1  # in less than half of the draws: the median is nothing

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
     from plackett.data.rankings import Rankings
     from plackett.data.table import TableEncoder
-    from plackett.explaining import explain, win_probabilities
+    from plackett.explaining import effects, explain, win_probabilities
     from plackett.inference import EM, Bootstrap, Gibbs, Variational
     from plackett.loading import load
     from plackett.logit import SparseLogitClassifier
@@ -35,6 +35,7 @@ __all__ = [
     "TableEncoder",
     "Tastes",
     "Variational",
+    "effects",
     "explain",
     "load",
     "regularization_path",
@@ -56,6 +57,7 @@ _HOME = {
     "TableEncoder": "data.table",
     "Tastes": "tastes",
     "Variational": "inference",
+    "effects": "explaining",
     "explain": "explaining",
     "load": "loading",
     "regularization_path": "regularization",

@@ -22,9 +22,10 @@ from plackett.linear import LinearUtility
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
-from plackett.output import choice_effects
+from plackett.output import choice_effects, sheets
 from plackett.output.choice_effects import Survey, market_shares
 from plackett.output.fit_statistics import FitStatistics, fit_statistics
+from plackett.output.printed import printed
 from plackett.output.published import coefficients_frame
 from plackett.posterior.choosers import ChoicePosterior
 from plackett.race_model import RaceModel
@@ -242,10 +243,13 @@ class ChoosingModel(RaceModel):
             - ``effect``: per unit of the attribute, averaged over situations in which ``of`` is available; for 0/1, the
               difference between 1 and 0; for a text, between each level and the most frequent one, in lines such as
               ``class: first vs second``. Effects add up to 0 over the alternatives;
-            - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM.
+            - ``lower``, ``upper``, and ``positive``, the probability that it is above 0; NaN after EM;
+            - ``effect_per_sd``: for a number, the effect times its standard deviation; otherwise the effect itself.
         """
-        survey, pandas = self._survey(X, groups), optional("pandas", "effects")
-        return pandas.DataFrame(choice_effects.effects(survey, check_prob(prob)))
+        survey, names = self._survey(X, groups), ("attribute", "of", "alternative")
+        optional("pandas", "effects")
+        columns = choice_effects.effects(survey, check_prob(prob))
+        return printed(columns, lambda table: sheets.effects(table, names, f"{len(X):,} situations"), "effects")
 
     def elasticities(self, X: ChoiceSets, attribute: str, prob: float = 0.9, groups: Any = None) -> pd.DataFrame:
         """Return percentage changes of probabilities per percent of an attribute of one alternative.

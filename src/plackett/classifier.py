@@ -15,7 +15,7 @@ from plackett.cluster.class_parts import ClassTable, read_classes
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.predicting import refuse_partitions
 from plackett.compute.blas import one_blas_thread
-from plackett.data.model_input import check_dense, numbers, taken
+from plackett.data.model_input import check_dense, encoded, numbers, taken
 from plackett.data.observations import Observations
 from plackett.data.partitioned import is_dask
 from plackett.data.rows import take_rows
@@ -101,6 +101,9 @@ class PlackettLuceClassifier(RaceModel, Classifier):
     ----------
     classes_ : (K,) array
         Class labels, in the order of all outputs.
+    columns_ : tuple of Number and Category
+        Columns of the table of the fit, if it held texts or missing values; covariates, such as
+        ``feature_names_in_``, are then the numbers made of them.
     features_ : transformer
         The fitted feature map.
     inference_ : EM, Variational, Gibbs or Bootstrap
@@ -182,8 +185,10 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame (n, d), list of texts, or Dask array or data frame
-            Covariates, of any type that the feature map accepts. Rows of a Dask collection stay in their partitions, as
-            with ``engine="dask"``.
+            Covariates, of any type that the feature map accepts. A data frame in memory may hold texts, categories,
+            booleans and missing values: they become numbers as by `TableEncoder`, and the model takes such tables from
+            then on; a warning tells once what is filled in. Arrays must hold finite numbers. Rows of a Dask collection
+            stay in their partitions, as with ``engine="dask"``.
         y : (n,) array
             Labels: texts, whole numbers or booleans, all of one kind and none missing. For a Dask X a Dask array or
             series with the same partitions, or an array.
@@ -343,6 +348,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
         y = class_labels(y)
         if self._takes_numbers():
             check_dense(X)
+            X = encoded(self, X)
             checked = numbers(self, X)
             X = checked if self._learned() else _named(X, checked)
         else:

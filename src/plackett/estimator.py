@@ -19,7 +19,9 @@ from plackett.data.validation import check_prob, plain
 from plackett.inference.driver import Source
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.output import sheets
 from plackett.output.modelfile import save
+from plackett.output.printed import printed
 from plackett.output.summary import as_html, describe
 from plackett.posterior.base import Codes, Posterior, Table
 
@@ -35,6 +37,7 @@ def whole_or_not_at_all(model: Any) -> Iterator[None]:
     fit.
     """
     before = dict(vars(model))
+    vars(model).pop("columns_", None)  # of the table of an earlier fit
     try:
         yield
     except BaseException as error:
@@ -125,10 +128,11 @@ class Model(BaseEstimator):
             Equal medians are sorted by the mean.
 
             For learned directions, whose components have no identity across draws, the table shows the draw whose
-            predictions are closest to the average. One row per ``component`` and ``covariate``: the component's
-            ``share`` of the gates, the class that it ``votes for`` and the share of this ``vote``
-            (``posterior_.votes[readable_draw_.draw]`` has the votes for the other classes), and its ``direction`` along
-            the covariate.
+            predictions are closest to the average. One row per ``component`` in use: its ``share`` of the gates, the
+            class that it ``votes for`` and the share of this ``vote`` (``posterior_.votes[readable_draw_.draw]`` has
+            the votes for the other classes), and its ``direction`` in words: the covariates along which it rises (+) or
+            falls (−) most, with the change of its log-odds per standard deviation. Components with a share below 0.0005
+            are left out.
 
             For `SparseLogitClassifier` the same columns for intercepts and coefficients against the last class, whose
             own are zero: the change of the log-odds per standard deviation of the covariate (with
@@ -145,7 +149,14 @@ class Model(BaseEstimator):
         ['class', 'feature', 'median', '5%', '95%', 'active']
         """
         check_is_fitted(self)
-        return optional("pandas", "summary").DataFrame(self.posterior_.table(self, check_prob(prob)))
+        return self._printed_summary(self.posterior_.table(self, check_prob(prob)))
+
+    def _printed_summary(self, columns: Table) -> pd.DataFrame:
+        """Return a data frame with these columns of a summary, which prints below the description of the model."""
+        statistic = next((name for name in ("median", "mode") if name in columns), None)
+        left = [name for name, column in columns.items() if column.dtype.kind not in "iuf"]
+        head = [*describe(self), *filter(None, [self.posterior_.unit])]
+        return printed(columns, lambda table: sheets.summary(table, head, statistic, left), "summary")
 
     def to_arviz(self, X: Any = None, y: Any = None, raw: bool = False) -> Any:
         """Return the identified draws as ArviZ InferenceData (DataTree with ArviZ 1.x), by chain.
@@ -282,7 +293,9 @@ class Classifier(ClassifierMixin, Model):
               0/1 column, the average difference between 1 and 0; for a text column, between each level and the most
               frequent one, in lines such as ``home: town vs farm``;
             - ``lower`` and ``upper`` of an interval over at most 400 draws, and ``positive``, the probability that the
-              effect is above 0. NaN after EM, which has a single estimate.
+              effect is above 0. NaN after EM, which has a single estimate;
+            - ``effect_per_sd``: for a number, the effect times its standard deviation over the rows, which compares
+              columns in different units; otherwise the effect itself. Features with the largest come first.
 
         Notes
         -----
@@ -299,14 +312,16 @@ class Classifier(ClassifierMixin, Model):
         >>> clf = PlackettLuceClassifier("variational", features="exp", random_state=0).fit(X, y)
         >>> table = clf.effects(X)
         >>> table.columns.tolist(), len(table)
-        (['class', 'feature', 'effect', 'lower', 'upper', 'positive'], 12)
+        (['class', 'feature', 'effect', 'lower', 'upper', 'positive', 'effect_per_sd'], 12)
         """
         check_is_fitted(self)
         from plackett.output.effects import average_effects
 
-        pandas, prob = optional("pandas", "effects"), check_prob(prob)
-        found = average_effects(self, X)
-        return pandas.DataFrame(found.table(self.classes_, prob, self.posterior_.no_interval is not None))
+        optional("pandas", "effects")
+        prob, found = check_prob(prob), average_effects(self, X)
+        columns = found.table(self.classes_, prob, self.posterior_.no_interval is not None)
+        rows = f"{np.shape(X)[0]:,} rows"
+        return printed(columns, lambda table: sheets.effects(table, ("class", "feature"), rows), "effects")
 
     def _labels(self) -> tuple[str, npt.NDArray[Any]]:
         return "class", self.classes_

@@ -9,9 +9,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.choice_sets import ChoiceSets
+from plackett.data.model_input import of_pipeline
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.output import sheets
+from plackett.output.printed import Sheet, printed
 from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from plackett.estimator import Classifier
 
-__all__ = ["explain", "win_probabilities"]
+__all__ = ["effects", "explain", "win_probabilities"]
 
 
 def win_probabilities(classifier: Classifier, X: Any) -> Array:
@@ -51,6 +54,7 @@ def win_probabilities(classifier: Classifier, X: Any) -> Array:
     ((150, 3, 9), True)
     """
     check_is_fitted(classifier)
+    classifier, X = of_pipeline(classifier, X)
     posterior = classifier.posterior_
     refuse(classifier._no_explanation() or posterior.no_race)
     rows = classifier._rows(X)[:]
@@ -67,7 +71,7 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     Parameters
     ----------
     classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
-        A fitted model; a ranker with covariates.
+        A fitted model; a ranker with covariates; or a pipeline that ends with one.
     row : Series, dict, data frame or sparse matrix of one row, (d,) array or text
         The row to explain; for a chooser, `ChoiceSets` of one situation.
     prob : float
@@ -115,13 +119,52 @@ def explain(classifier: Classifier, row: Any, prob: float = 0.9) -> pd.DataFrame
     >>> int(why["class"][0]), round(float(why["probability"].sum()), 6)
     (0, 1.0)
     """
-    pd = optional("pandas", "explain")
+    optional("pandas", "explain")
     check_is_fitted(classifier)
-    refuse(classifier._no_explanation())
-    columns, attributes = classifier.posterior_.explain(classifier, one_row(row), check_prob(prob))
-    frame = pd.DataFrame(columns)
+    refuse(of_pipeline(classifier)[0]._no_explanation())
+    classifier, row = of_pipeline(classifier, one_row(row))
+    columns, attributes = classifier.posterior_.explain(classifier, row, check_prob(prob))
+    what = "alternative" if hasattr(classifier, "alternatives_") else classifier._labels()[0]
+
+    def layout(table: Any) -> Sheet:
+        return sheets.contributions(table, what) if attributes else sheets.race(table, prob)
+
+    frame = printed(columns, layout, "explain")
     frame.attrs.update(attributes)
     return frame
+
+
+def effects(model: Any, X: Any, prob: float = 0.9) -> pd.DataFrame:
+    """Return average marginal effects on the predictions of a model, or of a pipeline that ends with one.
+
+    Parameters
+    ----------
+    model : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or Pipeline
+        A fitted model, whose method `effects` does the same.
+    X : array, data frame (n, d) or ChoiceSets
+        Rows or situations to average over, as the model or pipeline takes them.
+    prob : float
+        Probability of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        As the method returns it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from plackett import PlackettLuceClassifier, TableEncoder, effects
+    >>> X = pd.DataFrame({"age": [31, 27, 54, 40] * 9, "home": ["town", "farm", "town", None] * 9})
+    >>> pipe = make_pipeline(TableEncoder(), PlackettLuceClassifier("em")).fit(X, ["bus", "car", "bus", "car"] * 9)
+    >>> sorted(set(effects(pipe, X)["feature"]))
+    ['age', 'home: farm vs town', 'home: missing vs town']
+    """
+    check_is_fitted(model)
+    model, X = of_pipeline(model, X)
+    found: pd.DataFrame = model.effects(X, prob)
+    return found
 
 
 def one_row(row: Any) -> Any:

@@ -175,7 +175,8 @@ class PlackettLuceRanker(DescribingRankings):
         Parameters
         ----------
         X : array or data frame (n, d), or None
-            Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none.
+            Covariates of each ranking: of the person, or of the occasion. None, or a table without columns: none. Texts
+            and missing values of a data frame become numbers as by `TableEncoder`.
         R : Rankings
             Rankings. From a Dask collection, they stay in their partitions, except for learned directions, which need
             them on the client; X is then a Dask collection with the same partitions.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from plackett.cluster.predicting import lazily, refuse_partitions
 from plackett.data.labels import Codes, codes_of
-from plackett.data.model_input import check_dense, numbers, taken
+from plackett.data.model_input import check_dense, encoded, numbers, taken
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.types import Labels, Lazy
@@ -396,7 +396,7 @@ class RankingModel(RaceModel):
     def summary(self, prob: float = 0.9) -> pd.DataFrame:
         """Return a summary: without covariates `worth` with ESS and R-hat, with fixed features each weight."""
         check_is_fitted(self)
-        return optional("pandas", "summary").DataFrame(self._table(check_prob(prob)))
+        return self._printed_summary(self._table(check_prob(prob)))
 
     def _of_known(self, groups: Any) -> Array:
         """Probabilities of known persons."""
@@ -542,8 +542,7 @@ class RankingModel(RaceModel):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         check_dense(X)
-        if not reset:
-            X = taken(self, X)
+        X = encoded(self, X) if reset else taken(self, X)
         checked = numbers(self, X, reset)
         return X if hasattr(X, "columns") and not self._learned() else checked
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plackett.data.columns import Category, Number
+from plackett.data.model_input import known_columns
 from plackett.model.race import Array
 
 OTHER = "other"  # name of an unknown level
@@ -46,10 +47,10 @@ class Covariate:
 
 def covariates_of(model: Any) -> list[Covariate]:
     """Return the columns of a fitted model's table if it has one; else indicators are names ``column=level``."""
-    table = getattr(model, "table_", None)
-    if table is None:
+    columns = known_columns(model)
+    if columns is None:
         return by_names([str(name) for name in model._covariates()])
-    return of_columns(table.columns)
+    return of_columns(columns)
 
 
 def of_columns(columns: Sequence[Number | Category]) -> list[Covariate]:

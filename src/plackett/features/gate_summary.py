@@ -14,6 +14,8 @@ from plackett.model.race import Array
 Table = dict[str, npt.NDArray[Any]]
 
 READ = 200  # rows
+UNUSED = 5e-4  # share below which a component counts as unused
+NAMED = 3  # covariates of a direction in words
 
 
 def spread_rows(rows: Array, weight: Array) -> Array:
@@ -81,31 +83,29 @@ def _directions(shown: ReadableDraw, gates: Gates) -> Array:
 def components(
     shown: ReadableDraw, votes: Array, gates: Gates, classes: npt.NDArray[Any], names: npt.NDArray[Any]
 ) -> Table:
-    """Return a row for each component and covariate: largest share first, then strongest effect."""
-    return _by_covariate(
-        "share", shown.share, votes[shown.draw], classes, names, "direction", _directions(shown, gates)
-    )
-
-
-def _by_covariate(
-    size: str,
-    sizes: Array,
-    votes: Array,
-    classes: npt.NDArray[Any],
-    names: npt.NDArray[Any],
-    effect: str,
-    effects: Array,
-) -> Table:
-    """Return a row for each component and covariate; users' names are entries and cannot clash with headings."""
-    M, d = effects.shape
-    component, covariate = np.repeat(np.arange(M), d), np.tile(np.arange(d), M)
-    order = np.lexsort((-np.abs(effects.ravel()), component, -sizes[component]))
-    component, covariate = component[order], covariate[order]
+    """Return a row for each component in use, largest share first, with its direction in words."""
+    share, votes, directions = shown.share, votes[shown.draw], _directions(shown, gates)
+    component = np.argsort(-share, kind="stable")
+    component = component[share[component] >= UNUSED]
     return {
         "component": component,
-        size: sizes[component].round(3),
+        "share": share[component].round(3),
         "votes for": classes[np.argmax(votes, axis=0)][component],
         "vote": votes.max(axis=0)[component].round(3),
-        "covariate": names[covariate],
-        effect: effects[component, covariate].round(3),
+        "direction": np.array([in_words(directions[j], names) for j in component], dtype=object),
     }
+
+
+def in_words(direction: Array, names: npt.NDArray[Any]) -> str:
+    """Return the covariates along which a component rises or falls most, such as ``proline +1.91, ash −1.39``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plackett.features.gate_summary import in_words
+    >>> in_words(np.array([0.1, -1.39, 1.91, 0.02, 0.3]), np.array(["age", "ash", "proline", "hue", "size"]))
+    'proline +1.91, ash −1.39, size +0.30, …'
+    """
+    order = np.argsort(-np.abs(direction), kind="stable")
+    named = [f"{names[f]} {'−' if direction[f] < 0 else '+'}{abs(direction[f]):.2f}" for f in order[:NAMED]]
+    return ", ".join(named + ["…"] * (len(order) > NAMED))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from plackett.capabilities import check_target, refuse
 from plackett.compute.blas import one_blas_thread
-from plackett.data.model_input import numbers, taken
+from plackett.data.model_input import encoded, numbers, taken
 from plackett.data.validation import (
     all_alike,
     check_whole,
@@ -164,7 +164,7 @@ class SparseLogitClassifier(Classifier):
         Parameters
         ----------
         X : array or data frame (n, d)
-            Covariates.
+            Covariates. Texts and missing values of a data frame become numbers as by `TableEncoder`.
         y : (n,) array
             Labels: texts, whole numbers or booleans, all of one kind and none missing.
         sample_weight : (n,) array, optional
@@ -179,7 +179,7 @@ class SparseLogitClassifier(Classifier):
         check_target(self)
         y = class_labels(y)
         with whole_or_not_at_all(self):
-            X = numbers(self, X)
+            X = numbers(self, encoded(self, X))
             check_consistent_length(X, y)
             classes, codes = coded_labels(y)
             weight = row_weights(sample_weight, codes, classes)

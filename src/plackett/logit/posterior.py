@@ -39,6 +39,7 @@ class LogitDraws(Posterior):
         "plots.contributions for one row."
     )
 
+    unit = "coefficients are log-odds against the last class, per standard deviation of a column if it is standardised"
     drawn = ("coef", "intercept", "penalty")
     coef: Array = field(repr=False)
     intercept: Array = field(repr=False)

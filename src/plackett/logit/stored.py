@@ -28,8 +28,8 @@ from plackett.output.schema import (
     one_of,
     whole,
 )
-from plackett.output.stored import COUNT, LIMIT, NAMES, RUN, WIDTH
-from plackett.output.stored_models import law_of_classes, register
+from plackett.output.stored import COLUMNS, COUNT, LIMIT, NAMES, RUN, WIDTH
+from plackett.output.stored_models import law_of_classes, law_of_columns_known, register
 
 LARGEST = 1e200  # limit of a coefficient times a covariate: sums of these do not overflow
 
@@ -37,6 +37,7 @@ LARGEST = 1e200  # limit of a coefficient times a covariate: sums of these do no
 def law_of_logit(model: Any, name: str, sizes: Sizes) -> None:
     """Check that no linear predictor overflows, however far a covariate is."""
     law_of_classes(model, name, sizes)
+    law_of_columns_known(model)
     coef = np.abs(model.posterior_.coef).max(axis=(0, 1, 2))
     with np.errstate(over="ignore", invalid="ignore"):
         reach = np.where(coef == 0, 0.0, coef * (np.abs(model.mean_) + FARTHEST * model.scale_))
@@ -77,7 +78,7 @@ register(
             "n_iter_": whole(),
             "diagnostics_": is_a(Diagnostics) | NONE,
         },
-        {**NAMES, "sampler_": one_of(*SAMPLERS[1:])},
+        {**NAMES, "columns_": COLUMNS, "sampler_": one_of(*SAMPLERS[1:])},
         law_of_logit,
     ),
     Declaration(

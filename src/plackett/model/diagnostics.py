@@ -42,6 +42,7 @@ NO_GAIN, LIMIT = "no gain", "limit"  # why an open-ended run ended before predic
 ENDS = ("", NO_GAIN, LIMIT)
 TOO_FEW = f"whether predictions are settled is {UNKNOWN}: fewer than 4 draws a chain are too few"
 MOVED = 0.01  # smallest deviation of a probability whose R-hat counts
+SEVERAL = {"probability": "probabilities", "coef": "coefficients", "intercept": "intercepts", "mass": "masses"}
 READ_RHAT, READ_ESS = 1.01, 400  # required to interpret a single quantity, such as a weight
 
 
@@ -117,10 +118,10 @@ class Diagnostics:
     def __repr__(self) -> str:
         if self.independent:
             return f"Diagnostics of {self.draws:,} independent draws:\n  {self.sentence}"
-        sizes = ", ".join(f"{np.size(found.rhat)} {name}" for name, found in self.groups.items())
+        sizes = ", ".join(_counted(np.size(found.rhat), name) for name, found in self.groups.items())
         error = "" if np.isnan(self.error) else f", error {self.error:.3f}, R-hat up to {self.prediction_rhat:.2f}"
         worst = _summary(self.worst_rhat, self.smallest_ess)
-        return f"Diagnostics ({sizes}):\n  predictions: {self.grade}{error}\n  {worst}"
+        return f"Diagnostics of {sizes}:\n  predictions: {self.grade}{error}\n  {worst}"
 
     @property
     def predictive(self) -> bool:
@@ -182,6 +183,11 @@ class Diagnostics:
         if self.worst_probability is None:
             return {}
         return {"probability": (f"probability of {classes[self.worst_class]}", self.worst_probability)}
+
+
+def _counted(n: int, name: str) -> str:
+    """Return the number of quantities in words, such as 80 probabilities."""
+    return f"{n:,} {name if n == 1 else SEVERAL.get(name, name)}"
 
 
 def _summary(rhat: float, ess: float) -> str:

@@ -31,11 +31,12 @@ ALL, PERSON = "all", "person"
 
 
 class Move(NamedTuple):
-    """Column of all entries at two values, and the distance of these."""
+    """Column of all entries at two values, the distance of these, and the column's standard deviation, 1 for levels."""
 
     low: EntryTable
     high: EntryTable
     step: float
+    deviation: float = 1.0
 
 
 class Survey:
@@ -49,19 +50,19 @@ class Survey:
     def attribute(self, f: int) -> Move:
         """Change an attribute of every entry slightly down and up; 0/1 to both values."""
         x = self.whole.values[:, f]
-        low, high, step = self._two(x, self.table.values[:, f])
-        return Move(self.table.with_attribute(f, low), self.table.with_attribute(f, high), step)
+        low, high, *sizes = self._two(x, self.table.values[:, f])
+        return Move(self.table.with_attribute(f, low), self.table.with_attribute(f, high), *sizes)
 
     def person_column(self, h: int) -> Move:
         """Change a person's column slightly down and up; 0/1 to both values."""
-        low, high, step = self._two(self.whole.context[:, h], self.table.context[:, h])
-        return Move(self.table.with_person(h, low), self.table.with_person(h, high), step)
+        low, high, *sizes = self._two(self.whole.context[:, h], self.table.context[:, h])
+        return Move(self.table.with_person(h, low), self.table.with_person(h, high), *sizes)
 
-    def _two(self, x: Array, some: Array) -> tuple[Array, Array, float]:
+    def _two(self, x: Array, some: Array) -> tuple[Array, Array, float, float]:
         if np.isin(x, (0.0, 1.0)).all():
-            return np.zeros_like(some), np.ones_like(some), 1.0
+            return np.zeros_like(some), np.ones_like(some), 1.0, 1.0
         h = a_little(x, self.posterior.step(self.model))
-        return some - h, some + h, 2 * h
+        return some - h, some + h, 2 * h, float(x.std())
 
     def entries(self, table: EntryTable) -> Entries:
         """Return the rows of these entries."""
@@ -84,6 +85,7 @@ def _sum(both: tuple[Array, Array], weight: Array | Mask) -> Average:
 def effects(survey: Survey, prob: float) -> Table:
     """Return average marginal effects of every attribute of every alternative, and of persons' columns."""
     labels, found, of, names = survey.model.alternatives_, list[Average](), list[Any](), list[str]()
+    deviations = list[float]()
     schema, table = survey.model.schema_, survey.table
     for column in of_columns(schema.attribute_columns):
         for name, move in _moves(column, survey.attribute, table.with_attribute):
@@ -91,18 +93,21 @@ def effects(survey: Survey, prob: float) -> Table:
             found += moved.values()
             of += [labels[a] for a in moved]
             names += [name] * len(moved)
+            deviations += [move.deviation] * len(moved)
     for column in of_columns(schema.person_columns):
         for name, move in _moves(column, survey.person_column, table.with_person):
             found.append(_together(survey, move))
             of.append(PERSON)
             names.append(name)
+            deviations.append(move.deviation)
     A = len(labels)
     columns: Table = {
         "attribute": np.repeat(objects(names), A),
         "of": np.repeat(objects(of), A),
         "alternative": np.tile(objects(labels), len(found)),
     }
-    return columns | _intervals(survey, "effect", found, prob)
+    columns |= _intervals(survey, "effect", found, prob)
+    return columns | {"effect_per_sd": significant(columns["effect"] * np.repeat(deviations, A))}
 
 
 def _moves(

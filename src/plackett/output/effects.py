@@ -18,7 +18,7 @@ from plackett.features.gates import Gates
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output.what_if import Average, a_little, spread_out
-from plackett.posterior.base import Setting, for_model
+from plackett.posterior.base import Setting, for_model, significant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,20 +33,37 @@ class Effects:
 
     features: list[str]
     average: Average
+    column: list[int]  # position of the column of each feature
+    deviation: Array  # standard deviation of each number over the rows, 1 for differences
+
+    @property
+    def order(self) -> list[int]:
+        """Positions of the features: by the largest effect per standard deviation of their column."""
+        size = np.abs(self.average.point * self.deviation[:, None]).max(axis=1, initial=0.0)
+        largest = np.zeros(max(self.column, default=-1) + 1)
+        np.maximum.at(largest, self.column, size)
+        return sorted(range(len(self.features)), key=lambda i: -largest[self.column[i]])
 
     def table(self, classes: npt.NDArray[Any], prob: float, certain: bool) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of `effects`, by class; without intervals for a point estimate."""
         centre, (lower, upper, positive) = self.average.point, self.average.judged(prob, certain)
+        order, per_sd = self.order, significant(centre * self.deviation[:, None], DIGITS)
         size = np.nanmax(np.abs([centre, lower, upper]), axis=(0, 2)) if len(centre) else np.empty(0)
         places = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0))).astype(int)
         L, K = centre.shape
         centre, lower, upper = (_rounded(part, places) for part in (centre, lower, upper))
         return {
             "class": np.repeat(classes, L),
-            "feature": np.tile(np.array(self.features, dtype=object), K),
+            "feature": np.tile(np.array(self.features, dtype=object)[order], K),
             **{
-                name: part.T.ravel()
-                for name, part in (("effect", centre), ("lower", lower), ("upper", upper), ("positive", positive))
+                name: part[order].T.ravel()
+                for name, part in (
+                    ("effect", centre),
+                    ("lower", lower),
+                    ("upper", upper),
+                    ("positive", positive),
+                    ("effect_per_sd", per_sd),
+                )
             },
         }
 
@@ -61,7 +78,8 @@ def average_effects(model: Any, X: Any) -> Effects:
     """Return effects of all columns of X: numbers per unit, 0/1 as a difference, texts against the usual level."""
     table = Rows.of(model, X)
     features, settings, steps = list[str](), list[Setting](), list[float]()
-    for column in table.columns:
+    places, deviation = list[int](), list[float]()
+    for place, column in enumerate(table.columns):
         levels = table.levels(column)
         if levels is None:
             j = column.places[0]
@@ -69,15 +87,19 @@ def average_effects(model: Any, X: Any) -> Effects:
             features.append(column.name)
             settings += [Setting(column.places, low), Setting(column.places, high)]
             steps.append(float((high - low).mean()))
+            places.append(place)
+            deviation.append(table.deviation(j))
             continue
         base, *others = levels
         for level in others:
             features.append(column.name if column.levels is None else f"{column.name}: {level} vs {base}")
             settings += [table.all_at(column, levels[base]), table.all_at(column, levels[level])]
             steps.append(1.0)
+            places.append(place)
+            deviation.append(1.0)
     found = Average(*model.posterior_.averages(model, table.some, settings))
     down, up = (Average(found.point[some], found.draws[:, some]) for some in (slice(0, None, 2), slice(1, None, 2)))
-    return Effects(features, up.minus(down).over(np.array(steps)[:, None]))
+    return Effects(features, up.minus(down).over(np.array(steps)[:, None]), places, np.array(deviation))
 
 
 @dataclass(frozen=True)
@@ -101,7 +123,7 @@ class Rows:
         if len(X) == 0:
             raise ValueError("effects are averages over rows, and X has none; give the rows of the fit, or others.")
         if hasattr(X, "columns"):
-            frame = as_frame(taken(model, X) if hasattr(model, "table_") else X)
+            frame = as_frame(taken(model, X))
         else:
             X = np.asarray(X)
             known = X.shape[1] == model.n_features_in_
@@ -121,6 +143,10 @@ class Rows:
             counts[OTHER] = int((held == 0).all(axis=1).sum())
         usual = column.usual or max(counts, key=lambda level: counts[level])
         return {usual: levels[usual], **levels}
+
+    def deviation(self, j: int) -> float:
+        """Return the standard deviation of a number over the rows."""
+        return float(np.asarray(self.frame.iloc[:, j], dtype=np.float64).std())
 
     def about(self, j: int) -> tuple[Array, Array]:
         """Return a number changed slightly down and up in each row, (n, 1); within the data's range for users' maps."""

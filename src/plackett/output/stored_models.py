@@ -15,6 +15,7 @@ from plackett.data.ballots import Ballots
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.item_covariates import ItemCovariates
 from plackett.data.long_table import LongTable
+from plackett.data.model_input import known_columns
 from plackett.data.table import Table
 from plackett.features.choice_design import ChoiceDesign
 from plackett.features.gate_summary import ReadableDraw
@@ -49,7 +50,7 @@ from plackett.output.schema import (
     sums_to_one,
     whole,
 )
-from plackett.output.stored import FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES, RECORDS, RUN, TRACE, WIDTH
+from plackett.output.stored import COLUMNS, FEATURE_MAP, FITTED_MAP, GATES, LOSSES, NAMES, RECORDS, RUN, TRACE, WIDTH
 from plackett.posterior.choosers import FixedChoices, LearnedChoices
 from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.directions import DirectionDraws, DirectionPoint
@@ -138,10 +139,16 @@ def law_of_classifier(model: Any, name: str, sizes: Sizes) -> None:
         )
         insist(read, "the model has no 'readable_draw_', or no 'gate_shares_'.")
     law_of_names(model)
-    if hasattr(model, "table_"):
-        names = [name for column in model.table_.columns for name in column.names()]
+    law_of_columns_known(model)
+
+
+def law_of_columns_known(model: Any) -> None:
+    """Check that the columns of the table that the model knows make its covariates."""
+    columns = known_columns(model)
+    if columns is not None:
+        names = [name for column in columns for name in column.names()]
         known = list(getattr(model, "feature_names_in_", ()))
-        insist(names == known, f"table_.columns must make the columns {known}, got {names} instead.")
+        insist(names == known, f"the columns of the table must make {known}, got {names} instead.")
 
 
 def law_of_parameters(model: Any, plain: bool) -> None:
@@ -188,6 +195,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
         return
     insist(learned == (type(model.features_) is Columns), f"features_ does not belong to features={model.features!r}.")
     law_of_names(model)
+    law_of_columns_known(model)
 
 
 def _law_of_segmented(model: Any, kind: type, sizes: Sizes) -> bool:
@@ -279,6 +287,7 @@ def classifier(cls: type, settings: Mapping[str, Check]) -> Declaration:
             "gate_shares_": array("member component", SHARE),
             "mean_relevance_": array("column", NOT_NEGATIVE),
             "readable_draw_": is_a(ReadableDraw),
+            "columns_": COLUMNS,
             "table_": is_a(Table),
         },
         law_of_classifier,
@@ -302,6 +311,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
             **MORE,
             **WEIGHTS_,
             "features_": FITTED_MAP | is_a(Columns),
+            "columns_": COLUMNS,
             "table_": is_a(Ballots),
             "group_labels_": labels("person"),
             "ties_": one_of(*ties),

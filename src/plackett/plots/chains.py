@@ -8,8 +8,9 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.model.race import Array
-from plackett.plots.style import REST, axes, chain_colour, label, pair
+from plackett.plots.style import REST, axes, below, chain_colour, label, pair
 from plackett.posterior.base import Quantities, refuse
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ LOWEST = -30.0  # ln of a negligible weight
 BINS = 20  # bins of the ranks
 LANE = 0.9  # fraction of the distance between lanes filled by the highest bar
 LANES = 20  # number of lanes with numbers
+NAMED = 10  # maximum number of chains in a legend
 
 
 def trace(
@@ -51,11 +53,13 @@ def trace(
     name, values = _chains(classifier, quantity)
     ax = axes(ax)
     for c, drawn in enumerate(values):
-        ax.plot(drawn, color=chain_colour(c, len(values)), alpha=0.8, linewidth=1.0)
+        ax.plot(drawn, color=chain_colour(c, len(values)), alpha=0.8, linewidth=1.0, label=f"chain {c + 1}")
     ax.set(xlabel="draw", xlim=(0, max(1, values.shape[1] - 1)))
     if name.startswith("ln weight") and values.min() < LOWEST:
         ax.set(xlabel=f"draw (values below {LOWEST:g} are not shown)", ylim=(LOWEST, 0))
     ax.set_title(name, fontsize="medium")
+    if 1 < len(values) <= NAMED:
+        below(ax, ax.get_lines())
     return ax
 
 
@@ -101,6 +105,7 @@ def rank(
 def _chains(classifier: Classifier, quantity: str | tuple[object, object] | None) -> tuple[str, Array]:
     """Return the name of a quantity and its values (chain, draw)."""
     check_is_fitted(classifier)
+    (classifier,) = of_pipeline(classifier)
     refuse(classifier.posterior_.no_chains)
     found = classifier.posterior_.quantities(classifier)
     classes, names = list(classifier._labels()[1]), list(found.names)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.data.types import MatrixLike
 from plackett.data.validation import check_prob
 from plackett.output.effects import Rows
@@ -61,6 +62,7 @@ def effect(
     """
     check_is_fitted(classifier)
     check_prob(prob)
+    classifier, X = of_pipeline(classifier, X)
     table = Rows.of(classifier, X)
     column = table.find(feature)
     levels, held = table.levels(column), table.frame.iloc[:, column.places[0]]

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.data.validation import check_prob
 from plackett.plots.style import REST, axes, colour, dash, interval, label, marker, of, pair, wrapped
 
@@ -38,6 +39,7 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes 
     Axes
     """
     check_is_fitted(classifier)
+    (classifier,) = of_pipeline(classifier)
     found = classifier.posterior_.estimates(classifier)
     ax = axes(ax)
     places = found.order[:n]
@@ -61,6 +63,9 @@ def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes 
 def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
     """Plot how much each column matters to learned directions, with intervals; `effect` shows in which direction.
 
+    Relevance is the change of the log-odds between components, not between classes: it orders the columns, and
+    `effects` has changes of class probabilities.
+
     Parameters
     ----------
     classifier : PlackettLuceClassifier
@@ -77,6 +82,7 @@ def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 
     Axes
     """
     check_is_fitted(classifier)
+    (classifier,) = of_pipeline(classifier)
     if not (hasattr(classifier, "gate_shares_") or hasattr(classifier, "mean_relevance_")):
         raise ValueError("only learned directions have a relevance of columns: fit with features='learned'.")
     centre, lower, upper = classifier._relevance_interval(check_prob(prob))
@@ -89,7 +95,7 @@ def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 
         band = f", {100 * prob:g} % intervals"
     ax.set_yticks(range(len(drawn)), [label(names[f]) for f in drawn])
     ax.invert_yaxis()
-    xlabel = wrapped(f"change of log-odds per standard deviation{band}")
+    xlabel = wrapped(f"relevance: change of the log-odds between components per standard deviation{band}")
     ax.set(xlabel=xlabel, title=of("columns", len(drawn), len(names)))
     return ax
 

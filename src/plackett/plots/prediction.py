@@ -14,6 +14,7 @@ from scipy.signal import fftconvolve
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline, taken
 from plackett.data.rows import take_rows
 from plackett.data.types import LabelsLike, MatrixLike
 from plackett.data.validation import check_prob
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 POINTS = 1000  # maximum number of rows drawn
 NEAR = 0.1  # largest change of probabilities for which a slice represents a row
 SHUFFLED = 100  # rows used to compare columns
+FEW = 10  # rows of a class below which a ROC curve says how many
 
 
 def decision_boundary(
@@ -65,6 +67,8 @@ def decision_boundary(
     Axes
     """
     check_is_fitted(classifier)
+    classifier, X = of_pipeline(classifier, X)
+    X = taken(classifier, X)
     table, names = _numeric_table(X)
     first, second = _two_columns(_most_relevant(classifier, X, table) if features is None else features, names)
     x, x2 = (_span(table[:, j], grid) for j in (first, second))
@@ -147,7 +151,8 @@ def roc(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike, *, n: int = 6
     ax = axes(ax)
     ax.set_prop_cycle(color=[colour(k) for k in drawn], linestyle=[dash(k) for k in drawn])
     for k in drawn:
-        name = label(classifier.classes_[k], 20)
+        n = int(truth[:, k].sum())
+        name = label(classifier.classes_[k], 20) + (f", {n} row{'s' * (n > 1)}" if n < FEW else "")
         RocCurveDisplay.from_predictions(truth[:, k], probability[:, k], pos_label=True, name=name, ax=ax)
     ax.plot([0, 1], [0, 1], color=REST, linestyle=":", linewidth=1)
     ax.set(xlabel="false positive rate", ylabel="true positive rate")

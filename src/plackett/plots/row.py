@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit, logit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.model_input import of_pipeline
 from plackett.data.types import RowLike
 from plackett.explaining import explain, one_row, win_probabilities
-from plackett.plots.style import HATCHES, REST, axes, colour, label, marker, of
+from plackett.plots.style import HATCHES, LETTER, REST, axes, below, colour, label, marker, of
 from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 
-PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked on the axis of log-odds
+PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)  # marked on the axis of log-odds
 ROOMY = 0.775  # initial share of the figure's width for the Axes
-BESIDE, LETTER = 1.9, 0.085  # inches for bars and a title next to labels, and per letter of a label
+BESIDE = 1.9  # inches for bars and a title next to labels
 APART = 0.24  # smallest distance of marks as a fraction of the width
 
 
@@ -48,7 +50,7 @@ def probabilities(
     Axes
     """
     check_is_fitted(classifier)
-    row = one_row(row)
+    classifier, row = of_pipeline(classifier, one_row(row))
     centre = classifier.predict_proba(row)[0]
     drawn = np.argsort(-centre, kind="stable")[:n]
     ax = axes(ax)
@@ -89,8 +91,9 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
     Axes
     """
     check_is_fitted(classifier)
-    refuse(classifier._no_explanation())
-    wins, (what, labels) = win_probabilities(classifier, one_row(row))[0], classifier._labels()
+    refuse(of_pipeline(classifier)[0]._no_explanation())
+    classifier, row = of_pipeline(classifier, one_row(row))
+    wins, (what, labels) = win_probabilities(classifier, row)[0], classifier._labels()
     ax = axes(ax)
     from matplotlib.patches import Patch
 
@@ -115,9 +118,7 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
     ax.invert_yaxis()
     several = "items" if what == "item" else "classes"
     ax.set(xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of(several, len(teams), len(wins)))
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4.5}  # below the axis and its label
-    columns = 2 if max(len(name) for *_, name in parts) <= 16 else 1
-    ax.legend(handles=keys, fontsize="small", ncols=columns, frameon=False, handleheight=1.2, **below)
+    below(ax, keys)
     return ax
 
 
@@ -148,9 +149,13 @@ def contributions(
     Axes
     """
     check_is_fitted(classifier)
-    refuse(classifier._no_explanation() or classifier.posterior_.no_contributions)
+    (model,) = of_pipeline(classifier)
+    refuse(model._no_explanation() or model.posterior_.no_contributions)
+    classifier, row = of_pipeline(classifier, one_row(row))
     why = explain(classifier, row, prob)
     ax = axes(ax)
+    from matplotlib.patches import Patch
+
     own, said = why.attrs["class"], label(why.attrs["class"], 22)
     k = classifier._predicted().tolist().index(own)
     drawn = why.head(n if len(why) > n + 1 else len(why))
@@ -182,6 +187,10 @@ def contributions(
     apart = " " if longest == 24 else "\n"
     ax.set_title(f"predicted {last:.3f}\nreference {first:.3f}{apart}(dotted)", fontsize="medium")
     _mark_probabilities(ax)
+    keys = [Patch(color=colour(k), label=f"for {said}")] if (parts > 0).any() else []
+    keys += [Patch(color=REST, label=f"against {said}")] if (parts < 0).any() else []
+    if keys:
+        below(ax, keys)
     return ax
 
 
@@ -192,13 +201,28 @@ def _with_value(name: object, value: object, longest: int) -> str:
 
 
 def _mark_probabilities(ax: Axes) -> None:
-    """Mark round probabilities above an axis of log-odds, as far apart as legibility requires."""
+    """Mark round probabilities above an axis of log-odds, as far apart as legibility requires; at least two."""
     low, high = ax.get_xlim()
     marks: list[float] = []
     for p in sorted(PROBABILITIES, key=lambda p: abs(p - 0.5)):
-        place = np.log(p / (1 - p))
-        if low <= place <= high and all(abs(place - np.log(q / (1 - q))) > APART * (high - low) for q in marks):
+        place = logit(p)
+        if low <= place <= high and all(abs(place - logit(q)) > APART * (high - low) for q in marks):
             marks.append(p)
+    if len(marks) < 2:
+        marks = [_two_digits(expit(low + part * (high - low))) for part in (0.2, 0.8)]
+        marks = [p for p in marks if low <= logit(p) <= high]
     top = ax.secondary_xaxis("top")
-    top.set_xticks([np.log(p / (1 - p)) for p in marks], [f"{p:g}" for p in marks])
+    top.set_xticks([logit(p) for p in marks], [f"{p:.12g}" for p in marks])
     top.set_xlabel("probability")
+
+
+def _two_digits(p: float) -> float:
+    """Round a probability to two digits of its distance from 0 or 1.
+
+    Examples
+    --------
+    >>> from plackett.plots.row import _two_digits
+    >>> _two_digits(0.93412), _two_digits(0.00123), _two_digits(0.999956)
+    (0.934, 0.0012, 0.999956)
+    """
+    return round(p, 1 - int(np.floor(np.log10(max(min(p, 1 - p), 1e-12)))))

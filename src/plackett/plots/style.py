@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from plackett.model.race import Array
 from plackett.optional import optional
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 
@@ -25,6 +27,8 @@ MARKERS = "osD^vP*X<>phd"
 DASHES = ("-", "--", ":", "-.", (0, (7, 2)), (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2, 2, 2)))
 HATCHES = ("", "////", "....", "xxxx", "----", "oo", "\\\\\\\\", "++")
 LONGEST = 34  # maximum characters of a label
+KEY, LETTER = 0.5, 0.085  # inches of a handle in a legend, and of a letter
+LABELLED, LINE = 4.5, 1.4  # heights of ticks with a label, and of a further line of it, in letters of a legend
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -62,6 +66,17 @@ def dash(i: int) -> str | tuple[int, tuple[int, ...]]:
 def of(what: str, drawn: int, total: int) -> str:
     """Return a title with the number of drawn elements; empty if all are drawn."""
     return "" if drawn == total else f"{drawn} of {total} {what}"
+
+
+def below(ax: Axes, handles: Sequence[Artist], columns: int | None = None) -> None:
+    """Draw a legend below the label of the horizontal axis, in as many columns as fit if none are given."""
+    names = [str(handle.get_label()) for handle in handles]
+    if columns is None:
+        inches = ax.get_window_extent().width / ax.figure.dpi
+        columns = int(np.clip(inches / (KEY + LETTER * max(map(len, names))), 1, len(names)))
+    pad = LABELLED + LINE * ax.get_xlabel().count("\n")
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": pad, "handleheight": 1.2}
+    ax.legend(handles=handles, fontsize="small", ncols=columns, frameon=False, **place)
 
 
 def wrapped(text: str, longest: int = LONGEST) -> str:

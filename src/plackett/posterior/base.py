@@ -141,6 +141,7 @@ class Posterior(ABC, Generic[M]):
     no_estimates: ClassVar[str | None] = None
     no_race: ClassVar[str | None] = None
     no_contributions: ClassVar[str | None] = None
+    unit: ClassVar[str] = ""  # sentence on the numbers of `summary`
     drawn: ClassVar[tuple[str, ...]] = ()  # attributes with draws (chain, draw, …), or nested posteriors
 
     def thinned(self, step: int) -> Self:

@@ -50,6 +50,7 @@ class DirectionDraws(LearnedPosterior[ClassModel], RacePosterior[ClassModel]):
 
     no_estimates = f"{NAMELESS}, so there are no weights to compare. {INSTEAD}"
     no_race = f"{NAMELESS}, so none can be said to win. plots.contributions draws what speaks for a row's class."
+    unit = "direction: change of a component's log-odds per standard deviation of a covariate, the strongest first"
 
     def gates(self, scaling: Scaling, rows: Array) -> Gates:
         """Return the feature map of the predicting draws, for covariates before standardisation."""

@@ -128,6 +128,7 @@ class WeightPosterior(RacePosterior[WeightModel]):
     """
 
     no_contributions = "fixed features explain a row as a race, whose winners are named: plots.race draws it."
+    unit = "weights are normalised: they sum to 1"
     log_mass: Array | None
     parameters: Array | None = None
 

@@ -214,8 +214,9 @@ def effects(model: PlackettLuceChooser, fit: ReportedChoices) -> Section | None:
         ]
         body.append(_listed("Elasticities", heads, rows))
     frame = model.effects(fit.X, PROB, fit.groups)
-    heads = [Head("Column"), Head("Of"), Head("Probability of"), Head("Effect", True), *ends]
-    shown = frame[["attribute", "of", "alternative", "effect", *numbers]]
+    heads = [Head("Column"), Head("Of"), Head("Probability of")]
+    heads += [Head("Per standard deviation", True), Head("Per unit", True), *ends]
+    shown = frame[["attribute", "of", "alternative", "effect_per_sd", "effect", *numbers]]
     body.append(_listed("Average marginal effects", heads, list(map(list, shown.itertuples(index=False, name=None)))))
     return Section("effects", "Effects and elasticities" if found else "Effects", "\n".join(body))
 

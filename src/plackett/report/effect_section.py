@@ -23,7 +23,13 @@ PROB = 0.9  # of intervals
 MOST_COLUMNS = 60  # maximum number of columns whose effects are computed
 LISTED = 300  # rows of the table
 CURVES, GRID = 4, 15  # number of columns whose effect is drawn, and values of each
-HEADS = {"effect": "Effect", "lower": "5%", "upper": "95%", "positive": "Above 0"}
+HEADS = {
+    "effect_per_sd": "Per standard deviation",
+    "effect": "Per unit",
+    "lower": "5%",
+    "upper": "95%",
+    "positive": "Above 0",
+}
 
 
 def effects(classifier: Classifier, X: pd.DataFrame) -> Section:
@@ -41,11 +47,12 @@ def _effects(classifier: Classifier, X: pd.DataFrame) -> Section:
         found = classifier.effects(X, PROB)
     except ValueError as error:  # texts or another table without columns of numbers
         return Section("effects", "Effects", paragraph(f"There are none: {error}"))
-    numbers = ("effect", "lower", "upper", "positive")
-    heads = [Head("Column"), Head("Class"), *(Head(HEADS[name], True) for name in numbers)]
-    rows = [list(row) for row in found[["feature", "class", *numbers]].itertuples(index=False, name=None)]
     certain = classifier.posterior_.no_interval is not None
-    heads, rows = (heads[:3], [row[:3] for row in rows]) if certain else (heads, rows)
+    numbers = list(HEADS)[: 2 if certain else len(HEADS)]
+    heads = [Head("Column"), Head("Class"), *(Head(HEADS[name], True) for name in numbers)]
+    place = {name: i for i, name in enumerate(found["feature"].unique())}  # the largest effects first
+    by_feature = found.sort_values("feature", key=lambda names: names.map(place), kind="stable")
+    rows = [list(row) for row in by_feature[["feature", "class", *numbers]].itertuples(index=False, name=None)]
     caption = "Average marginal effects" + (f", {LISTED} of {len(rows)}" if len(rows) > LISTED else "")
     drawn = _most_moving(Rows.of(classifier, X), found)
     curves = [_curve(classifier, X, j, name) for j, name in drawn]
@@ -70,10 +77,9 @@ def _curve(classifier: Classifier, X: pd.DataFrame, place: int, name: str) -> st
 
 def _most_moving(table_of: Rows, found: pd.DataFrame) -> list[tuple[int, str]]:
     """Positions and names of the columns with the largest effects, per standard deviation for numbers."""
-    moved, largest = [], found["effect"].abs().groupby(found["feature"], sort=False).max()
+    largest = found["effect_per_sd"].abs().groupby(found["feature"], sort=False).max()
+    moved = []
     for column in table_of.columns:
         own = largest[[name == column.name or name.startswith(f"{column.name}: ") for name in largest.index]]
-        number = table_of.levels(column) is None
-        spread = float(table_of.frame.iloc[:, column.places[0]].astype(float).std(ddof=0)) if number else 1.0
-        moved.append(spread * own.max() if len(own) else 0.0)
+        moved.append(own.max() if len(own) else 0.0)
     return [(int(j), table_of.columns[j].name) for j in np.argsort(-np.array(moved), kind="stable")[:CURVES]]

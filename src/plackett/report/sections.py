@@ -10,8 +10,7 @@ import numpy.typing as npt
 from sklearn.metrics import confusion_matrix
 
 from plackett import plots
-from plackett.data.columns import kind_of, listed
-from plackett.data.table import Table
+from plackett.data.columns import Category, Number, kind_of, listed
 from plackett.data.types import Labels, LabelsLike, RowLike
 from plackett.explaining import explain
 from plackett.model.race import Array
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from plackett.ranking import RankingModel
 
 
+Columns = tuple[Number | Category, ...]
 PROB = 0.9  # of intervals
 WEIGHTS = 300  # rows of the weight table
 CLASSES = 40  # classes of the confusion table
@@ -36,6 +36,7 @@ COLUMNS = 200  # columns described
 HEADS = {"mode": "Mode", "median": "Median", "active": "Active", "ess": "ESS", "rhat": "R-hat"}
 FREQUENT = 5  # values of a column of texts that are listed
 UNSURE = 10  # rows listed as uncertain
+FEWEST = 10  # rows of a class, or of the others, for an area under its curve
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,16 @@ class Judged:
         return labels
 
 
-def data(X: pd.DataFrame, y: LabelsLike, held_out: int, all_new: bool, known: Table | None = None) -> Section:
+def data(X: pd.DataFrame, y: LabelsLike, held_out: int, all_new: bool, known: Columns | None = None) -> Section:
     """Number of rows, class frequencies and columns.
 
-    With `all_new` these rows were held out; otherwise `held_out` counts other rows that were. If the model knows its
-    table, the section names the columns that it does not use.
+    With `all_new` these rows were held out; otherwise `held_out` counts other rows that were. If the model has `known`
+    columns of its table, the section names those that it does not use.
     """
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     order = np.argsort(-counts, kind="stable")
     share = [[labels[k], int(counts[k]), 100 * counts[k] / len(y)] for k in order]
-    used = set(X.columns) if known is None else {column.name for column in known.columns}
+    used = set(X.columns) if known is None else {column.name for column in known}
     unused = [name for name in X.columns if name not in used]
     left = f" Not used by the model: {listed(map(repr, unused))}." if unused else ""
     left += f" The first {COLUMNS} of {X.shape[1]} columns are listed." if X.shape[1] > COLUMNS else ""
@@ -160,8 +161,9 @@ def _relevance(classifier: Classifier) -> Section:
     heads = [Head("Column"), *(Head(name, True) for name in ("Relevance", "5%", "95%"))]
     body = [
         paragraph(
-            "The model learned its features: exponentials of directions in the columns. How much a column matters is "
-            "by how much one standard deviation of it moves the log-odds between features, on average."
+            "The model learned its components: exponentials of directions in the columns. The relevance of a column "
+            "is the change of the log-odds between components, not classes, per standard deviation: it orders the "
+            "columns. The section on effects has changes of class probabilities."
         ),
         figure(
             "weights-figure",
@@ -254,11 +256,15 @@ def confusion(y: Labels, predicted: Labels, classes: Labels, what: str = "class"
 def _areas(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:
     from sklearn.metrics import roc_auc_score
 
-    y, areas = judged.y[known], []
+    y, areas, rare = judged.y[known], list[str](), list[str]()
     for k, label in enumerate(classifier.classes_):
-        if 0 < (y == label).sum() < len(y):
+        n = min((y == label).sum(), (y != label).sum())
+        if n >= FEWEST:
             areas.append(f"{label} {roc_auc_score(y == label, judged.probability[known, k]):.2f}")
-    return f"Areas under the curves: {', '.join(areas)}."
+        elif n:
+            rare.append(f"{label} ({n})")
+    few = f" Fewer than {FEWEST} rows say too little of {listed(rare)}." if rare else ""
+    return f"Areas under the curves: {', '.join(areas) or 'none'}.{few}"
 
 
 def _gap(classifier: Classifier, judged: Judged, known: npt.NDArray[np.bool_]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import plackett
+from plackett.data.model_input import known_columns
 from plackett.data.types import LabelsLike
 from plackett.output.summary import how
 
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 CITATION = """\
 C. Archambeau and F. Caron (2012). Plackett–Luce regression: A new Bayesian model for polychotomous data.
 Proceedings of the 28th Conference on Uncertainty in Artificial Intelligence (UAI), 84–92."""
+STILL = (
+    "Scores on held-out rows still hold for the predictions as they are. Single probabilities, intervals, effects and "
+    "weights may change with more draws."
+)
 
 
 def title(classifier: Classifier, X: pd.DataFrame, y: LabelsLike) -> str:
     """Title: target, number of columns and number of rows."""
-    known = getattr(classifier, "table_", None)
+    known, columns_used = getattr(classifier, "table_", None), known_columns(classifier)
     target = getattr(y, "name", None) if known is None else known.target
-    columns = X.shape[1] if known is None else len(known.columns)
+    columns = X.shape[1] if columns_used is None else len(columns_used)
     several = f"{columns:,} column{'' if columns == 1 else 's'}"
     what = f"one of {len(classifier.classes_)} classes" if target is None else target
     return f"Predicting {what} from {several}: {len(X):,} rows"
@@ -35,15 +40,22 @@ def title(classifier: Classifier, X: pd.DataFrame, y: LabelsLike) -> str:
 
 def model(classifier: Classifier) -> str:
     """The model and its inference."""
-    posterior = classifier.posterior_
-    return f"A {posterior.model_name}: {posterior.size(classifier)}. Inference: {how(classifier)}."
+    posterior, columns = classifier.posterior_, known_columns(classifier)
+    words = f"A {posterior.model_name}: {posterior.size(classifier)}. Inference: {how(classifier)}."
+    if columns is None or len(columns) == classifier.n_features_in_:
+        return words
+    return (
+        f"{words} The {classifier.n_features_in_} covariates are made of {len(columns)} columns: levels of texts and "
+        "missing values have indicators of their own."
+    )
 
 
 def trust(classifier: Classifier) -> tuple[bool | None, str]:
     """Verdict (None if there is none) and its reason."""
     good, why = classifier.posterior_.verdict(classifier)
     instead = "" if classifier.posterior_.no_chains is None else " Fit with inference='gibbs' for exact intervals."
-    return good, f"{why[0].upper()}{why[1:]}.{instead}"
+    holds = f" {STILL}" if good is False else ""
+    return good, f"{why[0].upper()}{why[1:]}.{instead}{holds}"
 
 
 def drawn(judged: bool) -> str:
@@ -59,21 +71,26 @@ def drawn(judged: bool) -> str:
 def effects(certain: bool) -> str:
     """How to read the table of effects."""
     numbers = (
-        "The effect of a column of numbers is the change of a class probability per unit of it, averaged over rows; of "
-        "0 and 1, or of levels, it is the difference. Effects are of what the model predicts, with the other columns "
-        "as they are, and need not be causes."
+        "The effect of a column of numbers is the change of a class probability, averaged over rows: per unit, and "
+        "per standard deviation, which compares columns in different units. Of 0 and 1, or of levels, it is the "
+        "difference. The largest come first. Effects are of what the model predicts, with the other columns as they "
+        "are, and need not be causes."
     )
     if certain:
         return numbers
-    return f"{numbers} Intervals hold 90 %; the last column is the probability that the effect is above 0."
+    return (
+        f"{numbers} Intervals, of the effect per unit, hold 90 %; the last column is the probability that the effect "
+        "is above 0."
+    )
 
 
 def choice_effects(certain: bool) -> str:
     """How to read effects and elasticities of choices."""
     numbers = (
         "An elasticity says by how many per cent an alternative is chosen more often if an attribute of one rises by "
-        "one per cent everywhere. An effect is the change of a probability per unit of a column, averaged over "
-        "situations; of 0 and 1 it is the difference. Both are of what the model predicts, and need not be causes."
+        "one per cent everywhere. An effect is the change of a probability per unit of a column, or per standard "
+        "deviation, averaged over situations; of 0 and 1 it is the difference. Both are of what the model predicts, "
+        "and need not be causes."
     )
     if certain:
         return numbers

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.columns import as_frame
-from plackett.data.model_input import taken
+from plackett.data.model_input import known_columns, of_pipeline, taken
 from plackett.data.types import LabelsLike, MatrixLike
 from plackett.optional import optional
 from plackett.output.files import check_folder, whole_file
@@ -46,7 +46,7 @@ def write_report(
     Parameters
     ----------
     classifier : PlackettLuceClassifier, SparseLogitClassifier, PlackettLuceChooser or PlackettLuceRanker
-        A fitted model.
+        A fitted model, or a pipeline that ends with one.
     X : DataFrame, ChoiceSets or None
         The rows the model was fitted to; or others, which are then passed as `test` too. For a classifier from
         ``plackett fit``, the original table. None: rankings without covariates.
@@ -82,6 +82,8 @@ def write_report(
     check_is_fitted(classifier)
     check_folder(out_path)
     all_new = test is not None and (test[1] is y if X is None else test[0] is X)
+    classifier, X, *held = of_pipeline(classifier, X, *(test or ())[:1])
+    test = None if test is None else (X if all_new else held[0], *test[1:])
     if groups is not None and not hasattr(classifier, "alternatives_"):
         raise ValueError("groups would be ignored: they are who chooses, and this is no model of choices.")
     if hasattr(classifier, "items_"):
@@ -108,7 +110,7 @@ def _classes(
     rows = taken(classifier, rows)
     judged = sections.Judged(rows, np.asarray(labels), classifier.predict_proba(rows), test is not None)
     parts = [
-        sections.data(X, y, 0 if test is None else len(rows), all_new, getattr(classifier, "table_", None)),
+        sections.data(X, y, 0 if test is None else len(rows), all_new, known_columns(classifier)),
         sections.model(classifier),
         sections.weights(classifier),
         effects(classifier, X),
