@@ -341,7 +341,7 @@ def reasons(model: Classifier | RankingModel, row: RowLike, title: str, mark: st
         f"What each column contributes to the log-odds of {said} for {title}. {best}.",
         f"{title}: from a reference row, {why.attrs['reference_is']}, to the prediction. Each bar is what a column "
         f"adds to the log-odds of {said}, or in grey takes from them.",
-        1.9 + 0.25 * min(11, len(why)),
+        2.5 + 0.25 * min(11, len(why)),
     )
     return words.contributions(why), picture
 
