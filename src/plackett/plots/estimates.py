@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from plackett.estimator import Classifier
 
 
+WORDY = 5.5  # inches from which relevance is explained below its axis
+
+
 def weights(classifier: Classifier, *, n: int = 15, prob: float = 0.9, ax: Axes | None = None) -> Axes:
     """Plot the n largest weights, with credible intervals about their medians.
 
@@ -114,7 +117,7 @@ def relevance(classifier: PlackettLuceClassifier, *, n: int = 15, prob: float = 
     ax.set_yticks(range(len(drawn)), [label(names[f], beside(ax)) for f in drawn])
     ax.invert_yaxis()
     what = "relevance: change of the log-odds between components per standard deviation"
-    ax.set_xlabel(wrapped(f"{what if size_of(ax)[0] >= NARROW else 'relevance'}{band}", across(ax)))
+    ax.set_xlabel(wrapped(f"{what if size_of(ax)[0] >= WORDY else 'relevance'}{band}", across(ax)))
     ax.set_title(wrapped(of("columns", len(drawn), len(names)), across(ax)))
     return ax
 

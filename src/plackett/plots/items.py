@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from plackett.ranking import RankingModel
 
 
-MOST = 30  # maximum number of items of a table with readable numbers
+MOST = 30  # maximum number of items of a table
 ROOM, MARGIN = 0.22, 1.3  # inches per item on a new figure, and of its margins
 TICK = 0.16  # inches per label
 BESIDES, HIGH = 2.1, 0.3  # inches for shades and their key, and share of the height for upright labels
+CELL = 0.27, 0.15  # inches of a cell in which a number is readable
 FOOT = 0.95  # inches of a title, and of what is below the horizontal axis
 SMALLEST, TALLEST = 4.8, 200.0  # height limits of a new figure in inches
 
@@ -153,7 +154,8 @@ def _shades(
     ax = _axes(ax, max(6.4, MARGIN + 1.6 + ROOM * len(columns)), len(values))
     image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     image.set_cmap(image.cmap.with_extremes(bad=(*to_rgb(REST), 0.2)))
-    if len(columns) <= MOST // 2:
+    width, height = size_of(ax)
+    if len(columns) * CELL[0] <= width - BESIDES and len(values) * CELL[1] <= height - FOOT:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value) and value >= 0.005:
                 ink = "white" if value > 0.6 else "black"

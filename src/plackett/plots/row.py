@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.data.model_input import of_pipeline
 from plackett.data.types import RowLike
 from plackett.explaining import explain, one_row, win_probabilities
+from plackett.output.printed import cell
 from plackett.plots.style import (
     HATCHES,
     LETTER,
@@ -229,7 +230,7 @@ def contributions(
 
 def _with_value(name: object, value: object, longest: int) -> str:
     """Return one label with a column and its value in the row."""
-    held = f"{value:.4g}" if isinstance(value, float) else label(value, 10)
+    held = cell(value, 4) if isinstance(value, float) else label(value, 10)
     return f"{label(name, max(longest - len(held), 5))} = {held}"
 
 

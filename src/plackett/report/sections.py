@@ -136,7 +136,10 @@ def weights(classifier: Classifier) -> Section:
     columns = [Head("Feature"), Head(of.capitalize()), *(Head(HEADS.get(name, name), True) for name in numbers)]
     rows = [list(row) for row in zip(*(found[name] for name in ("feature", of, *numbers)), strict=True)]
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
-    caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
+    used = [row for row in rows if any(row[2:5])]  # median and interval are rounded
+    rest = ", the others being about 0" if len(used) < len(rows) else ""
+    rows = used
+    caption = f"The largest {len(rows)} of {total} {kind}{rest}" if len(rows) < total else f"All {total} {kind}"
     falling = 2 if np.all(np.diff(found[what.statistic]) <= 0) else None
     body = [
         paragraph(what.reading),
