@@ -62,7 +62,7 @@ def test_a_summary_has_one_line_a_component_or_weight_in_use(learned, fixed):
     text = repr(learned.summary())
     assert text.startswith("3 classes, 3 learned directions") and "per standard deviation" in text
     text = str(fixed.summary())
-    assert text.endswith("of 81 are 0.000, with their intervals, and not shown") and len(text.splitlines()) < 20
+    assert text.endswith("of 81 are about 0, with their intervals, and not shown") and len(text.splitlines()) < 20
     assert len(fixed.summary()) == 81  # the data frame has them all
 
 

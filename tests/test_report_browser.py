@@ -20,6 +20,7 @@ pytestmark = pytest.mark.browser
 
 BAD = "<script>window.hurt = 1</script>"
 WIDE, NARROW = 1200, 390
+PAGE = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}  # A4 without margins
 SWITCHES = (
     "--headless=new",
     "--no-sandbox",
@@ -220,3 +221,18 @@ def test_text_has_contrast(opened, scheme):
         assert (high + 0.05) / (low + 0.05) >= 4.5, (tag, ink, paper)
         papers.add(light(paper) < 0.2)
     assert papers == {scheme == "dark"}
+
+
+def test_nothing_is_cut_off_in_print(opened):
+    page = opened(width=WIDE, scheme="dark")
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PAGE)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth") <= PAGE["width"]
+        right = "e => e.getBoundingClientRect().right > innerWidth"
+        cells = "[...document.querySelectorAll('td, th, svg')]"
+        assert page.execute_script(f"return {cells}.filter({right}).length") == 0
+        paper = "getComputedStyle(document.documentElement).backgroundColor"
+        assert page.execute_script(f"return {paper}") == "rgb(255, 255, 255)"
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

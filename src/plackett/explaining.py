@@ -172,6 +172,8 @@ def one_row(row: Any) -> Any:
     if isinstance(row, str):
         return [row]
     if isinstance(row, ChoiceSets):
+        if len(row) != 1:
+            raise ValueError(f"expected one situation, got {len(row)} instead. Take one, such as X[0].")
         return row
     if sparse.issparse(row) and row.ndim == 2 and row.shape[0] == 1:
         return row

@@ -15,6 +15,7 @@ from plackett.posterior.base import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+LONG = 1e9  # numbers below it have no exponent
 LINES = 60  # lines of a printed table; the rest are counted below
 
 
@@ -123,7 +124,8 @@ def cells(table: Any, digits: int = 3) -> dict[str, list[str]]:
 def cell(value: object, digits: int = 3) -> str:
     """Return one value as a text: numbers with so many significant digits, empty where there is none."""
     if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.{digits}g}"
+        whole = 10**digits <= abs(value) < LONG
+        return "" if np.isnan(value) else f"{value:.0f}" if whole else f"{value:.{digits}g}"
     return str(value)
 
 

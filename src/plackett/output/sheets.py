@@ -87,11 +87,11 @@ def effects(table: Any, names: Sequence[str], rows: str) -> Sheet:
 
 
 def summary(table: Any, head: Sequence[str], statistic: str | None, left: Sequence[str]) -> Sheet:
-    """Lay out a summary; numbers whose `statistic` and upper bound print as 0.000 are counted below."""
+    """Lay out a summary; lines whose `statistic` and interval are rounded to 0 are counted below."""
     used = table
     if statistic is not None:
         numbers = [name for name in table.columns if name == statistic or str(name).endswith("%")]
-        used = table[(table[numbers].abs() >= SMALL).any(axis=1)]
+        used = table[(table[numbers] != 0).any(axis=1)]
     shown = used.iloc[:LINES] if len(used) > LINES + 1 else used
     columns = {
         name: [f"{v:,.0f}" for v in shown[name]] if name == "ess" else column for name, column in cells(shown).items()
@@ -99,7 +99,7 @@ def summary(table: Any, head: Sequence[str], statistic: str | None, left: Sequen
     zero = len(table) - len(used)
     foot = _rest(used, shown)
     if zero:
-        foot.append(f"{zero} of {len(table)} are 0.000, with their intervals, and not shown")
+        foot.append(f"{zero} of {len(table)} are about 0, with their intervals, and not shown")
     return Sheet([*head], columns, foot, tuple(name for name in left if name in columns))
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.model_input import of_pipeline
 from plackett.model.race import Array
-from plackett.plots.style import REST, axes, below, chain_colour, label, pair
+from plackett.plots.style import REST, across, axes, below, chain_colour, label, lines_of, pair, wrapped
 from plackett.posterior.base import Quantities, refuse
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ def trace(
         ax.plot(drawn, color=chain_colour(c, len(values)), alpha=0.8, linewidth=1.0, label=f"chain {c + 1}")
     ax.set(xlabel="draw", xlim=(0, max(1, values.shape[1] - 1)))
     if name.startswith("ln weight") and values.min() < LOWEST:
-        ax.set(xlabel=f"draw (values below {LOWEST:g} are not shown)", ylim=(LOWEST, 0))
-    ax.set_title(name, fontsize="medium")
+        xlabel = wrapped(f"draw (values below {LOWEST:g} are not shown)", 2 * across(ax))
+        ax.set(xlabel=xlabel, ylim=(LOWEST, 0))
+    ax.set_title(wrapped(name, 2 * across(ax)), fontsize="medium")
     if 1 < len(values) <= NAMED:
         below(ax, ax.get_lines())
     return ax
@@ -95,10 +96,11 @@ def rank(
         ax.bar(edges[:-1], row * lane, np.diff(edges), bottom=c, align="edge", color=REST, edgecolor="none")
     level = np.arange(chains) + draws / (len(edges) - 1) * lane
     ax.hlines(level, edges[0], edges[-1], color=ax.xaxis.label.get_color(), linestyle="--", linewidth=0.8)
-    ticks = np.arange(0, chains, -(-chains // LANES))
+    ticks = np.arange(0, chains, -(-chains // lines_of(ax, LANES)))
     ax.set_yticks(ticks + LANE / 2, ticks + 1)
-    ax.set(xlim=(edges[0], edges[-1]), ylim=(0, chains), ylabel="chain", xlabel="rank among the draws of all chains")
-    ax.set_title(name, fontsize="medium")
+    xlabel = wrapped("rank among the draws of all chains", 2 * across(ax))
+    ax.set(xlim=(edges[0], edges[-1]), ylim=(0, chains), ylabel="chain", xlabel=xlabel)
+    ax.set_title(wrapped(name, 2 * across(ax)), fontsize="medium")
     return ax
 
 

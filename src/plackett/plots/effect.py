@@ -11,15 +11,18 @@ from plackett.data.model_input import of_pipeline
 from plackett.data.types import MatrixLike
 from plackett.data.validation import check_prob
 from plackett.output.effects import Rows
-from plackett.plots.style import REST, axes, colour, dash, label, marker, of
+from plackett.plots.style import NARROW, REST, axes, below, beside, colour, dash, keys_of, label, marker, of, size_of
 from plackett.posterior.base import around
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
     from plackett.estimator import Classifier
 
 
+CLOSE = 0.5  # probability below which the vertical axis ends near the largest
+LOW = 2.6  # inches of height below which the vertical axis has a short label
 MARKED = 200  # number of row values marked below
 
 
@@ -76,30 +79,39 @@ def effect(
     lower, upper = around(centre, draws, prob)
     certain = posterior.no_interval is not None
     ax = axes(ax)
-    drawn = np.sort(np.argsort(-np.ptp(centre, axis=0), kind="stable")[:n])
+    longest = beside(ax, 0.8)
+    most = keys_of(ax, min(n, centre.shape[1]), min(longest, 22))
+    drawn, named = np.sort(np.argsort(-np.ptp(centre, axis=0), kind="stable")[:most]), list["Line2D"]()
     for i, k in enumerate(drawn):
-        name, own = label(classifier.classes_[k], 22), colour(k)
+        name, own = label(classifier.classes_[k], min(longest, 22)), colour(k)
         if levels is None:
             x = [value for (value,) in values]
-            ax.plot(x, centre[:, k], linestyle=dash(i), label=name, color=own)
+            named += ax.plot(x, centre[:, k], linestyle=dash(i), label=name, color=own)
             if not certain:
                 ax.fill_between(x, lower[:, k], upper[:, k], alpha=0.18, linewidth=0, color=own)
         else:
             places = np.arange(len(values)) + 0.5 * ((i + 0.5) / len(drawn) - 0.5)
-            ax.plot(places, centre[:, k], marker(k), label=name, color=own)
+            named += ax.plot(places, centre[:, k], marker(k), label=name, color=own)
             if not certain:
                 ax.vlines(places, lower[:, k], upper[:, k], linewidth=2, color=own)
+    highest = float(np.max((centre if certain else upper)[:, drawn]))
+    top = 1.02 if highest > CLOSE else 1.1 * highest  # many classes: small probabilities fill the picture
     if levels is None:
         some = np.sort(held.to_numpy(dtype=np.float64))[
             np.linspace(0, len(held) - 1, min(len(held), MARKED)).astype(int)
         ]
-        ax.plot(some, np.full(len(some), -0.03), "|", color=REST, markersize=6, alpha=0.5)
+        ax.plot(some, np.full(len(some), -0.03 * top), "|", color=REST, markersize=6, alpha=0.5)
     else:
         ax.set_xticks(range(len(values)), [label(level, 12) for level in levels])
-        if len(levels) > 4:
+        if len(levels) > 4 or size_of(ax)[0] < NARROW:
             ax.tick_params(axis="x", rotation=45)
-    band = "" if certain else f",\n{100 * prob:g} % intervals"
-    ax.set(ylim=(-0.06, 1.02), xlabel=label(column.name), ylabel=f"average probability{band}")
-    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False, "fontsize": "small"}
-    ax.legend(ncols=min(3, len(drawn)), title=of("classes", len(drawn), centre.shape[1]), **above)
+    band, title = "" if certain else f"{100 * prob:g} % intervals", of("classes", len(drawn), centre.shape[1])
+    ax.set(ylim=(-0.06 * top, top), xlabel=label(column.name, longest))
+    if size_of(ax)[1] < LOW:
+        ax.set_ylabel("probability")
+        title = ", ".join(filter(None, [title, band]))
+    else:
+        ax.set_ylabel(",\n".join(filter(None, ["average probability", band])))
+    ax.set_title(title, fontsize="medium")
+    below(ax, named)
     return ax

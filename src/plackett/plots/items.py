@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from plackett.data.types import MatrixLike, RowLike
-from plackett.plots.style import REST, axes, colour, label, of, wrapped
+from plackett.plots.style import LETTER, REST, across, axes, beside, colour, label, of, size_of, wrapped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from plackett.ranking import RankingModel
 
 
-MOST = 30  # maximum number of items of a table with readable numbers
+MOST = 30  # maximum number of items of a table
 ROOM, MARGIN = 0.22, 1.3  # inches per item on a new figure, and of its margins
 TICK = 0.16  # inches per label
+BESIDES, HIGH = 2.1, 0.3  # inches for shades and their key, and share of the height for upright labels
+CELL = 0.27, 0.15  # inches of a cell in which a number is readable
+FOOT = 0.95  # inches of a title, and of what is below the horizontal axis
 SMALLEST, TALLEST = 4.8, 200.0  # height limits of a new figure in inches
 
 
@@ -57,9 +60,10 @@ def worth(
         band = f", {100 * prob:g} % intervals"
     ax.plot(drawn["log_worth"], places, "o", color=colour(0))
     ax.axvline(0, color=REST, linewidth=0.8, zorder=0)
-    _name(ax, "y", [label(item) for item in named(drawn)])
+    _name(ax, "y", [label(item, beside(ax)) for item in named(drawn)])
     ax.set_ylim(len(drawn) - 0.4, -0.6)
-    ax.set(xlabel=wrapped(f"log-worth{band}"), title=of("items", len(drawn), len(table)))
+    ax.set_xlabel(wrapped(f"log-worth{band}", across(ax)))
+    ax.set_title(wrapped(of("items", len(drawn), len(table)), across(ax)))
     return ax
 
 
@@ -95,7 +99,7 @@ def rank_distribution(
     """
     table = ranker.rank_distribution(row, of=of)
     what = "place by worth" if of == "worth" else "place in a new ranking"
-    return _shades(ranker, row, table, n, table.columns, what, "probability", ax)
+    return _shades(ranker, row, table, n, table.columns, what, False, ax)
 
 
 def prob_better(
@@ -122,7 +126,7 @@ def prob_better(
     """
     table = ranker.prob_better(row, of=of)
     what = "has the larger worth than" if of == "worth" else "comes before"
-    ax = _shades(ranker, row, table, n, _best(ranker, row), what, "probability", ax)
+    ax = _shades(ranker, row, table, n, _best(ranker, row), what, True, ax)
     ax.tick_params(axis="x", rotation=90)
     return ax
 
@@ -140,7 +144,7 @@ def _shades(
     n: int,
     columns: Any,
     what: str,
-    meaning: str,
+    turned: bool,
     ax: Axes | None,
 ) -> Axes:
     """Draw numbers between 0 and 1 by item and column, darker for larger ones, written where there is room."""
@@ -157,15 +161,20 @@ def _shades(
     ax = _axes(ax, max(6.4, MARGIN + 1.6 + ROOM * len(columns)), len(values))
     image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     image.set_cmap(image.cmap.with_extremes(bad=(*to_rgb(REST), 0.2)))
-    if len(columns) <= MOST // 2:
+    width, height = size_of(ax)
+    if len(columns) * CELL[0] <= width - BESIDES and len(values) * CELL[1] <= height - FOOT:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value) and value >= 0.005:
                 ink = "white" if value > 0.6 else "black"
                 ax.text(j, i, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize="small", color=ink)
-    _name(ax, "y", [label(item) for item in best[:n]])
-    _name(ax, "x", [label(column, 20) for column in columns])
-    ax.set(xlabel=what, title=of("items", len(values), len(table)))
-    ax.figure.colorbar(image, ax=ax, label=meaning)
+    high = int(np.clip(HIGH * size_of(ax)[1] / LETTER, 8, 20))
+    names = [label(column, high) for column in columns]
+    foot = FOOT + LETTER * max(map(len, names)) * turned
+    _name(ax, "y", [label(item, beside(ax, BESIDES)) for item in best[:n]], below=foot)
+    _name(ax, "x", names, turned)
+    ax.set_xlabel(wrapped(what, across(ax)))
+    ax.set_title(wrapped(of("items", len(values), len(table)), across(ax)))
+    ax.figure.colorbar(image, ax=ax, label="probability")
     return ax
 
 
@@ -177,10 +186,17 @@ def _axes(ax: Axes | None, width: float, items: int) -> Axes:
     return ax
 
 
-def _name(ax: Axes, axis: str, labels: list[str]) -> None:
-    """Label positions 0, 1, … of an axis: all, every second, or fewer where labels would overlap."""
+def _name(ax: Axes, axis: str, labels: list[str], turned: bool = True, below: float = FOOT) -> None:
+    """Label positions 0, 1, … of an axis: all, every second, or fewer where labels would overlap.
+
+    Labels of the horizontal axis are `turned` upright, or lie beside each other. Title, labels and so on take the
+    inches `below`.
+    """
     box = ax.get_window_extent()
     inches = (box.height if axis == "y" else box.width) / ax.figure.dpi
-    step = max(1, int(np.ceil(len(labels) * TICK / max(inches, TICK))))
+    if axis == "y":
+        inches = min(inches, size_of(ax)[1] - below)
+    each = TICK if turned else TICK + LETTER * (max(map(len, labels)) - 1)
+    step = max(1, int(np.ceil(len(labels) * each / max(inches, each))))
     places = range(0, len(labels), step)
     (ax.set_yticks if axis == "y" else ax.set_xticks)(list(places), labels[::step])

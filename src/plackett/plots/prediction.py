@@ -19,7 +19,25 @@ from plackett.data.rows import take_rows
 from plackett.data.types import LabelsLike, MatrixLike
 from plackett.data.validation import check_prob
 from plackett.model.race import Array
-from plackett.plots.style import REST, axes, colour, dash, label, marker, of, wrapped
+from plackett.plots.style import (
+    LETTER,
+    LONGEST,
+    NARROW,
+    PART,
+    REST,
+    SMALL_LETTER,
+    across,
+    axes,
+    below,
+    colour,
+    dash,
+    keys_of,
+    label,
+    marker,
+    of,
+    size_of,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +47,7 @@ if TYPE_CHECKING:
 POINTS = 1000  # maximum number of rows drawn
 NEAR = 0.1  # largest change of probabilities for which a slice represents a row
 SHUFFLED = 100  # rows used to compare columns
+SHORTEST = 6  # letters of a label
 FEW = 10  # rows of a class below which a ROC curve says how many
 
 
@@ -101,11 +120,13 @@ def decision_boundary(
         if not near.all():
             words.append(f"{(~near).sum():,} rows are pale: the slice does not speak for them")
     for k in np.unique(winner):
-        ax.contour(x, x2, winner == k, levels=[0.5], colors="black", linewidths=0.6)
+        ax.contour(x, x2, winner == k, levels=[0.5], colors=ax.xaxis.label.get_color(), linewidths=0.6)
         depth = distance_transform_edt(np.pad(winner == k, 1))[1:-1, 1:-1]
         row, column = np.unravel_index(depth.argmax(), depth.shape)
+        run = depth[row] > 0  # the region in this line, from one border to the other
+        room = int(size_of(ax)[0] * PART[0] * _around(run, int(column)) / grid / SMALL_LETTER)
         box_style = {"facecolor": "white", "edgecolor": colour(k), "boxstyle": "round,pad=0.25", "alpha": 0.9}
-        text = label(classifier.classes_[k])
+        text = label(classifier.classes_[k], int(np.clip(room, SHORTEST, LONGEST)))
         ax.text(
             float(x[column]),
             float(x2[row]),
@@ -115,9 +136,13 @@ def decision_boundary(
             fontsize="small",
             color="black",
             bbox=box_style,
+            clip_on=True,
         )
-    ax.set(xlabel=label(names[first]), ylabel=label(names[second]))
-    ax.set_title(wrapped("; ".join(words), 50), fontsize="medium")
+    width, height = size_of(ax)
+    upright = int(np.clip(0.8 * height / LETTER, SHORTEST, LONGEST))
+    ax.set(xlabel=label(names[first], across(ax, 0.8)), ylabel=label(names[second], upright))
+    longest = int(np.clip(0.8 * width / LETTER, 12, 50))
+    ax.set_title(wrapped("; ".join(words), longest), fontsize="medium" if width >= NARROW else "small")
     return ax
 
 
@@ -145,10 +170,11 @@ def roc(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike, *, n: int = 6
     possible = np.flatnonzero(truth.any(axis=0) & ~truth.all(axis=0))
     if not len(possible):
         raise ValueError("a ROC curve needs rows of at least two classes that the model knows; y holds one or none.")
-    drawn = possible[np.argsort(-truth[:, possible].sum(axis=0), kind="stable")][:n]
+    ax = axes(ax)
+    narrow = size_of(ax)[0] < NARROW
+    drawn = possible[np.argsort(-truth[:, possible].sum(axis=0), kind="stable")][: keys_of(ax, n, 32) if narrow else n]
     if len(classifier.classes_) == 2:
         drawn = possible[-1:]
-    ax = axes(ax)
     ax.set_prop_cycle(color=[colour(k) for k in drawn], linestyle=[dash(k) for k in drawn])
     for k in drawn:
         n = int(truth[:, k].sum())
@@ -156,10 +182,12 @@ def roc(classifier: ClassifierMixin, X: MatrixLike, y: LabelsLike, *, n: int = 6
         RocCurveDisplay.from_predictions(truth[:, k], probability[:, k], pos_label=True, name=name, ax=ax)
     ax.plot([0, 1], [0, 1], color=REST, linestyle=":", linewidth=1)
     ax.set(xlabel="false positive rate", ylabel="true positive rate")
-    ax.set_title(
-        "" if len(classifier.classes_) == 2 else of("classes, each against the rest", len(drawn), len(possible))
-    )
-    ax.legend(loc="lower right", fontsize="small")
+    title = "" if len(classifier.classes_) == 2 else of("classes, each against the rest", len(drawn), len(possible))
+    ax.set_title(wrapped(title, 2 * across(ax)), fontsize="medium" if narrow else None)
+    if narrow:
+        below(ax, ax.get_lines()[: len(drawn)])
+    else:
+        ax.legend(loc="lower right", fontsize="small")
     return ax
 
 
@@ -222,8 +250,9 @@ def calibration(
         ax.text((b + 0.5) / n_bins, -0.09, _short(count), ha="center", va="center", fontsize="x-small", rotation=turned)
     ax.axhline(-0.03, color=REST, linewidth=0.6)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.15, 1.03), yticks=np.linspace(0, 1, 6))
-    ax.set(xlabel="predicted probability (at the foot: number of statements)", ylabel="share that came true")
-    ax.set_title(f"{what}, {100 * prob:g} % bands", fontsize="medium")
+    xlabel = "predicted probability (at the foot: number of statements)"
+    ax.set(xlabel=wrapped(xlabel, int(0.75 * size_of(ax)[0] / LETTER)), ylabel="share that came true")
+    ax.set_title(wrapped(f"{what}, {100 * prob:g} % bands", 2 * across(ax)), fontsize="medium")
     return ax
 
 
@@ -309,6 +338,13 @@ def _spoken_for(
 def _spread(n: int, most: int) -> npt.NDArray[np.intp]:
     """Return at most `most` of n positions, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
+
+
+def _around(run: npt.NDArray[np.bool_], place: int) -> int:
+    """Return the length of the run of True about a place."""
+    ends = np.flatnonzero(~np.concatenate([[False], run, [False]]))
+    after = np.searchsorted(ends, place + 1)
+    return int(ends[after] - ends[after - 1] - 1)
 
 
 def _span(x: Array, grid: int) -> Array:

@@ -12,7 +12,26 @@ from sklearn.utils.validation import check_is_fitted
 from plackett.data.model_input import of_pipeline
 from plackett.data.types import RowLike
 from plackett.explaining import explain, one_row, win_probabilities
-from plackett.plots.style import HATCHES, LETTER, REST, axes, below, colour, label, marker, of
+from plackett.output.printed import cell
+from plackett.plots.style import (
+    HATCHES,
+    LETTER,
+    LINE,
+    NARROW,
+    REST,
+    across,
+    axes,
+    below,
+    beside,
+    colour,
+    keys_of,
+    label,
+    lines_of,
+    marker,
+    of,
+    size_of,
+    wrapped,
+)
 from plackett.posterior.base import refuse
 
 if TYPE_CHECKING:
@@ -22,7 +41,8 @@ if TYPE_CHECKING:
 
 
 PROBABILITIES = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)  # marked on the axis of log-odds
-ROOMY = 0.775  # initial share of the figure's width for the Axes
+CLOSE = 0.5  # probability below which the axis ends near the largest
+LOW = 2.6  # inches of height below which contributions have no second axis and no legend
 BESIDE = 1.9  # inches for bars and a title next to labels
 APART = 0.24  # smallest distance of marks as a fraction of the width
 
@@ -52,19 +72,23 @@ def probabilities(
     check_is_fitted(classifier)
     classifier, row = of_pipeline(classifier, one_row(row))
     centre = classifier.predict_proba(row)[0]
-    drawn = np.argsort(-centre, kind="stable")[:n]
     ax = axes(ax)
+    drawn = np.argsort(-centre, kind="stable")[: lines_of(ax, n)]
+    top = centre[drawn[0]]
     posterior = getattr(classifier, "posterior_", None)  # other classifiers have probabilities only
     uncertain = posterior is not None and posterior.no_interval is None
     if uncertain:
         (lower,), (upper,) = classifier.predict_interval(row, prob=prob)
+        top = upper[drawn].max()
         ax.hlines(range(len(drawn)), lower[drawn], upper[drawn], color=[colour(k) for k in drawn], linewidth=2)
     for y, k in enumerate(drawn):
         ax.plot(centre[k], y, marker(k), color=colour(k))
-    ax.set_yticks(range(len(drawn)), [label(classifier.classes_[k]) for k in drawn])
+    ax.set_yticks(range(len(drawn)), [label(classifier.classes_[k], beside(ax)) for k in drawn])
     ax.invert_yaxis()
     band = f", {100 * prob:g} % intervals" if uncertain else ""
-    ax.set(xlim=(-0.02, 1.02), xlabel=f"probability{band}", title=of("classes", len(drawn), len(centre)))
+    end = 1.0 if top > CLOSE else 1.1 * top  # many classes: small probabilities fill the picture
+    ax.set(xlim=(-0.02 * end, 1.02 * end), xlabel=wrapped(f"probability{band}", across(ax)))
+    ax.set_title(wrapped(of("classes", len(drawn), len(centre)), across(ax)))
     return ax
 
 
@@ -97,28 +121,34 @@ def race(classifier: Classifier, row: RowLike, *, n: int = 6, ax: Axes | None = 
     ax = axes(ax)
     from matplotlib.patches import Patch
 
-    teams = np.argsort(-wins.sum(axis=1), kind="stable")[:n]
+    longest = min(beside(ax, 0.8), 26)
+    keys = keys_of(ax, min(n, len(HATCHES)) + 1, longest)
+    teams = np.argsort(-wins.sum(axis=1), kind="stable")[: lines_of(ax, n, 1.3 + keys * LINE)]
     shares = wins[teams]
     order = np.argsort(-shares.sum(axis=0), kind="stable")
-    named, others = np.split(order, [min(n, len(HATCHES))])
+    named, others = np.split(order, [min(max(keys - 1, 1), n, len(HATCHES))])
     names = classifier._feature_names()
     looks: list[dict[str, Any]] = [{"hatch": hatch} for hatch in HATCHES[: len(named)]]
-    parts = [(shares[:, j], look, label(names[j], 26)) for j, look in zip(named, looks, strict=True)]
+    parts = [(shares[:, j], look, label(names[j], longest)) for j, look in zip(named, looks, strict=True)]
     if len(others):
         parts.append((shares[:, others].sum(axis=1), {"alpha": 0.35}, f"{len(others)} others"))
-    places, left, keys = range(len(teams)), np.zeros(len(teams)), []
+    places, left, handles = range(len(teams)), np.zeros(len(teams)), []
     for width, look, name in parts:
         style = look | {"edgecolor": "white", "linewidth": 0.5, "label": name}
         ax.barh(places, width, left=left, color=[colour(k) for k in teams], **style)
-        keys.append(Patch(facecolor=REST, **style))
+        handles.append(Patch(facecolor=REST, **style))
         left += width
     for y, end in zip(places, left, strict=True):
         ax.annotate(f"{end:.2f}", (end, y), (4, 0), textcoords="offset points", va="center", fontsize="small")
-    ax.set_yticks(places, [label(labels[k], 22) for k in teams])
+    ax.set_yticks(places, [label(labels[k], min(beside(ax), 22)) for k in teams])
     ax.invert_yaxis()
     several = "items" if what == "item" else "classes"
-    ax.set(xlim=(0, 1.1 * left.max()), xlabel="probability of arriving first", title=of(several, len(teams), len(wins)))
-    below(ax, keys)
+    reach = 1.1 if size_of(ax)[0] >= NARROW else 1.4  # room for the numbers
+    ax.set(xlim=(0, reach * left.max()), xlabel=wrapped("probability of arriving first", across(ax)))
+    ax.set_title(wrapped(of(several, len(teams), len(wins)), across(ax)))
+    if size_of(ax)[0] < NARROW:
+        ax.locator_params(axis="x", nbins=2)
+    below(ax, handles)
     return ax
 
 
@@ -158,10 +188,11 @@ def contributions(
 
     own, said = why.attrs["class"], label(why.attrs["class"], 22)
     k = classifier._predicted().tolist().index(own)
+    width, height = size_of(ax)
+    low = height < LOW
+    n = min(n, lines_of(ax, n + 1, 1.3 if low else 2.0, 3) - 1)
     drawn = why.head(n if len(why) > n + 1 else len(why))
     parts = drawn["contribution"].to_numpy()
-    inches = ax.figure.bbox.width / ax.figure.dpi
-    width = inches * ax.get_position().width / ROOMY  # of the figure, or its part of one
     longest = int(np.clip((width - BESIDE) / LETTER, 10, 24))
     names = [_with_value(*pair, longest) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
     if len(drawn) < len(why):
@@ -183,7 +214,10 @@ def contributions(
     margin = 0.04 * (reach[1] - reach[0]) or 1.0
     ax.set_xlim(reach[0] - margin, reach[1] + margin)
     first, last = 1 / (1 + np.exp(-ends[[0, -1]]))
-    ax.set_xlabel(f"log-odds of {said}{band}")
+    ax.set_xlabel(wrapped(f"log-odds of {said}{band}", across(ax)) if low else f"log-odds of {said}{band}")
+    if low:
+        ax.set_title(f"{first:.3f} (dotted) → {last:.3f}", fontsize="small")
+        return ax
     apart = " " if longest == 24 else "\n"
     ax.set_title(f"predicted {last:.3f}\nreference {first:.3f}{apart}(dotted)", fontsize="medium")
     _mark_probabilities(ax)
@@ -196,7 +230,7 @@ def contributions(
 
 def _with_value(name: object, value: object, longest: int) -> str:
     """Return one label with a column and its value in the row."""
-    held = f"{value:.4g}" if isinstance(value, float) else label(value, 10)
+    held = cell(value, 4) if isinstance(value, float) else label(value, 10)
     return f"{label(name, max(longest - len(held), 5))} = {held}"
 
 

@@ -27,8 +27,10 @@ MARKERS = "osD^vP*X<>phd"
 DASHES = ("-", "--", ":", "-.", (0, (7, 2)), (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2, 2, 2)))
 HATCHES = ("", "////", "....", "xxxx", "----", "oo", "\\\\\\\\", "++")
 LONGEST = 34  # maximum characters of a label
-KEY, LETTER = 0.5, 0.085  # inches of a handle in a legend, and of a letter
-LABELLED, LINE = 4.5, 1.4  # heights of ticks with a label, and of a further line of it, in letters of a legend
+NARROW = 4.0  # inches below which words are short
+PART = 0.775, 0.77  # of a figure, or its part, that its only Axes have before they are laid out
+KEY, LETTER, SMALL_LETTER, LINE = 0.5, 0.085, 0.072, 0.17  # inches of a handle, a letter, one of a legend, and a line
+LABELLED, FURTHER = 4.5, 1.4  # heights of ticks with a label, and of a further line of it, in letters of a legend
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -68,15 +70,53 @@ def of(what: str, drawn: int, total: int) -> str:
     return "" if drawn == total else f"{drawn} of {total} {what}"
 
 
-def below(ax: Axes, handles: Sequence[Artist], columns: int | None = None) -> None:
-    """Draw a legend below the label of the horizontal axis, in as many columns as fit if none are given."""
+def size_of(ax: Axes) -> tuple[float, float]:
+    """Return the width and height in inches of the figure, or of the part of it where these Axes are."""
+    box, figure = ax.get_position(), ax.figure
+    width, height = (size / figure.dpi for size in (figure.bbox.width, figure.bbox.height))
+    return width * box.width / PART[0], height * box.height / PART[1]
+
+
+def beside(ax: Axes, inches: float = 1.3) -> int:
+    """Return how many letters a label on the left may have, to leave so many inches for the rest."""
+    return int(np.clip((size_of(ax)[0] - inches) / LETTER, 8, LONGEST))
+
+
+def across(ax: Axes, share: float = 0.46) -> int:
+    """Return how many letters fit into a line of this share of the width; by default below Axes with long labels."""
+    return int(np.clip(share * size_of(ax)[0] / LETTER, 12, LONGEST))
+
+
+def lines_of(ax: Axes, n: int, inches: float = 0.9, least: int = 2) -> int:
+    """Return how many of n lines fit, besides so many inches for the rest."""
+    return max(min(n, least), min(n, int((size_of(ax)[1] - inches) / LINE)))
+
+
+def columns_of(ax: Axes, names: Sequence[str]) -> int:
+    """Return how many columns of a legend with these names fit below."""
+    return int(np.clip(size_of(ax)[0] / (KEY + SMALL_LETTER * max(map(len, names))), 1, len(names)))
+
+
+def keys_of(ax: Axes, n: int, longest: int, inches: float = 0.9) -> int:
+    """Return how many of n keys of a legend fit into two fifths of the height, besides so many inches."""
+    room = max(1, int(0.4 * (size_of(ax)[1] - inches) / LINE))
+    return min(n, room * columns_of(ax, ["x" * longest] * n))
+
+
+def below(ax: Axes, handles: Sequence[Artist]) -> None:
+    """Draw a legend below the label of the horizontal axis, in as many columns as fit."""
+    from matplotlib.transforms import blended_transform_factory
+
     names = [str(handle.get_label()) for handle in handles]
-    if columns is None:
-        inches = ax.get_window_extent().width / ax.figure.dpi
-        columns = int(np.clip(inches / (KEY + LETTER * max(map(len, names))), 1, len(names)))
-    pad = LABELLED + LINE * ax.get_xlabel().count("\n")
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": pad, "handleheight": 1.2}
-    ax.legend(handles=handles, fontsize="small", ncols=columns, frameon=False, **place)
+    box = ax.get_position()
+    place = {
+        "loc": "upper center",
+        "bbox_to_anchor": (box.x0 + box.width / 2, 0),
+        "bbox_transform": blended_transform_factory(ax.figure.transFigure, ax.transAxes),
+        "borderaxespad": LABELLED + FURTHER * ax.get_xlabel().count("\n"),
+    }
+    look = {"fontsize": "small", "frameon": False, "handleheight": 1.2}
+    ax.legend(handles=handles, ncols=columns_of(ax, names), **look, **place)
 
 
 def wrapped(text: str, longest: int = LONGEST) -> str:
@@ -95,9 +135,9 @@ def label(text: object, longest: int = LONGEST) -> str:
     return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def pair(own: object, feature: object) -> str:
+def pair(own: object, feature: object, longest: int = LONGEST) -> str:
     """Return a class and a feature in one label."""
-    return f"{label(own, LONGEST // 3)}: {label(feature, LONGEST - LONGEST // 3)}"
+    return f"{label(own, longest // 3)}: {label(feature, longest - longest // 3)}"
 
 
 def interval(draws: Array, prob: float) -> tuple[Array, Array]:

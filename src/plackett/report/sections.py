@@ -136,7 +136,10 @@ def weights(classifier: Classifier) -> Section:
     columns = [Head("Feature"), Head(of.capitalize()), *(Head(HEADS.get(name, name), True) for name in numbers)]
     rows = [list(row) for row in zip(*(found[name] for name in ("feature", of, *numbers)), strict=True)]
     best = "; ".join(f"{row[0]} for {row[1]}: {number(row[2])}" for row in rows[:5])
-    caption = f"The largest {len(rows)} of {total} {kind}" if len(rows) < total else f"All {total} {kind}"
+    used = [row for row in rows if any(row[2:5])]  # median and interval are rounded
+    rest = ", the others being about 0" if len(used) < len(rows) else ""
+    rows = used
+    caption = f"The largest {len(rows)} of {total} {kind}{rest}" if len(rows) < total else f"All {total} {kind}"
     falling = 2 if np.all(np.diff(found[what.statistic]) <= 0) else None
     body = [
         paragraph(what.reading),
@@ -341,7 +344,7 @@ def reasons(model: Classifier | RankingModel, row: RowLike, title: str, mark: st
         f"What each column contributes to the log-odds of {said} for {title}. {best}.",
         f"{title}: from a reference row, {why.attrs['reference_is']}, to the prediction. Each bar is what a column "
         f"adds to the log-odds of {said}, or in grey takes from them.",
-        1.9 + 0.25 * min(11, len(why)),
+        2.5 + 0.25 * min(11, len(why)),
     )
     return words.contributions(why), picture
 

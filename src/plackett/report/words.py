@@ -11,6 +11,7 @@ import numpy as np
 import plackett
 from plackett.data.model_input import known_columns
 from plackett.data.types import LabelsLike
+from plackett.output.printed import cell
 from plackett.output.summary import how
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def contributions(why: pd.DataFrame) -> str:
 
 def held(value: object) -> str:
     """Format a number with four significant digits, or a text."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return cell(value, 4)
 
 
 def race(why: pd.DataFrame, what: str, said: object) -> str:
