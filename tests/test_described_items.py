@@ -330,6 +330,36 @@ def test_large_shapes_are_the_linear_model():
     np.testing.assert_allclose(worths, own * (z - z.mean()), atol=1e-4)
 
 
+def test_large_shapes_are_pladmm(monkeypatch):
+    """R's PlackettLuce 0.4, pladmm(salad, ~ acetic + gluconic): 32 persons ordered four dressings by tartness.
+
+    Rankings of Vargo (1989), published by Critchlow and Fligner (1991). Maximum likelihood has no prior.
+    """
+    monkeypatch.setattr("plackett.inference.described_walk.SPREAD", 1e3)
+    salad = {
+        "ABCD": 2,
+        "BACD": 1,
+        "BADC": 2,
+        "CABD": 1,
+        "BCAD": 2,
+        "BDAC": 1,
+        "DCAB": 1,
+        "BCDA": 11,
+        "BDCA": 6,
+        "CBDA": 3,
+        "CDBA": 1,
+        "DCBA": 1,
+    }
+    R = Rankings.from_orders([list(order) for order in salad], counts=list(salad.values()))
+    acids = pd.DataFrame({"acetic": [0.5, 0.5, 1, 0], "gluconic": [0, 10, 0, 10]}, index=list("ABCD"))
+    mode = fitted(EM(), acids, R, shape=1e7)
+    published, error = np.array([3.27431, 0.27392]), np.array([0.57650, 0.04505])
+    np.testing.assert_allclose(mode.parameters()["mean"].iloc[:2], published, rtol=2e-3)  # it stops at 1e-4
+    assert -2 * (R.counts * mode.log_likelihood(None, R)).sum() == pytest.approx(152.9, abs=0.05)
+    draws = fitted(Gibbs(draws=500, tune=150), acids, R, shape=1e7).posterior_.effects() / acids.std(ddof=0).to_numpy()
+    np.testing.assert_allclose(draws.std(axis=0), error, rtol=0.12)
+
+
 def test_small_shapes_are_free_worths():
     R = rankings(n=200)
     free = PlackettLuceRanker("em", shape=1.0).fit(None, R).worth()["log_worth"]
