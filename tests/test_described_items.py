@@ -258,6 +258,16 @@ def test_intervals_of_new_items_are_calibrated_over_the_prior():
     check_coverage(np.concatenate(inside))
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_rankings_that_all_agree(tied):
+    """Worths differ by hundreds of units, as far as the prior allows, and everything stays finite."""
+    R = Rankings.from_orders([["ash", {"elm", "fir"}, "oak"] if tied else LABELS[:4]] * 30)
+    m = fitted(Gibbs(draws=300, tune=150), {"ash": 3.0, "elm": 1.0, "fir": 2.0, "oak": 2.5, "yew": 5.0}, R)
+    table = m.worth()
+    assert np.isfinite(table.drop(columns="new")).all(axis=None) and np.isfinite(m.trace_).all()
+    assert table.index[~table["new"]][0] == "ash" and m.shape_ < 0.5
+
+
 @pytest.mark.parametrize("shape", [0.2, "learn", 1e6])
 def test_chains_mix_at_every_shape(shape):
     items, _, R = many_items(18, 60, 4, 0, 3.0)
