@@ -267,6 +267,30 @@ def test_intervals_of_new_items_are_calibrated_over_the_prior():
     check_coverage(np.concatenate(inside))
 
 
+class Cliff(Duels):
+    """Slopes are no numbers, and then the value is not, where log-worths are far apart."""
+
+    def slopes(self, x, free):
+        value, slope, free = super().slopes(x, free)
+        return -np.inf if np.ptp(x) > 4 else value, slope * (np.nan if np.ptp(x) > 3 else 1.0), free
+
+
+def test_trajectories_that_end_nowhere_are_rejected():
+    z, K = standardised(np.arange(3.0)[:, None]), 3
+    target = Target(1.0, True, *tabulate(LogUniform(0.05, 5.0)))
+    problem = Problem(None, 1.0, np.random.SeedSequence(0), shape_steps=2)
+    walk = DescribedWalk(Duels(np.ones((K, K)) - np.eye(K)), problem, target, None, z)
+    chain = walk.begin(State(np.zeros((K, 1)), np.array([0.0, 1.0, 0.0, 0.0])), np.random.default_rng(0))
+    chain.place[:] = walk.mode
+    walk.likelihood = Cliff(walk.likelihood.wins)
+    n = 300
+    draws = {"log_weights": np.empty((n, K, 1)), "gamma": np.empty((n, 1)), "shape": np.empty(n), "value": np.empty(n)}
+    walk.advance(chain, True, **draws)
+    assert np.isfinite(chain.step).all() and chain.step[0] > -5  # of trajectories: it still moves
+    spread = np.ptp(draws["log_weights"][1:, :, 0], axis=1)
+    assert spread.max() <= 3 and len(np.unique(spread)) > n / 4
+
+
 def test_slopes_of_large_worths_do_not_overflow():
     rows = make_engine("numba").rows(None, Observations.of_rankings(*rankings_in_memory(), 5))
     x = np.linspace(-1.0, 1.0, 5)

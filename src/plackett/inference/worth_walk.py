@@ -175,8 +175,7 @@ class WorthWalk:
                 break
             gradient = metric.inward(slope)
             momentum = momentum + 0.5 * step * gradient
-        gain = energy - 0.5 * float(momentum @ momentum) + found if np.isfinite(found) else -np.inf
-        accepted = float(np.exp(min(0.0, gain)))
+        accepted = float(np.exp(min(0.0, energy - 0.5 * float(momentum @ momentum) + found)))
         if tuning:
             chain.step[STEPS] += 1.0
             chain.step[LOG_STEP] += (accepted - ACCEPTANCE) / (chain.step[STEPS] + 5.0) ** 0.6
