@@ -192,6 +192,13 @@ def _share(order, i, j):
     return any(isinstance(place, set) and {i, j} <= place for place in order)
 
 
+def test_tied_rankings_that_all_agree():
+    """Log-worths are as far apart as the prior allows, beyond what an exponential can hold, and stay finite."""
+    R = Rankings.from_orders([[{"a", "b"}, "c", "d"], ["a", "b", "c", "d"]] * 20)
+    m = PlackettLuceRanker(Gibbs(draws=100, tune=150), random_state=0).fit(None, R)
+    assert np.isfinite(m.worth()).all(axis=None) and np.isfinite(m.trace_).all() and m.predict()[0] == "a"
+
+
 def test_errors_name_what_is_wrong():
     R = Rankings.from_orders([["a", "b"], ["a", "b"], ["c", "d"], ["d", "c"]], unranked="absent")
     with pytest.raises(ValueError, match=r"3 components.*'a'; 'c', 'd'; 'b'"):

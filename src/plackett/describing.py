@@ -28,7 +28,6 @@ CLIMB = Ignored(
     ("tol", "max_iter", "accelerate"),
     "with items= the mode is found by Newton's method, which runs until it has converged. Leave it out.",
 )
-NO_ITEMS = "items would be ignored: the model was fitted without covariates of the items. Fit with items=..."
 NEW_ITEMS = 7  # key of the random numbers of new items
 
 
@@ -91,8 +90,6 @@ class DescribingRankings(SegmentingRankings):
         """Return log-rates of the items, of those of the fit's table that were never ranked or those of another one."""
         pool, known = super()._listed(X, None)
         if not self._described:
-            if items is not None:
-                raise ValueError(NO_ITEMS)
             return pool, known
         held = self.item_covariates_
         labels, z = (held.others, held.other_z) if items is None else held.of(items, known)

@@ -116,6 +116,8 @@ class PlackettLuceRanker(DescribingRankings):
         ``segments="auto"``: log-loss of a held-out person by the number of segments.
     group_labels_ : array
         With segments: the persons of the fit, if there were groups.
+    item_covariates_ : ItemCovariates
+        With `items` of `fit`: the columns in use, ``names`` of their numbers, and standardised covariates ``z``.
     inference_, posterior_, trace_, n_iter_, diagnostics_, cv_log_loss_
         As in `PlackettLuceClassifier`.
 

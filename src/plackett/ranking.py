@@ -54,6 +54,7 @@ NOTHING_TO_EXPLAIN = (
     "the model was fitted without covariates, so that every row is predicted alike, by the worths of the items: "
     "worth() lists them."
 )
+NO_ITEMS = "items would be ignored: the model was fitted without covariates of the items. Fit with items=..."
 
 
 class RankingModel(RaceModel):
@@ -117,10 +118,13 @@ class RankingModel(RaceModel):
         check_is_fitted(self)
         certain = self.posterior_.no_interval is not None
         anchored = self._anchor(anchor, unit)
-        pool, labels = self._listed(X, items)
+        if items is not None and not self._described:
+            raise ValueError(NO_ITEMS)
         if self._segmented_worths is not None:
+            self._rows(X)
             by_segment = self._worths(check_prob(prob), unit, anchored)
             return by_segment.rename(columns={"log_worth": "elo"}) if scale == "elo" else by_segment
+        pool, labels = self._listed(X, items)
         order, columns = worth_table(pool, check_prob(prob), certain, unit, anchored, len(self.items_))
         if self._described:
             columns["new"] = order >= len(self.items_)

@@ -187,13 +187,15 @@ def _learn(name: str, values: pd.Series, ranked: pd.Series) -> Number | Category
 
 
 def _check_values(name: str, values: pd.Series) -> None:
-    """Raise for missing values."""
+    """Raise for missing or infinite values."""
     absent = [label for label, value in zip(values.index.tolist(), values.tolist(), strict=True) if is_missing(value)]
     if absent:
         raise ValueError(
             f"column {name!r} of items is missing for {listed(map(plain, absent))}. Fill it in, for example with the "
             "median and a column that marks these items, or leave the column or the items out."
         )
+    if not is_text(values) and np.isinf(values.to_numpy(dtype=np.float64)).any():
+        raise ValueError(f"column {name!r} of items is infinite for some items: correct it, or leave the column out.")
 
 
 def _were(labels: list[Label]) -> str:

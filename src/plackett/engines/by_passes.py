@@ -10,6 +10,7 @@ from plackett.model.race import Array, Stats, Weights
 from plackett.responses.base import Parameter
 
 STEP = 1e-5  # step of finite differences of slopes
+HIGHEST = 600.0  # log-weights whose exponential does not overflow
 
 
 class Expecting(Protocol):
@@ -35,8 +36,10 @@ class ByPasses:
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
         """Return V and its slopes from one pass; there are no parameters."""
-        stats = self.rows.expect(Weights.point(log_weights[:, None]))
-        return stats.value, stats.wins[:, 0] - stats.exposure[:, 0] * np.exp(log_weights), free
+        above = 0.0 if self.absolute else max(float(log_weights.max()) - HIGHEST, 0.0)  # cancels, but may overflow
+        x = log_weights - above
+        stats = self.rows.expect(Weights.point(x[:, None]))
+        return stats.value, stats.wins[:, 0] - stats.exposure[:, 0] * np.exp(x), free
 
     def curvature(self, log_weights: Array, free: Array) -> Array:
         """Return −∂²V (K, K) from differences of the slopes."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.compute.memory import check_draws_fit
 from plackett.engines.base import Likelihood, Rows
 from plackett.engines.by_passes import ByPasses
 from plackett.inference.base import Fit, Problem, open_ended
@@ -17,7 +18,7 @@ from plackett.inference.em import EM
 from plackett.inference.folds import Folds, MakeFold, path_of
 from plackett.inference.gibbs import WALK, Gibbs
 from plackett.inference.limits import Clock
-from plackett.inference.store import Portion
+from plackett.inference.store import Portion, room_for
 from plackett.inference.sweeps import Target
 from plackett.inference.worth_mode import WorthPrior
 from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed_probabilities
@@ -41,6 +42,10 @@ class DescribedRun(Run):
     def __init__(self, settings: Gibbs, problem: Problem, shape: float | None, z: Array):
         goes_on = open_ended(settings)
         settings = settings.completed(**WALK, moves="walk")
+        asked_for = settings.draws * (2 if goes_on or settings.target_ess is not None else 1)
+        kept = settings.chains * room_for(asked_for, settings.chains, len(z))
+        asked = f"Gibbs(draws={settings.draws}, chains={settings.chains})"
+        check_draws_fit(kept, (len(z), 1), f"Ask for fewer than {asked}.")
         self.problem, self.learned = problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)

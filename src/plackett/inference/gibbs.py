@@ -68,7 +68,7 @@ class Gibbs(BaseEstimator):
         that the proportions of the weights are independent of their scale, and for rankings without covariates, where
         plain sweeps mix. "walk": Hamiltonian trajectories on all worths and the parameters
         of a response, without covariates; "auto" takes it for pairs whose ties are part of the likelihood or with an
-        order effect, and for ties of unknown order.
+        order effect, for ties of unknown order, and for described items.
     shape_prior : prior, log-density, "improper" or None
         p(a) for ``shape="learn"``; see `plackett.priors`. None: log-uniform on [1e-4, 1e2].
     target_ess : float, optional

@@ -170,7 +170,7 @@ class WorthWalk:
             new = new + metric.outward(step * momentum)
             there = density.of_data(new)
             found, slope = density.joined(new, there)
-            if not np.isfinite(found) or energy + found < -TOO_FAR:
+            if not (np.isfinite(found) and np.isfinite(slope).all()) or energy + found < -TOO_FAR:
                 found = -np.inf
                 break
             gradient = metric.inward(slope)
@@ -205,6 +205,7 @@ class WorthWalk:
             there = self._density(b).of_data(moved)
             log_ratio += there[0] - known[0] + (K - self.scale_free) * np.log(s)
             log_ratio += self._law_of_worths(new_x, b) - self._law_of_worths(x, a)
+            log_ratio = log_ratio if np.isfinite(there[1]).all() else -np.inf
         accepted = bool(np.log(rng.random()) < log_ratio)  # False if the likelihood is not finite
         if tuning:
             chain.step[LOG_STRETCH] += (float(accepted) - 0.4) / np.sqrt(chain.step[STEPS] + 1.0)
