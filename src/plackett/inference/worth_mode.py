@@ -75,8 +75,9 @@ class Density:
         (value, of_x, of_free), free = known, q[self.K :]
         prior, slope = self.prior.slopes(q[: self.K])
         if self.informed:
-            value += sum(each.log_prior(u) for each, u in zip(self.likelihood.parameters, free, strict=True))
-            of_free = of_free + 1.0 - np.exp(free)
+            given = list(zip(self.likelihood.parameters, free, strict=True))
+            value += sum(each.log_prior(u) for each, u in given)
+            of_free = of_free + [each.prior_slope(u) for each, u in given]
         return value + prior, np.append(of_x + slope, of_free)
 
     def slopes(self, q: Array) -> tuple[float, Array]:
@@ -89,7 +90,8 @@ class Density:
         found = self.likelihood.curvature(x, free)
         found[: self.K, : self.K] += self.prior.curvature(x)
         if self.informed:
-            found[self.K :, self.K :] += np.diag(np.exp(free))
+            each = zip(self.likelihood.parameters, free, strict=True)
+            found[self.K :, self.K :] += np.diag([one.prior_curvature(u) for one, u in each])
         return found
 
     def start(self) -> Array:

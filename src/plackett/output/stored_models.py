@@ -294,6 +294,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
             "features_": FITTED_MAP | is_a(Columns),
             "table_": is_a(Ballots),
             "group_labels_": labels("person"),
+            "attributes_": each(TEXT),
             "ties_": one_of(*ties),
             "tie_log_loss_": mapping(one_of(*LAWS_OF_TIES), number(MEASURED)),
         },
