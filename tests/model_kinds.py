@@ -97,10 +97,13 @@ def ranker(d=0, ballots=False, **settings):
     return model
 
 
-def comparisons(**settings):
+def comparisons(styled=False, **settings):
     rng = np.random.default_rng(0)
     pairs = np.array([rng.choice(ITEMS, 2, replace=False) for _ in range(40)])
-    R = Rankings.from_pairs(*pairs.T, ties=rng.random(40) < 0.3, first=pairs[np.arange(40), rng.integers(0, 2, 40)])
+    seen = {"ties": rng.random(40) < 0.3, "first": pairs[np.arange(40), rng.integers(0, 2, 40)]}
+    if styled:
+        seen["attributes"] = pd.DataFrame(rng.normal(size=(40, 2)), columns=["style", "length"])
+    R = Rankings.from_pairs(*pairs.T, **seen)
     model = PlackettLuceRanker(random_state=0, order_effect=True, **settings).fit(None, R)
     model.table_ = Ballots("pairs", counts="n", rankings=40.0)
     return model
@@ -154,6 +157,8 @@ KINDS = {
     "ranker-photo-finish-em": lambda: comparisons(inference="em", ties="photo-finish", shape=2.0),
     "ranker-described-em": lambda: described(inference="em", shape=2.0),
     "ranker-described-gibbs": lambda: described(inference=SHORT),
+    "ranker-attributes": lambda: comparisons(inference=SHORT, ties="davidson", styled=True),
+    "ranker-auto-em": lambda: comparisons(inference="em", ties="auto", shape=2.0, styled=True),
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),

@@ -36,13 +36,15 @@ from plackett.fit import (
 )
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
-from plackett.inference.maximum import network_of_pairs
+from plackett.inference.maximum import check_attained, check_identified, network_of_pairs
 from plackett.inference.tie_choice import LAWS_OF_TIES, held_out_losses
 from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
 from plackett.ranking import rankings_of, shown_rows
 from plackett.responses import make_response
+from plackett.responses.attribute_effect import AttributeEffect, coefficient
+from plackett.responses.base import parameters_of
 from plackett.responses.order_effect import OrderEffect
 from plackett.segments import Segments
 
@@ -110,6 +112,8 @@ class PlackettLuceRanker(DescribingRankings):
         The fitted feature map, with covariates.
     ties_ : str
         Law of ties of the fit: `ties`, or the one that "auto" chose.
+    attributes_ : list of str
+        Attributes of comparisons, if `Rankings.from_pairs` gave some; `parameters` lists their coefficients.
     tie_log_loss_ : dict
         ``ties="auto"``: log-loss of a held-out vote by law, if there was a choice.
     segment_log_loss_ : dict
@@ -201,7 +205,8 @@ class PlackettLuceRanker(DescribingRankings):
         """
         with whole_or_not_at_all(self):
             self.ties_ = self.ties
-            self.__dict__.pop("tie_log_loss_", None)
+            for stale in ("tie_log_loss_", "attributes_"):
+                self.__dict__.pop(stale, None)
             if R is None and isinstance(X, (Rankings, PartitionedRankings)):
                 raise ValueError("rankings come second: fit(X, R) with covariates X, and fit(None, R) without.")
             if not isinstance(R, PartitionedRankings):
@@ -224,6 +229,8 @@ class PlackettLuceRanker(DescribingRankings):
     def _fit_here(self, X: Any, R: Any, sample_weight: Any, groups: Any, items: Any = None) -> PlackettLuceRanker:
         """Fit to rankings in memory."""
         labels, (R, X, groups) = groups, self._checked_data(X, R, groups)
+        if R.attributes is not None:
+            self.attributes_ = list(R.attribute_names)
         if self.ties == "auto" and X is None:
             self._choose_ties(_weighted(R, sample_weight))
         run = self._run(groups, without=X is None)
@@ -242,7 +249,7 @@ class PlackettLuceRanker(DescribingRankings):
         if len(some) < len(R):
             R, X = R[some], None if X is None else take_rows(X, some)
             groups = None if groups is None else groups[some]
-        seen = self._with_order(Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups), R)
+        seen = self._with_effects(Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups), R)
         self._note_ignored_ties(R, X is None and _only_pairs(R))
         with one_blas_thread(), cluster_for(self.engine):
             if segments is not None:
@@ -256,7 +263,12 @@ class PlackettLuceRanker(DescribingRankings):
             elif X is None:
                 network = network_of_pairs(R, self._law_of_pairs, self.order_effect) if run.inference.maximises else R
                 data = prepare_situations(run, None, seen, network=network)
+                checked = run.inference.maximises and R.attributes is not None
+                if checked:
+                    check_identified(data.rows())
                 fit = fit_weights(run, data) if items is None else self._fit_described(run, data, items, R.items)
+                if checked:
+                    check_attained(data.rows(), fit.posterior)
             else:
                 fit = fit_weights(run, prepare_map(run, X, seen, R))
         return self._keep_items(run, R.items, fit)
@@ -327,7 +339,9 @@ class PlackettLuceRanker(DescribingRankings):
     def _no_parameters(self, given: Combination, without: bool) -> str | None:
         """Return why the parameters of the response cannot be learned in this combination, or None."""
         law = self._ties
-        if self.order_effect:
+        if self._attributes:
+            setting = "Rankings.from_pairs(attributes=...)"
+        elif self.order_effect:
             setting = "order_effect=True"
         elif self.ties == "auto" and law in LAWS_OF_TIES:
             setting = f"ties={law!r}, which ties='auto' chose,"
@@ -342,7 +356,7 @@ class PlackettLuceRanker(DescribingRankings):
         if self.engine not in ("auto", "numba", "numpy") or given.partitions:
             return f"{setting} cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
         if law == "davidson" and given.inference.samples and given.inference.moves == "none":
-            return f"{setting} is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
+            return "ties='davidson' is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
         return None
 
     def _choose_ties(self, R: Rankings) -> None:
@@ -352,17 +366,31 @@ class PlackettLuceRanker(DescribingRankings):
             return
         outcomes, K = R.outcomes, len(R.items)
         each = (Observations.of_rankings(outcomes, R.item, make_response(law), K) for law in LAWS_OF_TIES)
-        seen = [self._with_order(of_law, R) for of_law in each]
+        seen = [self._with_effects(of_law, R) for of_law in each]
         with one_blas_thread():
             rng = np.random.default_rng(self._run_settings()[0])
             losses = held_out_losses(PairRows(seen[0]), [of_law.response for of_law in seen], rng)
         self.tie_log_loss_ = dict(zip(LAWS_OF_TIES, losses, strict=True))
         self.ties_ = min(LAWS_OF_TIES, key=self.tie_log_loss_.__getitem__)
 
-    def _with_order(self, seen: Observations, R: Rankings) -> Observations:
-        """Return the observations with the entries shown first, if there is an order effect."""
-        if not self.order_effect:
+    def _with_effects(self, seen: Observations, R: Rankings) -> Observations:
+        """Return the observations with what the effects of order and attributes need, if there are such effects."""
+        seen = self._with_order(seen, R) if self.order_effect else seen
+        if R.attributes is None:
             return seen
+        units = np.sqrt(np.average(R.attributes**2, axis=0, weights=R.counts))
+        taken = {each.name for each in parameters_of(seen.response)}
+        for name, unit in zip(R.attribute_names, units, strict=True):
+            if not unit > 0.0:
+                raise ValueError(f"the attribute {name!r} is 0 in all comparisons, so that nothing is learned of it.")
+            if name in taken:
+                raise ValueError(f"the attribute {name!r} has the name of a parameter of the model; rename its column.")
+        coefficients = tuple(map(coefficient, R.attribute_names, units.tolist()))
+        response = AttributeEffect(seen.response, coefficients)
+        return replace(seen, response=response, differences=R.attributes)  # type: ignore[arg-type]
+
+    def _with_order(self, seen: Observations, R: Rankings) -> Observations:
+        """Return the observations with the entries shown first."""
         if R.first is None or (R.first < 0).all():
             raise ValueError(
                 "order_effect=True needs to know what was shown first. Give Rankings.from_pairs(..., first=...), or "

@@ -43,6 +43,7 @@ from plackett.posterior.worths import (
 )
 from plackett.race_model import RaceModel
 from plackett.responses import RESPONSES, Outcomes, Response, make_response
+from plackett.responses.attribute_effect import coefficient
 from plackett.responses.base import Parameter, parameters_of
 from plackett.responses.order_effect import ETA
 
@@ -63,6 +64,7 @@ class RankingModel(RaceModel):
     ties: str
     ties_: str
     tie_log_loss_: dict[str, float]
+    attributes_: list[str]
     order_effect: bool
     items_: npt.NDArray[Any]
     posterior_: WeightPosterior | SituationDraws | SegmentedWorths
@@ -230,11 +232,17 @@ class RankingModel(RaceModel):
                 "prob_better(of='ranking') for pairs."
             )
 
-    def _members(self) -> Members:
-        """Return the predicting members, with a separate order effect."""
-        if self.order_effect and isinstance(self.posterior_, WeightPosterior):
-            return self.posterior_.ordered_members()
-        return self.posterior_.members()
+    def _members(self, every: bool = False) -> Members:
+        """Return the predicting members, with separate effects of order and attributes; or all draws, if `every`."""
+        effects = self.order_effect, len(self._attributes)
+        if any(effects) and isinstance(self.posterior_, WeightPosterior):
+            return self.posterior_.shifted_members(*effects)
+        return self.posterior_.members(every)
+
+    @property
+    def _attributes(self) -> tuple[str, ...]:
+        """Attributes of comparisons that the model knows."""
+        return tuple(getattr(self, "attributes_", ()))
 
     def _check_of(self, of: Any) -> None:
         """Raise for what is not known, and for worths of all where those of segments differ."""
@@ -470,14 +478,24 @@ class RankingModel(RaceModel):
         if X is not None and len(Z) != len(R):
             raise ValueError(f"X has {len(Z)} rows and R has {len(R)} rankings; each needs its own.")
         row = R.situation if X is not None else np.zeros_like(R.item)
-        if self.order_effect:
-            Z, row = np.vstack([Z[:1], Z[:1]]), shown_rows(R)
+        if R.attribute_names != self._attributes:
+            raise ValueError(
+                f"the model knows the attributes {list(self._attributes)} of comparisons, and these rankings have "
+                f"{list(R.attribute_names)}. Give Rankings.from_pairs(..., attributes=...) as in fit."
+            )
+        shifts = [] if not self.order_effect else [shown_rows(R)[:, None]]
+        if R.attributes is not None:
+            half = np.repeat(R.attributes / 2.0, 2, axis=0)
+            half[1::2] *= -1.0
+            shifts.append(half)
+        if shifts:
+            Z, row = np.hstack([np.ones((len(R.item), 1)), *shifts]), np.arange(len(R.item))
         return Entries(Z, R.item, row, R.outcomes.start), R.outcomes, self._response(R)
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of the response, the order effect last."""
+        """Return the parameters of the response, followed by the order effect and coefficients of attributes."""
         own = parameters_of(make_response(self._ties)) if self._ties in RESPONSES else ()
-        return *own, *((ETA,) if self.order_effect else ())
+        return *own, *((ETA,) if self.order_effect else ()), *map(coefficient, self._attributes)
 
     def _parameter_names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self._parameters())
@@ -485,7 +503,8 @@ class RankingModel(RaceModel):
     def parameters(self, prob: float = 0.9) -> pd.DataFrame:
         """Return the parameters of the response; empty if it has none.
 
-        They are the width ``theta`` or the weight ``nu`` of ties, and the order effect ``eta``.
+        They are the width ``theta`` or the weight ``nu`` of ties, the order effect ``eta``, and by their names the
+        coefficients of attributes of comparisons: the log-odds that the first item gains per unit of the difference.
 
         Parameters
         ----------

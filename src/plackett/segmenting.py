@@ -247,6 +247,10 @@ class SegmentingRankings(SegmentedModel, RankingModel):
             return None
         if not without:
             return "segments are of rankers without covariates. Leave X out, or leave segments out."
+        if self._attributes:
+            return (
+                "segments have worths alone, and Rankings.from_pairs(attributes=...) needs more. Leave one of them out."
+            )
         if self.ties in ("race", "photo-finish", "davidson", "auto") or self.order_effect:
             setting = "order_effect=True" if self.order_effect else f"ties={self.ties!r}"
             return f"segments have worths alone, and {setting} needs more. Leave one of the two out."

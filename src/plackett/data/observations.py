@@ -63,6 +63,8 @@ class Observations:
         Number of observations of each row or situation; None: once each.
     units : (n,) array, optional
         Rows or situations with the same number are held out together; None: all separately.
+    differences : (n, d) array, optional
+        Attributes of pairs: of the first of both entries, minus those of the second.
     """
 
     n_groups: int
@@ -71,6 +73,7 @@ class Observations:
     situations: Situations | None = None
     counts: Array | None = None
     units: Codes | None = None
+    differences: Array | None = None
 
     @classmethod
     def of_classes(cls, codes: Codes, n_groups: int, counts: Array | None = None, units: Codes | None = None) -> Self:
@@ -117,7 +120,8 @@ class Observations:
         """Select rows or situations by number, in this order."""
         if self.situations is not None:
             situations = self.situations.part(some)
-            found = replace(self, situations=situations, counts=situations.outcomes.counts)
+            differences = None if self.differences is None else self.differences[some]
+            found = replace(self, situations=situations, counts=situations.outcomes.counts, differences=differences)
         else:
             counts = None if self.counts is None else self.counts[some]
             found = replace(self, codes=self.class_codes[some], counts=counts)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from plackett.data import preflib
 from plackett.data.best_worst import best_worst_orders
+from plackett.data.comparisons import read_differences, turned
 from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
@@ -68,6 +69,10 @@ class Rankings:
         Status of unranked items.
     first : (n,) array, optional
         Code of the item that was shown first, or played at home, −1 for none; None if not given.
+    attributes : (n, d) array, optional
+        Attributes of comparisons: of the first of both entries of each row, minus those of the second.
+    attribute_names : tuple of str
+        Names of the attributes.
 
     Examples
     --------
@@ -86,11 +91,14 @@ class Rankings:
     outcomes: Outcomes
     unranked: str
     first: Codes | None = None
+    attributes: Array | None = None
+    attribute_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked(self.outcomes)
-        for array in (self.items, self.item, *self.outcomes, *(() if self.first is None else (self.first,))):
-            locked(array)
+        for array in self._arrays:
+            if array is not None:
+                locked(array)
 
     @classmethod
     def from_orders(
@@ -188,6 +196,7 @@ class Rankings:
         counts: npt.ArrayLike | None = None,
         items: Iterable[Label] | None = None,
         first: Iterable[Label] | None = None,
+        attributes: Any = None,
     ) -> Rankings:
         """Build rankings of two items each.
 
@@ -204,12 +213,22 @@ class Rankings:
         first : sequence of labels, optional
             Item that was shown first, or played at home; None or NaN for neither.
             ``PlackettLuceRanker(order_effect=True)`` estimates the effect.
+        attributes : data frame or (n, d) array, optional
+            Numbers that belong to a comparison and may decide it, such as the lengths of both answers or a handicap:
+            those of the item in `winners` minus those of the item in `losers`, also where the two tie.
+            `PlackettLuceRanker` then learns a coefficient of each with the worths.
 
         Examples
         --------
         >>> R = Rankings.from_pairs(["a", "a", "b"], ["b", "b", "a"], ties=[False, True, False], counts=[19, 16, 22])
         >>> R.to_orders() == [["a", "b"], [{"a", "b"}], ["b", "a"]]
         True
+
+        Answers whose length differs by so many words, the winner's minus the loser's:
+
+        >>> R = Rankings.from_pairs(["a", "b"], ["b", "a"], attributes=[[120.0], [-40.0]])
+        >>> R.attribute_names, R.attributes.tolist()
+        (('x0',), [[120.0], [-40.0]])
         """
         upper, lower = list(winners), list(losers)
         tied = np.zeros(len(upper), dtype=bool) if ties is None else np.asarray(ties)
@@ -225,8 +244,13 @@ class Rankings:
         known = distinct(labels, "an item") if items is None else given(items, "items", "an item")
         length = np.where(tied, 1, 2)
         sizes, code = np.repeat(3 - length, length), codes_of(labels, known, "item")
-        made = _ranked(known, code, sizes, length, counts, "absent")
-        return made if first is None else replace(made, first=_shown_first(first, code.reshape(-1, 2), known))
+        made, pairs = _ranked(known, code, sizes, length, counts, "absent"), code.reshape(-1, 2)
+        if first is not None:
+            made = replace(made, first=_shown_first(first, pairs, known))
+        if attributes is None:
+            return made
+        differences, names = read_differences(attributes, len(pairs))
+        return replace(made, attributes=turned(differences, made.item[::2] != pairs[:, 0]), attribute_names=names)
 
     @classmethod
     def from_best_worst(
@@ -313,22 +337,30 @@ class Rankings:
             counts[rows],
         )
         first = None if self.first is None else self.first[rows]
-        return Rankings(self.items, self.item[in_order(rows, start)], outcomes, self.unranked, first)
+        attributes = None if self.attributes is None else self.attributes[rows]
+        item = self.item[in_order(rows, start)]
+        return Rankings(self.items, item, outcomes, self.unranked, first, attributes, self.attribute_names)
 
     def __eq__(self, other: object) -> bool:
         """Return True if both hold the same rankings of the same items."""
         if not isinstance(other, Rankings):
             return NotImplemented
-        mine, others = (self.items, self.item, *self.outcomes), (other.items, other.item, *other.outcomes)
-        if (self.first is None) != (other.first is None):
+        if self.attribute_names != other.attribute_names:
             return False
-        first = self.first is None or np.array_equal(self.first, other.first)  # type: ignore[arg-type]
-        return first and all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
+        return all(
+            (one is None) == (another is None) and np.array_equal(one, another)  # type: ignore[arg-type]
+            for one, another in zip(self._arrays, other._arrays, strict=True)
+        )
+
+    @property
+    def _arrays(self) -> tuple[npt.NDArray[Any] | None, ...]:
+        return self.items, self.item, *self.outcomes, self.first, self.attributes
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rankings, (self.items, self.item, self.outcomes, self.unranked, self.first)
+        more = self.first, self.attributes, self.attribute_names
+        return Rankings, (self.items, self.item, self.outcomes, self.unranked, *more)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError("rankings are no array: take .item and .outcomes, or .to_orders().")
@@ -375,7 +407,11 @@ class Rankings:
         if first is not None:
             first = np.where(first < 0, -1, new[np.minimum(np.searchsorted(used, first), len(used) - 1)])
         order = np.lexsort((code, places_of(self.outcomes)))
-        return Rankings(known, code[order], self.outcomes, self.unranked, first)
+        made = Rankings(known, code[order], self.outcomes, self.unranked, first)
+        if self.attributes is None:
+            return made
+        attributes = turned(self.attributes, order[::2] % 2 == 1)
+        return replace(made, attributes=attributes, attribute_names=self.attribute_names)
 
     def components(self) -> list[list[Label]]:
         """Return the strongly connected components of the network with i → j if i was placed above j.

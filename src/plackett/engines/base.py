@@ -109,6 +109,10 @@ class Likelihood(Protocol):
         """Return −∂²V (K + P, K + P)."""
         ...
 
+    def curvature_of_parameters(self, log_weights: Array, free: Array) -> Array:
+        """Return −∂²V (P, P) in the parameters alone."""
+        ...
+
 
 class Unparametrised:
     """Rows whose response has no parameters."""

@@ -1,5 +1,7 @@
 """Pairs without covariates, as distinct pairs with counts of wins, losses and ties; cost does not grow with votes.
 
+Comparisons with attributes are distinct if their pairs or their attributes are.
+
 A pass goes through arrays over the distinct pairs; `plackett.responses.pair_laws` has the mathematics. With x = ln λ
 and the parameters φ of the law the log-likelihood is Σ count · V(x_i, x_j, φ), and its slopes and curvature in x and φ
 are sums of those of the pairs. Knows no prior.
@@ -12,15 +14,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from plackett.data.comparisons import turned
 from plackett.data.observations import Observations
 from plackett.engines.base import SituationRows, check_counts
 from plackett.model.race import Array, Stats, Weights
-from plackett.responses.base import Parameter, Response, Whole, checked, parameters_of
-from plackett.responses.order_effect import SHOWN_FIRST, OrderEffect
-from plackett.responses.pair_laws import FIRST, SECOND, TIE, Chances, PairLaw, law_of
+from plackett.responses.base import Parameter, Response, checked, parameters_of
+from plackett.responses.order_effect import SHOWN_FIRST
+from plackett.responses.pair_laws import FIRST, SECOND, TIE, Chances, PairLaw, is_ordered, law_of
 
 ONE = np.ones((1, 1))  # W of pairs without covariates
 LOWEST = -690.0  # log-weights further below the largest are raised to this distance
+ALL, BLOCK = slice(None), 1 << 13  # all pairs; number of pairs whose arrays stay in the cache
 STEP = 1e-5  # of finite differences of slopes
 
 
@@ -40,6 +44,8 @@ class PairRows(SituationRows):
         The items; the first is the one shown first, if any was, else the one with the smaller code.
     shown : (pairs,) array
         1 if the first item was shown first, else 0.
+    differences : (pairs, d) array
+        Attributes of the first item minus those of the second, divided by the units of their coefficients.
     counts : (3, pairs) array
         How often the first item won, the second won, and the two tied.
     """
@@ -48,11 +54,10 @@ class PairRows(SituationRows):
 
     def __init__(self, seen: Observations):
         seen.response.check(checked(seen.all_situations.outcomes))
-        self.ordered = isinstance(seen.response, OrderEffect)
+        self.ordered = is_ordered(seen.response)
         self.n_groups = seen.n_groups
         self._set_law(seen.response)
         self._count(seen)
-        self._index = np.append(self.first, self.second)
 
     def _set_law(self, response: Response) -> None:
         law = law_of(response)
@@ -70,27 +75,34 @@ class PairRows(SituationRows):
         high = np.where(pair, low + 1, low)
         tied = np.append(sizes, 0)[np.minimum(bucket_start[:-1], len(sizes))] == 2
         shown = (row[high] == SHOWN_FIRST).astype(np.int64) - (row[low] == SHOWN_FIRST) if self.ordered else 0 * low
-        turned = np.where(shown == 0, item[high] < item[low], shown > 0)  # whether `high` is the first item
-        first, second = np.where(turned, item[high], item[low]), np.where(turned, item[low], item[high])
-        outcome = np.where(tied, TIE, np.where(turned, SECOND, FIRST))
+        turn = np.where(shown == 0, item[high] < item[low], shown > 0)  # whether `high` is the first item
+        first, second = np.where(turn, item[high], item[low]), np.where(turn, item[low], item[high])
+        outcome = np.where(tied, TIE, np.where(turn, SECOND, FIRST))
         key = (first * self.n_groups + second) * 2 + (shown != 0)
-        self.order = np.lexsort((counts, outcome, key, pair))
-        distinct, which = np.unique(key[pair], return_inverse=True)
+        d = 0 if seen.differences is None else seen.differences.shape[1]
+        differences = np.zeros((len(counts), 0)) if seen.differences is None else turned(seen.differences, turn)
+        columns = *differences.T, key, ~pair
+        self.order = np.lexsort((counts, outcome, *columns))
+        among = self.order[: pair.sum()]
+        new = np.any([np.diff(column[among], prepend=np.nan) != 0.0 for column in columns[:-1]], axis=0)
+        which, distinct = np.cumsum(new) - 1, among[new]
         size = len(distinct)
-        times: Array = np.bincount(outcome[pair] * size + which, counts[pair], 3 * size).astype(np.float64)
+        times: Array = np.bincount(outcome[among] * size + which, counts[among], 3 * size).astype(np.float64)
         self.counts = times.reshape(3, size)
-        self.shown: Whole = distinct % 2
-        self.first, self.second = np.divmod(distinct // 2, self.n_groups)
+        self.first, self.second, self.shown = first[distinct], second[distinct], (shown != 0)[distinct].astype(np.int64)
+        units = np.array([each.unit for each in self.parameters[len(self.parameters) - d :]])
+        self.differences: Array = differences[distinct] / units
 
     @property
     def held(self) -> tuple[Any, ...]:
         """Pairs, counts and the name of their law."""
-        return self.first, self.second, self.shown, self.counts, type(self.law).__name__
+        more = (self.differences, [each.unit for each in self.parameters]) if self.differences.size else ()
+        return self.first, self.second, self.shown, self.counts, type(self.law).__name__, *more
 
     @property
     def work(self) -> int:
         """Count of numbers read by a pass."""
-        return self.counts.size
+        return self.counts.size + self.differences.size
 
     def set_threads(self, n_threads: int) -> None:
         """Do nothing: a pass is too short to be shared."""
@@ -113,18 +125,25 @@ class PairRows(SituationRows):
         found.counts, found.n_seen = counts, float(counts.sum())
         return found
 
-    def _log_rates(self, log_weights: Array, values: Array) -> tuple[Array, Array, Array]:
-        """Return ln r of both items of each pair, and the parameters of the law without η."""
-        u, v = log_weights[self.first], log_weights[self.second]
-        if not self.ordered:
-            return u, v, values
-        return u + self.shown * np.log(values[-1]), v, values[:-1]
+    def _log_rates(self, log_weights: Array, values: Array, some: slice = ALL) -> tuple[Array, Array, Array]:
+        """Return ln r of both items of some pairs, and the parameters of the law alone."""
+        n = len(self.law.parameters)
+        u, v = log_weights[self.first[some]], log_weights[self.second[some]]
+        if self.ordered:
+            u = u + self.shown[some] * np.log(values[n])
+        if self.differences.size:
+            units = [each.unit for each in self.parameters[n + self.ordered :]]
+            half = self.differences[some] @ (values[n + self.ordered :] * units / 2.0)
+            u, v = u + half, v - half
+        return u, v, values[:n]
 
-    def _chances(self, log_weights: Array, values: Array) -> Chances:
-        return self.law.chances(*self._log_rates(log_weights, values))
+    def _chances(self, log_weights: Array, values: Array, some: slice = ALL) -> Chances:
+        return self.law.chances(*self._log_rates(log_weights, values, some))
 
-    def _by_item(self, of_first: Array, of_second: Array) -> Array:
-        found: Array = np.bincount(self._index, np.append(of_first, of_second), self.n_groups).astype(np.float64)
+    def _by_item(self, of_first: Array, of_second: Array, some: slice = ALL) -> Array:
+        K = self.n_groups
+        of_each = (self.first, of_first), (self.second, of_second)
+        found: Array = np.sum([np.bincount(item[some], numbers, K) for item, numbers in of_each], axis=0, dtype=float)
         return found
 
     def _arrivals(self) -> Array:
@@ -173,48 +192,88 @@ class PairRows(SituationRows):
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
         """Return the log-likelihood, and its slopes in ln λ (K,) and in the unconstrained parameters (P,)."""
-        found = self._chances(log_weights, self._bound(free))
-        of_first, of_second, of_free = self._by_pair(found)
-        return self._total(found.value), self._by_item(of_first, of_second), of_free.sum(axis=1)
+        values, K, n = self._bound(free), self.n_groups, len(self.law.parameters)
+        total, of_items, of_free = 0.0, np.zeros(K), np.zeros(len(free))
+        for start in range(0, len(self.first), BLOCK):
+            some = slice(start, start + BLOCK)
+            found = self._chances(log_weights, values, some)
+            of_first, of_second, of_law = self._by_pair(found, some)
+            one, two = self._shifts(some)
+            total += float(np.einsum("op,op->", self.counts[:, some], found.value))
+            of_items += self._by_item(of_first, of_second, some)
+            of_free[:n] += of_law.sum(axis=1)
+            of_free[n:] += of_first @ one + of_second @ two
+        return total, of_items, of_free
 
     def _bound(self, free: Array) -> Array:
         return np.array([each.bound(u) for each, u in zip(self.parameters, free, strict=True)])
 
-    def _by_pair(self, found: Chances) -> tuple[Array, Array, Array]:
-        """Return the slopes of each pair in both log-rates, and in the unconstrained parameters (P, pairs)."""
+    def _by_pair(self, found: Chances, some: slice = ALL) -> tuple[Array, Array, Array]:
+        """Return the slopes of each pair in both log-rates, and in the unconstrained parameters of the law."""
+        counts = self.counts[:, some]
         of_first, of_second = (
-            np.einsum("op,op->p", self.counts, arrivals[:, None] - each)
+            np.einsum("op,op->p", counts, arrivals[:, None] - each)
             for arrivals, each in zip(self.law.arrivals.T, (found.first, found.second), strict=True)
         )
-        of_free = np.einsum("op,fop->fp", self.counts, found.slopes)
-        return of_first, of_second, np.vstack([of_free, self.shown * of_first]) if self.ordered else of_free
+        of_free = np.einsum("op,fop->fp", counts, found.slopes)
+        return of_first, of_second, of_free
+
+    @property
+    def effects(self) -> Array:
+        """What multiplies η's logarithm and the standardised coefficients in the log-odds, (pairs, parameters)."""
+        one, two = self._shifts()
+        found: Array = one - two
+        return found
+
+    def _shifts(self, some: slice = ALL) -> tuple[Array, Array]:
+        """Return the slopes of both log-rates in the coordinates of η and the coefficients, (pairs, parameters)."""
+        half = self.differences[some] / 2.0
+        if not self.ordered:
+            return half, -half
+        shown = self.shown[some, None]
+        return np.hstack([shown, half]), np.hstack([np.zeros_like(shown), -half])
 
     def curvature(self, log_weights: Array, free: Array) -> Array:
         """Return −∂²V (K + P, K + P) in ln λ and unconstrained parameters, by differences of the pairs' slopes."""
         K, P = self.n_groups, len(free)
-        u, v, _ = self._log_rates(log_weights, self._bound(free))
+        by_item, of_parameters = self._second(log_weights, free)
         found = np.zeros((K + P, K + P))
-        for which in range(2 + P):
-            up, down = (self._slopes_after(h, which, u, v, free) for h in (STEP, -STEP))
-            of_first, of_second, of_free = (  # the negative of second derivatives
-                (low - high) / (2.0 * STEP) for low, high in zip(down, up, strict=True)
-            )
-            if which < 2:
-                column = (self.first, self.second)[which]
-                np.add.at(found, (self.first, column), of_first)
-                np.add.at(found, (self.second, column), of_second)
-                for p in range(P):
-                    np.add.at(found[K + p], column, of_free[p])
-            else:
-                found[K:, K + which - 2] = of_free.sum(axis=1)
+        for row, item in enumerate((self.first, self.second)):
+            for column, other in enumerate((self.first, self.second)):
+                np.add.at(found, (item, other), by_item[row][column])
+            for p, each in enumerate(of_parameters[row]):
+                found[K + p, :K] += np.bincount(item, each, K)
         found[:K, K:] = found[K:, :K].T
+        found[K:, K:] = of_parameters[2]
         return found
 
-    def _slopes_after(self, h: float, which: int, u: Array, v: Array, free: Array) -> tuple[Array, Array, Array]:
-        """Return slopes by pair after a step h in the first or second log-rate, or in a parameter."""
-        moved, n = free.copy(), len(self.law.parameters)
-        if which >= 2:
-            moved[which - 2] += h
-        to_first: Any = h if which == 0 else h * self.shown if which == 2 + n else 0.0
-        values = self._bound(moved)[:n]
-        return self._by_pair(self.law.chances(u + to_first, v + (h if which == 1 else 0.0), values))
+    def curvature_of_parameters(self, log_weights: Array, free: Array) -> Array:
+        """Return −∂²V (P, P) in the unconstrained parameters alone."""
+        found: Array = self._second(log_weights, free)[1][2]
+        return found
+
+    def _second(self, log_weights: Array, free: Array) -> tuple[Any, Any]:
+        """Return −∂²V of each pair in both log-rates, and (P, pairs) in each of them and a parameter; summed (P, P)."""
+        n = len(self.law.parameters)
+        u, v, values = self._log_rates(log_weights, self._bound(free))
+        of_law = [self._differences_of_slopes(which, u, v, values, free) for which in range(2 + n)]
+        (uu, uv, u_law), (vu, vv, v_law) = of_law[:2]
+        one, two = self._shifts()
+        u_free = np.vstack([u_law, (uu * one.T + uv * two.T)])
+        v_free = np.vstack([v_law, (vu * one.T + vv * two.T)])
+        within = np.empty((len(free), len(free)))
+        within[:n, :n] = [each[2].sum(axis=1) for each in of_law[2:]] if n else 0.0
+        within[n:] = one.T @ u_free.T + two.T @ v_free.T
+        within[:n, n:] = within[n:, :n].T
+        return ((uu, uv), (vu, vv)), (u_free, v_free, within)
+
+    def _differences_of_slopes(self, which: int, u: Array, v: Array, values: Array, free: Array) -> tuple[Array, ...]:
+        """Return minus the slopes' derivatives in the first or second log-rate, or in a parameter of the law."""
+        moved = []
+        for h in (-STEP, STEP):
+            if which >= 2:
+                values = values.copy()
+                values[which - 2] = self.law.parameters[which - 2].bound(free[which - 2] + h)
+            at = u + h * (which == 0), v + h * (which == 1), values
+            moved.append(self._by_pair(self.law.chances(*at)))
+        return tuple((low - high) / (2.0 * STEP) for low, high in zip(*moved, strict=True))

@@ -6,14 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import lsmr
 
 from plackett.data.rankings import Rankings
 from plackett.data.validation import plain
 from plackett.engines.base import Rows
+from plackett.engines.pairs import LOWEST, PairRows
 from plackett.inference.em import EM
 from plackett.model.race import Array, Weights
+from plackett.posterior.base import RacePosterior
+from plackett.posterior.weights import Point
 
 DRAW = "Use inference='gibbs', whose posterior exists in any case."
+EXACT = 1e-8  # share of a column that is left where it is a linear function of others
+GONE = 1e-7  # share of the information on coefficients that is left where they diverge
 NAMED = 8  # number of items of a component that an error names
 
 
@@ -53,6 +61,46 @@ def network_of_pairs(R: Rankings, ties_count: bool, order_effect: bool) -> Ranki
     upper, lower = np.append(upper, lower[tied]), np.append(lower, upper[tied])
     both = Rankings.from_pairs(upper.tolist(), lower.tolist(), items=range(len(R.items)))
     return replace(both, items=R.items)
+
+
+def check_identified(rows: Rows) -> None:
+    """Raise if an effect of order or of an attribute cannot be told from worths or from the others."""
+    pairs = rows.walk()
+    assert isinstance(pairs, PairRows)
+    weight = np.sqrt(pairs.counts.sum(axis=0))
+    columns = pairs.effects * weight[:, None]
+    n, K = len(weight), pairs.n_groups
+    place, number = np.append(pairs.first, pairs.second), np.tile(np.arange(n), 2)
+    worths = sparse.csr_array((np.append(weight, -weight), (number, place)), shape=(n, K))
+    left = np.empty_like(columns)
+    for j, column in enumerate(columns.T):
+        left[:, j] = column - worths @ lsmr(worths, column, atol=EXACT / 100, btol=EXACT / 100, maxiter=20 * K)[0]
+    _, sizes, directions = np.linalg.svd(left / np.linalg.norm(columns, axis=0), full_matrices=False)
+    if sizes[-1] < EXACT * np.sqrt(len(sizes)):
+        name = pairs.parameters[len(pairs.law.parameters) + int(np.argmax(np.abs(directions[-1])))].name
+        raise ValueError(
+            f"the effect of {name!r} cannot be told from the worths of the items or from the other effects: it is a "
+            f"linear function of them. Leave it out. {DRAW}"
+        )
+
+
+def check_attained(rows: Rows, posterior: RacePosterior) -> None:
+    """Raise if the coefficients of attributes diverged, as the information on one of them is gone."""
+    pairs = rows.walk()
+    assert isinstance(pairs, PairRows) and isinstance(posterior, Point) and posterior.parameters is not None
+    with np.errstate(divide="ignore"):
+        x = np.log(posterior.weights[:, 0]) + (0.0 if posterior.log_mass is None else posterior.log_mass)
+    free = np.array([p.free(value) for p, value in zip(pairs.parameters, posterior.parameters, strict=True)])
+    n = len(pairs.parameters) - pairs.differences.shape[1]
+    there = pairs.curvature_of_parameters(np.maximum(x, x.max() + LOWEST), free)[n:, n:]
+    start = np.array([p.free(p.start) for p in pairs.parameters])
+    before = pairs.curvature_of_parameters(np.zeros_like(x), start)[n:, n:]
+    least = eigh(there, before, eigvals_only=True)[0]
+    if not least > GONE:
+        raise ValueError(
+            "a linear function of the attributes and worths tells who wins without exception, so that the coefficients "
+            f"have no maximum. {DRAW}"
+        )
 
 
 def _named(items: npt.NDArray[np.generic]) -> str:

@@ -12,12 +12,15 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from plackett.engines.base import Rows
+from plackett.engines.base import Likelihood, Rows
+from plackett.inference.worth_mode import ascent_step
 from plackett.model.race import Array, Weights
 from plackett.responses.base import Parameter
 
 WIDTH, STEPS = 0.5, 20  # initial interval of a slice, and the limit of its extensions
 REACH = 12.0  # half-width of the search interval of a coordinate
+NEWTON, HALVINGS, PRECISE = 50, 30, 1e-10  # steps, halvings of one, and the length of the last
+LOWEST = -690.0  # smallest log-weight, against the largest
 
 
 def dispersed(parameters: tuple[Parameter, ...], rng: np.random.Generator) -> Array:
@@ -57,8 +60,13 @@ def _slice_step(rng: np.random.Generator, log_density: Callable[[float], float],
 
 
 def maximise_parameters(rows: Rows, weights: Weights) -> Array:
-    """Maximise the likelihood given the weights, one parameter after the other; return the values."""
-    values = rows.values_of_parameters.copy()
+    """Maximise the likelihood given the weights; return the values.
+
+    Coefficients go by Newton's method, with all other parameters; without coefficients one goes after the other.
+    """
+    values, likelihood = rows.values_of_parameters.copy(), rows.walk()
+    if likelihood is not None and not all(each.bounded for each in rows.parameters):
+        return _by_newton(likelihood, weights.log_own[:, 0], values)
     for i, each in enumerate(rows.parameters):
         at = each.free(values[i])
         found = minimize_scalar(
@@ -69,6 +77,27 @@ def maximise_parameters(rows: Rows, weights: Weights) -> Array:
         )
         values[i] = each.bound(found.x)
     return values
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
+def _by_newton(likelihood: Likelihood, log_weights: Array, values: Array) -> Array:
+    """Climb in the unconstrained parameters by Newton's method with step halving."""
+    x, parameters = np.maximum(log_weights, log_weights.max() + LOWEST), likelihood.parameters
+    free = np.array([each.free(value) for each, value in zip(parameters, values, strict=True)])
+    value, _, slope = likelihood.slopes(x, free)
+    for _ in range(NEWTON):
+        step = ascent_step(likelihood.curvature_of_parameters(x, free), slope)
+        for _ in range(HALVINGS):
+            found, _, moved = likelihood.slopes(x, free + step)
+            if found > value:
+                break
+            step = step / 2.0
+        else:
+            break
+        free, value, slope = free + step, found, moved
+        if np.abs(step).max() < PRECISE:
+            break
+    return np.array([each.bound(u) for each, u in zip(parameters, free, strict=True)])
 
 
 def _value_at(rows: Rows, weights: Weights, values: Array, i: int, free: float) -> float:

@@ -83,8 +83,9 @@ class Density:
         """Return V and the log-prior of parameters f, with their slopes in (x, f), given the likelihood there."""
         value, of_x, of_free = known
         if self.informed:
-            value += sum(each.log_prior(u) for each, u in zip(self.likelihood.parameters, free, strict=True))
-            of_free = of_free + 1.0 - np.exp(free)
+            given = list(zip(self.likelihood.parameters, free, strict=True))
+            value += sum(each.log_prior(u) for each, u in given)
+            of_free = of_free + [each.prior_slope(u) for each, u in given]
         return value, np.append(of_x, of_free)
 
     def slopes(self, q: Array) -> tuple[float, Array]:
@@ -101,7 +102,8 @@ class Density:
         """Return minus the second derivatives of V and of the log-prior of parameters."""
         found = self.likelihood.curvature(x, free)
         if self.informed:
-            found[self.K :, self.K :] += np.diag(np.exp(free))
+            each = zip(self.likelihood.parameters, free, strict=True)
+            found[self.K :, self.K :] += np.diag([one.prior_curvature(u) for one, u in each])
         return found
 
     def start(self) -> Array:

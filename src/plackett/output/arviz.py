@@ -106,7 +106,7 @@ def rankings_to_arviz(model: Any, X: Any = None, R: Any = None, raw: bool = Fals
         values |= {"log_worth": model._chain_log_worths(take_rows(X, at))}
         dims, coords = dims | {"log_worth": ["at", "item"]}, coords | {"item": model.items_, "at": at}
     if R is not None:
-        members = posterior.members(every=True)
+        members = model._members(every=True)
         found = mixture_values(members, outcome_log_values(members, *model._situations(X, R))).reshape(*trace.shape, -1)
         groups["log_likelihood"] = {"ranking": np.repeat(found, counts, axis=2)}
         dims, coords = dims | {"ranking": ["seen"]}, coords | {"seen": np.repeat(np.arange(len(R)), counts)}

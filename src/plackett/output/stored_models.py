@@ -314,6 +314,7 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
             "columns_": COLUMNS,
             "table_": is_a(Ballots),
             "group_labels_": labels("person"),
+            "attributes_": each(TEXT),
             "ties_": one_of(*ties),
             "tie_log_loss_": mapping(one_of(*LAWS_OF_TIES), number(MEASURED)),
             "item_covariates_": is_a(ItemCovariates),

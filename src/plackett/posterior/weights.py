@@ -33,7 +33,6 @@ from plackett.posterior.base import (
 )
 from plackett.posterior.pool import Members
 from plackett.posterior.reasons import by_winner
-from plackett.responses.order_effect import SHOWN_FIRST
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
@@ -56,14 +55,14 @@ class WeightMembers(Members):
         λ̄.
     log_mass : (S,) array, optional
         ln Λ, if ties identify it.
-    log_eta : (S,) array, optional
-        Logarithm of the order effect, for entries that use row 1 of Z; all others use row 0.
+    shifts : (S, c) array, optional
+        Effects of columns of Z after the p columns of W on ln r: who was shown first, and attributes.
     """
 
-    parameters = ("weights", "log_mass", "log_eta")
+    parameters = ("weights", "log_mass", "shifts")
     weights: Array
     log_mass: Array | None = None
-    log_eta: Array | None = None
+    shifts: Array | None = None
 
     @property
     def n_groups(self) -> int:
@@ -72,11 +71,15 @@ class WeightMembers(Members):
 
     @property
     def work(self) -> int:
-        """Number of rates of all groups."""
-        return self.n_groups
+        """Number of rates computed per row of Z: of all groups, or of one where rows differ in their shifts alone."""
+        return 1 if self.shifts is not None else self.n_groups
 
     def log_rates(self, entries: Entries) -> Array:
         """Return ln r_e (S, entries); −inf if all weights of its features are zero."""
+        p = self.weights.shape[2]
+        if self.shifts is not None and entries.Z.shape[1] > p:
+            alike = entries._replace(Z=entries.Z[:1, :p], row=np.zeros_like(entries.row))  # without covariates W is 1
+            return np.asarray(self.log_rates(alike) + self.shifts @ entries.Z[entries.row, p:].T)
         used, row = np.unique(entries.row, return_inverse=True)
         W, group, log_scale = entries.Z[used], self.group_of(entries), None
         if entries.logs:
@@ -95,8 +98,6 @@ class WeightMembers(Members):
             found: Array = np.log(rates)
         if log_scale is not None:
             found += log_scale[row]
-        if self.log_eta is not None:
-            found += self.log_eta[:, None] * (entries.row == SHOWN_FIRST)
         return found if self.log_mass is None else found + self.log_mass[:, None]
 
 
@@ -143,12 +144,14 @@ class WeightPosterior(RacePosterior[WeightModel]):
         values = None if self.parameters is None else self.parameters.reshape(len(weights), -1)
         return WeightMembers(np.full(len(weights), 1.0 / len(weights)), weights, log_mass, of_response=values)
 
-    def ordered_members(self) -> WeightMembers:
-        """Return the members if the last parameter is an order effect."""
+    def shifted_members(self, ordered: bool, coefficients: int) -> WeightMembers:
+        """Return the members if the last parameters are an order effect and so many coefficients of attributes."""
         found = self.members()
         assert found.of_response is not None
-        of_response = found.of_response[:, :-1] if found.of_response.shape[1] > 1 else None
-        return replace(found, of_response=of_response, log_eta=np.log(found.of_response[:, -1]))
+        n = found.of_response.shape[1] - ordered - coefficients
+        shifts = found.of_response[:, n:].copy()
+        shifts[:, :ordered] = np.log(shifts[:, :ordered])
+        return replace(found, of_response=found.of_response[:, :n] if n else None, shifts=shifts)
 
     def rows(self, features: Any, X: Any) -> Features:
         """Return W, after checking the number of columns."""

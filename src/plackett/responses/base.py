@@ -14,6 +14,7 @@ from plackett.model.race import Array
 Whole = npt.NDArray[np.int64]
 Sizes = Sequence[int] | Whole
 Answer = tuple[float, Array, Array]  # V, arrivals n_e, time at risk s_e
+SPREAD = 10.0  # deviation of the prior of a parameter without bounds, per unit
 NEAR_BOUNDS = 1e-9  # smallest distance of a value in (0, 1) from its bounds
 
 
@@ -107,33 +108,56 @@ def in_order(of: npt.NDArray[np.integer], start: Whole) -> Whole:
 class Parameter(NamedTuple):
     """Parameter of a response: its name, bounds and starting value.
 
-    Its prior is Exp(1) above a lower bound, and uniform between two bounds.
+    Its prior is Exp(1) above a lower bound, and uniform between two bounds. Without bounds it is normal with mean 0 and
+    deviation `SPREAD` per `unit`: the parameter times the unit is its unconstrained coordinate.
     """
 
     name: str
     lower: float
     start: float
     upper: float = np.inf
+    unit: float = 1.0
+
+    @property
+    def bounded(self) -> bool:
+        """True if there is a lower bound."""
+        return self.lower > -np.inf
 
     def free(self, value: float) -> float:
         """The unconstrained coordinate: u = ln(value − lower), or ln(value − lower) − ln(upper − value)."""
+        if not self.bounded:
+            return value * self.unit
         above = float(np.log(value - self.lower))
         return above if self.upper == np.inf else above - float(np.log(self.upper - value))
 
     def bound(self, free: float) -> float:
         """Return the value at this unconstrained coordinate."""
+        if not self.bounded:
+            return float(free / self.unit)
         if self.upper == np.inf:
             return float(self.lower + np.exp(free))
         return float(self.lower + (self.upper - self.lower) * np.exp(-np.logaddexp(0.0, -free)))
 
     def log_prior(self, free: float) -> float:
         """Log-density of the prior in the unconstrained coordinate."""
+        if not self.bounded:
+            return -0.5 * float(free / SPREAD) ** 2
         if self.upper == np.inf:
             return float(free - np.exp(free))
         return -float(np.logaddexp(0.0, free) + np.logaddexp(0.0, -free))
 
+    def prior_slope(self, free: float) -> float:
+        """Slope of `log_prior`, of a parameter with one bound or none."""
+        return float(1.0 - np.exp(free)) if self.bounded else -free / SPREAD**2
+
+    def prior_curvature(self, free: float) -> float:
+        """Minus the second derivative of `log_prior`, of a parameter with one bound or none."""
+        return float(np.exp(free)) if self.bounded else SPREAD**-2
+
     def draw(self, rng: np.random.Generator) -> float:
         """Draw a value from the prior."""
+        if not self.bounded:
+            return self.bound(SPREAD * rng.standard_normal())
         if self.upper == np.inf:
             return self.lower + rng.standard_exponential()
         return self.lower + (self.upper - self.lower) * rng.random()

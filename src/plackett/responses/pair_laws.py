@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from plackett.model.race import Array
+from plackett.responses.attribute_effect import AttributeEffect
 from plackett.responses.base import Parameter, Response
 from plackett.responses.davidson import DavidsonTies
 from plackett.responses.order_effect import OrderEffect
@@ -118,7 +119,8 @@ class Davidson:
         value = np.array([half - total, -half - total, log_nu - total])
         win, loss, tie = np.exp(value)
         first, second = win + tie / 2.0, loss + tie / 2.0
-        return Chances(value, np.array([first] * 3), np.array([second] * 3), np.array([[-tie, -tie, win + loss]]))
+        first, second = (np.broadcast_to(each, value.shape) for each in (first, second))
+        return Chances(value, first, second, np.array([[-tie, -tie, win + loss]]))
 
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
         """Raise ValueError: there is no complete likelihood."""
@@ -181,4 +183,11 @@ LAWS: dict[type, PairLaw] = {
 
 def law_of(response: Response) -> PairLaw | None:
     """Return the pair law of a response, or None for a response from outside this package."""
-    return LAWS.get(type(response.response if isinstance(response, OrderEffect) else response))
+    while isinstance(response, (OrderEffect, AttributeEffect)):
+        response = response.response
+    return LAWS.get(type(response))
+
+
+def is_ordered(response: Response) -> bool:
+    """True if there is an order effect."""
+    return isinstance(response.response if isinstance(response, AttributeEffect) else response, OrderEffect)
