@@ -24,6 +24,7 @@ from plackett import (
     Segments,
     SparseLogitClassifier,
     Tastes,
+    Tiers,
     Variational,
 )
 from plackett.data.ballots import Ballots
@@ -145,6 +146,10 @@ KINDS = {
     "ranker-race": lambda: ranker(inference=SHORT, ties="race", shape=1.0),
     "ranker-davidson": lambda: comparisons(inference=SHORT, ties="davidson"),
     "ranker-photo-finish-em": lambda: comparisons(inference="em", ties="photo-finish", shape=2.0),
+    "ranker-tiers": lambda: ranker(inference=SHORT, tiers=True, ballots=True),
+    "ranker-tiers-photo-finish": lambda: comparisons(
+        inference=SHORT, ties="photo-finish", tiers=Tiers("learn", prior=(2.0, 1.0))
+    ),
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),

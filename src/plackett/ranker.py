@@ -27,6 +27,7 @@ from plackett.fit import (
     direct_situations,
     fit_directions,
     fit_segmented_rankings,
+    fit_tiers,
     fit_weights,
     prepare_map,
     prepare_ranking_parts,
@@ -42,10 +43,13 @@ from plackett.ranking import rankings_of, shown_rows
 from plackett.responses.order_effect import OrderEffect
 from plackett.segmenting import SegmentingRankings
 from plackett.segments import Segments
+from plackett.tiering import TieringRankings
+from plackett.tiers import Tiers
 
 TIES = ("unknown-order", "race", "photo-finish", "davidson", "error")
 IGNORED = 0.01  # share of the rankings from which uninformative ties are noted
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # without covariates: one mode
+WITH_TIERS = LENGTH | {"moves": "none"}
 NO_COVARIATES = Ignored(
     ("features",), "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
 )
@@ -53,7 +57,7 @@ ONE_WEIGHT = NoMoves.here("without covariates there is one weight an item, and p
 KNOWN_SCALE = NoMoves.here("race ties know the scale of the weights, which the moves take for unknown")
 
 
-class PlackettLuceRanker(SegmentingRankings):
+class PlackettLuceRanker(TieringRankings, SegmentingRankings):
     """Bayesian Plackett–Luce model of rankings, without covariates or with covariates of each ranking.
 
     Items arrive in a race: item k has the rate W(x)·λ_k, and without covariates λ_k alone, its worth. The order of
@@ -83,6 +87,10 @@ class PlackettLuceRanker(SegmentingRankings):
     order_effect : bool
         True to multiply the rate of the item that was shown first, or played at home, by a learned factor η; for pairs
         without covariates, from ``Rankings.from_pairs(..., first=...)``.
+    tiers : bool or Tiers
+        True to let items share worths: λ_k ~ G with G ~ DP(α, Gam(a, b)), so that the data decide how many tiers of
+        equal items there are. `tiers` lists them. For Gibbs without covariates. As the name is also that of the method,
+        read the setting by ``get_params()``.
     segments : int, "auto" or Segments
         Number of segments (latent classes) of persons, ``groups`` of `fit`, each with its own worths; see `segments_`.
         "auto" chooses the number by held-out persons. Without covariates.
@@ -142,6 +150,7 @@ class PlackettLuceRanker(SegmentingRankings):
         prior: str | GIG = "gamma",
         ties: str = "unknown-order",
         order_effect: bool = False,
+        tiers: bool | Tiers = False,
         segments: int | str | Segments = 1,
         engine: str = "auto",
         random_state: Any = None,
@@ -154,6 +163,7 @@ class PlackettLuceRanker(SegmentingRankings):
         self.prior = prior
         self.ties = ties
         self.order_effect = order_effect
+        self.tiers = tiers
         self.segments = segments
         self.engine = engine
         self.random_state = random_state
@@ -228,7 +238,8 @@ class PlackettLuceRanker(SegmentingRankings):
                 fit.extra["features_"] = candidates[fit.extra.pop("design_")]
             elif X is None:
                 network = network_of_pairs(R, self._law_of_pairs, self.order_effect) if run.inference.maximises else R
-                fit = fit_weights(run, prepare_situations(run, None, seen, network=network))
+                data, tiers = prepare_situations(run, None, seen, network=network), self._tiered()
+                fit = fit_weights(run, data) if tiers is None else fit_tiers(run, tiers, data)
             else:
                 fit = fit_weights(run, prepare_map(run, X, seen, R))
         return self._keep_items(run, R.items, fit)
@@ -267,6 +278,8 @@ class PlackettLuceRanker(SegmentingRankings):
 
     def _with_length(self, run: Run, R: Rankings | None) -> Run:
         """Return the run with lengths for models without covariates; a walk on worths runs until it converges."""
+        if self._tiered() is not None and isinstance(run.inference, Gibbs):
+            return replace(run, inference=run.inference.completed(**WITH_TIERS))
         if (
             not isinstance(run.inference, Gibbs)
             or self._segmented() is not None
@@ -287,13 +300,19 @@ class PlackettLuceRanker(SegmentingRankings):
         absolute = self.ties == "race"
         return replace(
             given,
-            refused=self._no_parameters(given, without) or self._no_segments(given, without),
+            refused=self._no_tiers(given, without)
+            or self._no_parameters(given, without)
+            or self._no_segments(given, without),
             holds_out=given.learned
             or (given.shape is None and "cv" in given.inference.shape_settings)
             or self._segmented() is not None,
             absolute=absolute,
             no_moves=ONE_WEIGHT if without else KNOWN_SCALE if absolute else None,
-            ignored=(*(((self, NO_COVARIATES),) if without else given.ignored), *self._unread_with_segments(given)),
+            ignored=(
+                *(((self, NO_COVARIATES),) if without else given.ignored),
+                *self._unread_with_segments(given),
+                *self._unread_with_tiers(given),
+            ),
         )
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:

@@ -84,6 +84,9 @@ def rank(
     order_effect: Annotated[
         bool, typer.Option("--order-effect", help="Learn what it is worth to be shown first (column first of pairs).")
     ] = False,
+    tiers: Annotated[
+        bool, typer.Option("--tiers", help="Let items share worths, and print which are in one tier (gibbs).")
+    ] = False,
     inference: Method = Inference.gibbs,
     shape: Shape = "learn",
     draws: Draws = None,
@@ -121,4 +124,6 @@ def rank(
         random_state=seed,
         progress=sys.stderr.isatty(),
     )
-    cli.ranking_commands.fit(settings, ties, order_effect, data, unranked, table, counts, drop or [], sep, decimal, out)
+    cli.ranking_commands.fit(
+        settings, ties, order_effect, tiers, data, unranked, table, counts, drop or [], sep, decimal, out
+    )

@@ -18,6 +18,7 @@ def fit(
     settings: Settings,
     ties: str,
     order_effect: bool,
+    tiers: bool,
     data: str,
     unranked: str | None,
     table: str | None,
@@ -28,12 +29,12 @@ def fit(
     out: str | None,
 ) -> None:
     """Fit a ranker to a file of rankings, print the worths of the items and save the model."""
-    model = PlackettLuceRanker(**settings, ties=str(ties), order_effect=order_effect)
+    model = PlackettLuceRanker(**settings, ties=str(ties), order_effect=order_effect, tiers=tiers)
     ballots = Ballots(table and str(table), unranked and str(unranked), counts, tuple(drop))
     R = ballots.read(data, sep, decimal)
     words = fitted(lambda: model.fit(None, R))
     model.table_ = replace(ballots, rankings=float(R.counts.sum()))
-    found = model.worth()
+    found = model.worth().join(model.tiers()[["tier", "prob_same_as_next"]]) if tiers else model.worth()
     known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
     worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in known}
     save_and_tell(model, out, origin(model), words, _parameters(model), worths)

@@ -71,12 +71,14 @@ from plackett.posterior.segmented_choices import SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
+from plackett.posterior.tiered_worths import TieredDraws
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 from plackett.responses.nests import Nests
 from plackett.segments import Segments
 from plackett.tastes import Tastes
 from plackett.tastes.settings import LAWS
+from plackett.tiers import Tiers
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -87,6 +89,12 @@ def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
 def law_of_draws(made: Any, name: str, sizes: Sizes) -> None:
     """Check that the weights of every draw sum to 1."""
     sums_to_one(np.exp(made.log_weights), f"exp({name}.log_weights)")
+
+
+def law_of_tiered(made: Any, name: str, sizes: Sizes) -> None:
+    """Check that the worths of every draw sum to 1, one for each item."""
+    law_of_draws(made, name, sizes)
+    sizes.agree("feature", 1, f"{name}.log_weights")
 
 
 def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
@@ -266,7 +274,7 @@ MEASURE = ONE_MEASURE | array("*", MEASURED) | array("* *", MEASURED)
 DIAGNOSED = {
     **{"weights": array("group feature", MEASURED), "probability": array("* *", MEASURED)},
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
-    **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
+    **dict.fromkeys(("shape", "mass", "penalty", "tiers", "concentration"), ONE_MEASURE),
     "parameters": array("parameter", MEASURED),
     **dict.fromkeys(("mean", "sd"), array("taste", MEASURED)),
     **{"fixed": array("common", MEASURED), "correlation": array("*", MEASURED)},
@@ -295,6 +303,13 @@ NAMES = {"feature_names_in_": labels("column", only=str)}
 WIDTH = {"n_features_in_": size_of("column")}
 FITTED_MAP = fitted(ExpFeatures, Gates)
 FEATURE_MAP, GATES = is_a(ExpFeatures, LearnedDirections, Gates), is_a(Gates)
+
+DRAWS = {
+    "log_weights": array("chain draw group feature", LOG_SHARE),
+    "shape": array("chain draw"),  # the shape of a GIG may be negative
+    "log_mass": array("chain draw", BOUNDED) | NONE,
+    "parameters": array("chain draw parameter", BOUNDED) | NONE,
+}
 
 RECORDS = by_name(
     Declaration(
@@ -327,15 +342,11 @@ RECORDS = by_name(
         },
         law=law_of_draws,
     ),
+    Declaration(Draws, DRAWS, law=law_of_draws),
     Declaration(
-        Draws,
-        {
-            "log_weights": array("chain draw group feature", LOG_SHARE),
-            "shape": array("chain draw"),  # the shape of a GIG may be negative
-            "log_mass": array("chain draw", BOUNDED) | NONE,
-            "parameters": array("chain draw parameter", BOUNDED) | NONE,
-        },
-        law=law_of_draws,
+        TieredDraws,
+        DRAWS | {"log_mass": NONE, "concentration": array("chain draw", POSITIVE)},
+        law=law_of_tiered,
     ),
     *(
         Declaration(cls, STACKED, law=law_of_stacked)
@@ -580,6 +591,7 @@ SETTINGS = by_name(
             "concentration": number(POSITIVE),
         },
     ),
+    Declaration(Tiers, {"concentration": number(POSITIVE) | one_of("learn"), "prior": each(number(POSITIVE), size=2)}),
     Declaration(
         Gates,
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from plackett.ranking import RankingModel
+    from plackett.tiering import TieringRankings
 
 
 MOST = 30  # maximum number of items of a table with readable numbers
@@ -62,6 +64,59 @@ def worth(
     ax.set_ylim(len(drawn) - 0.4, -0.6)
     ax.set(xlabel=wrapped(f"log-worth{band}"), title=of("items", len(drawn), len(table)))
     return ax
+
+
+def tiers(ranker: TieringRankings, *, prob: float = 0.9, n: int | None = None, ax: Axes | None = None) -> Axes:
+    """Plot log-worths of the items with credible intervals, the best first, on one band for each tier.
+
+    Between two items, where they are drawn far enough apart, stands the probability that they share a tier.
+
+    Parameters
+    ----------
+    ranker : PlackettLuceRanker
+        A model fitted with ``tiers=True``.
+    prob : float
+        Probability of the intervals.
+    n : int, optional
+        Maximum number of items: the best ones. None: all.
+    ax : Axes, optional
+        Where to draw; by default a new figure, as high as the items need. Labels that do not fit are omitted.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(ranker)
+    found, whole = ranker.tiers(prob), len(ranker.items_)
+    found = found.iloc[: whole if n is None else n]
+    ax = worth(ranker, prob=prob, n=len(found), ax=ax)
+    of_items = found["tier"].to_numpy()
+    edges = np.append(np.flatnonzero(np.diff(of_items, prepend=0)), len(found)) - 0.5
+    for tier, (low, high) in enumerate(itertools.pairwise(edges)):
+        if tier % 2 == 0:
+            ax.axhspan(low, high, color=REST, alpha=0.15, linewidth=0, zorder=-1)
+    at_side = ax.get_yaxis_transform()
+    for tier, middle in _spread(edges, ax):
+        ax.text(1.01, middle, str(tier), transform=at_side, va="center", fontsize="small")
+    ax.text(1.01, -0.6, "tier", transform=at_side, va="bottom", fontsize="small", color=REST)
+    if _inches(ax, "y") / len(found) >= TICK:
+        low, high = ax.get_xlim()
+        ax.set_xlim(low, high + 0.08 * (high - low))
+        for place, chance in enumerate(found["prob_same_as_next"].iloc[:-1]):
+            ax.text(0.995, place + 0.5, f"{chance:.2f}".lstrip("0"), transform=at_side, ha="right", va="center",
+                    fontsize="x-small", color=REST)  # fmt: skip
+        ax.set_xlabel(f"{ax.get_xlabel()};\nright: probability of one tier", fontsize="medium")
+    return ax
+
+
+def _spread(edges: Any, ax: Axes) -> list[tuple[int, float]]:
+    """Return the tiers whose numbers do not overlap, and the middles of their bands."""
+    room, last, found = TICK * (edges[-1] - edges[0]) / max(_inches(ax, "y"), TICK), -np.inf, []
+    for tier, (low, high) in enumerate(itertools.pairwise(edges), start=1):
+        if (low + high) / 2 - last >= 0.8 * room:
+            last = (low + high) / 2
+            found.append((tier, last))
+    return found
 
 
 def rank_distribution(
@@ -170,10 +225,14 @@ def _axes(ax: Axes | None, width: float, items: int) -> Axes:
     return ax
 
 
+def _inches(ax: Axes, axis: str) -> float:
+    """Return the length of an axis."""
+    box = ax.get_window_extent()
+    return float((box.height if axis == "y" else box.width) / ax.figure.dpi)
+
+
 def _name(ax: Axes, axis: str, labels: list[str]) -> None:
     """Label positions 0, 1, … of an axis: all, every second, or fewer where labels would overlap."""
-    box = ax.get_window_extent()
-    inches = (box.height if axis == "y" else box.width) / ax.figure.dpi
-    step = max(1, int(np.ceil(len(labels) * TICK / max(inches, TICK))))
+    step = max(1, int(np.ceil(len(labels) * TICK / max(_inches(ax, axis), TICK))))
     places = range(0, len(labels), step)
     (ax.set_yticks if axis == "y" else ax.set_xticks)(list(places), labels[::step])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -312,7 +312,7 @@ class Draws(SampledWeights):
         Parameters of the response, if it has any.
     """
 
-    drawn = ("log_weights", "shape", "log_mass", "parameters")
+    drawn: ClassVar[tuple[str, ...]] = ("log_weights", "shape", "log_mass", "parameters")
     log_weights: Array = field(repr=False)
     shape: Array = field(repr=False)
     log_mass: Array | None = field(default=None, repr=False)
