@@ -233,8 +233,6 @@ class SegmentingRankings(SegmentedModel, RankingModel):
             return None
         if not without:
             return "segments are of rankers without covariates. Leave X out, or leave segments out."
-        if vars(self)["tiers"] is not False:
-            return "items of segments have no tiers. Leave segments or tiers out."
         if self.ties in ("race", "photo-finish", "davidson") or self.order_effect:
             setting = "order_effect=True" if self.order_effect else f"ties={self.ties!r}"
             return f"segments have worths alone, and {setting} needs more. Leave one of the two out."

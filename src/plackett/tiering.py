@@ -15,6 +15,7 @@ from plackett.data.validation import check_prob
 from plackett.optional import optional
 from plackett.posterior.tiered_worths import TieredDraws
 from plackett.ranking import RankingModel
+from plackett.segments.settings import as_segments
 from plackett.tiers.settings import Tiers, as_tiers
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class SettingAndMethod:
 
 class TieringRankings(RankingModel):
     """A fitted model of rankings, whose items may share worths."""
+
+    segments: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep`: also those of settings that have their own."""
@@ -162,6 +165,8 @@ class TieringRankings(RankingModel):
         """Return why there can be no tiers in this combination, or None."""
         if self._tiered() is None:
             return None
+        if as_segments(self.segments) is not None:
+            return "worths of segments have no tiers. Leave segments or tiers out."
         if not without:
             return "tiers are of items without covariates. Leave X out, or leave tiers out."
         if not given.inference.samples:

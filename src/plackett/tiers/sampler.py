@@ -30,6 +30,7 @@ from plackett.priors import as_prior, tabulate
 from plackett.tiers.partition import Given, Labels, draw_worths, move, sums_for
 from plackett.tiers.settings import Tiers
 
+PASSES = 2  # passes of an iteration, after which parameters of the response are drawn once
 SCANS, ATTEMPTS = 1, 10  # scans of the items, and splits or merges, after each pass
 
 
@@ -65,26 +66,33 @@ class TierSampler:
     ) -> None:
         """Record the state and iterate, until the arrays are full."""
         state: TierState = chain.state
-        K, rng = len(state.tier), chain.rng
-        sums, items = sums_for(K), np.empty(K, dtype=np.int64)
         for t in range(len(value)):
             log_weights[t, :, 0] = state.log_worths - logsumexp(state.log_worths)
             shape[t], concentration[t] = state.numbers[SHAPE], state.concentration[0]
             if parameters is not None:
                 parameters[t] = state.values
-            weights, key = Weights.point(state.log_worths[:, None].copy()), int(rng.integers(0, 1 << 62))
-            stats = self.rows.at(state.values).sample(weights, key)
-            value[t] = stats.value
-            log_rate = float(np.log(self.target.rate)) + state.numbers[LOG_MASS]
-            held = np.ascontiguousarray(stats.wins[:, 0]), np.ascontiguousarray(stats.exposure[:, 0])
-            given = Given(*held, float(state.numbers[SHAPE]), float(log_rate), float(state.concentration[0]))
-            move(rng, state.tier, given, sums, items, SCANS, ATTEMPTS)
-            H = draw_worths(rng, state.tier, given, sums, sums.scratch)
-            of_tiers = sums.scratch[:H] - logsumexp(sums.scratch[:H])
-            state.log_worths[:] = of_tiers[state.tier]
-            self._draw_prior(chain, of_tiers, tuning)
+            rows = self.rows.at(state.values)
+            value[t] = self._sweep(chain, rows, tuning)
+            for _ in range(1, PASSES):
+                self._sweep(chain, rows, tuning)
             if parameters is not None:
-                draw_parameters(rng, self.rows, Weights.point(state.log_worths[:, None].copy()), state.values)
+                draw_parameters(chain.rng, rows, Weights.point(state.log_worths[:, None].copy()), state.values)
+
+    def _sweep(self, chain: Chain, rows: Rows, tuning: bool) -> float:
+        """Draw tiers and their worths given a pass, then a and α; return the log-likelihood before."""
+        state, rng = chain.state, chain.rng
+        K = len(state.tier)
+        sums, items = sums_for(K), np.empty(K, dtype=np.int64)
+        stats = rows.sample(Weights.point(state.log_worths[:, None].copy()), int(rng.integers(0, 1 << 62)))
+        log_rate = float(np.log(self.target.rate) + state.numbers[LOG_MASS])
+        held = np.ascontiguousarray(stats.wins[:, 0]), np.ascontiguousarray(stats.exposure[:, 0])
+        given = Given(*held, float(state.numbers[SHAPE]), log_rate, float(state.concentration[0]))
+        move(rng, state.tier, given, sums, items, SCANS, ATTEMPTS)
+        H = draw_worths(rng, state.tier, given, sums, sums.scratch)
+        of_tiers = sums.scratch[:H] - logsumexp(sums.scratch[:H])
+        state.log_worths[:] = of_tiers[state.tier]
+        self._draw_prior(chain, of_tiers, tuning)
+        return stats.value
 
     def _draw_prior(self, chain: Chain, of_tiers: Array, tuning: bool) -> None:
         """Draw a and Λ given the worths of the tiers, and α given their number."""
