@@ -4,7 +4,7 @@ from importlib import import_module
 
 PARTS = (
     *("sweep", "sparse", "large", "acceleration", "start", "mixing", "directions", "rankings", "comparisons"),
-    *("linear", "dask", "table3"),
+    *("linear", "dask", "table3", "tiers"),
 )
 LONG = (
     *("coverage", "agreement", "verdict", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),

@@ -24,6 +24,7 @@ from plackett import (
     Segments,
     SparseLogitClassifier,
     Tastes,
+    Tiers,
     Variational,
 )
 from plackett.data.ballots import Ballots
@@ -159,6 +160,10 @@ KINDS = {
     "ranker-described-gibbs": lambda: described(inference=SHORT),
     "ranker-attributes": lambda: comparisons(inference=SHORT, ties="davidson", styled=True),
     "ranker-auto-em": lambda: comparisons(inference="em", ties="auto", shape=2.0, styled=True),
+    "ranker-tiers": lambda: ranker(inference=SHORT, tiers=True, ballots=True),
+    "ranker-tiers-photo-finish": lambda: comparisons(
+        inference=SHORT, ties="photo-finish", tiers=Tiers("learn", prior=(2.0, 1.0))
+    ),
     "ranker-exp": lambda: ranker(d=2, inference=SHORT, shape=1.0, features="exp"),
     "ranker-learned-em": lambda: ranker(d=2, inference="em", features=LearnedDirections(components=1)),
     "ranker-learned-gibbs": lambda: ranker(d=2, inference=SHORT, features=FEW),

@@ -24,7 +24,7 @@ from plackett.responses.pair_laws import law_of
 
 K, BETA = 5, np.array([0.6, -0.02])
 NAMES = ("unknown-order", "photo-finish", "davidson", "race")
-QUIET = "ignore:.*(tell nothing|converged|too few|settled).*"
+QUIET = "ignore:.*(tell nothing|converged|too few|settled|trusted).*"
 
 
 def drawn(rng, name, log_rates, values, n, beta=BETA, eta=None):

@@ -20,6 +20,7 @@ WORDS = {
     "rankings": "NUTS ballot by ballot",
     "linear": "plackett, EM",
     "comparisons": "plain sweeps take",
+    "tiers": "items in 2 tiers",
     "dask": "Dask: an expected pass by workers",
     "table3": "PL-Gibbs, exchange",
     "coverage": "noise       30 rows",

@@ -25,6 +25,7 @@ from plackett.responses import make_response
 from plackett.segments import Segments
 
 LABELS = ["ash", "elm", "fir", "oak", "yew"]
+pytestmark = pytest.mark.usefixtures("quiet")
 FEW = Gibbs(draws=40, tune=40, chains=2)
 
 

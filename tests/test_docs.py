@@ -93,7 +93,7 @@ def same_output(printed, shown):
     )
     assert [word for word in found if isinstance(word, str)] == [word for word in expected if isinstance(word, str)]
     assert [word for word in found if not isinstance(word, str)] == pytest.approx(
-        [word for word in expected if not isinstance(word, str)], rel=0.25, abs=0.05
+        [word for word in expected if not isinstance(word, str)], rel=0.25, abs=0.05, nan_ok=True
     )
 
 

@@ -25,6 +25,7 @@ FACES = (
     "regularization",
     "segmenting",
     "tasting",
+    "tiering",
 )
 OUTSIDE = (*FACES, "cli", "paper", "plots", "report", "explaining")  # what nothing below may know
 OPTIONAL = {
@@ -49,6 +50,7 @@ RULES = {
     "linear": (*OUTSIDE, "directions", "engines", "cluster", "logit"),
     "segments": (*OUTSIDE, "directions", "cluster", "logit"),
     "tastes": (*OUTSIDE, "directions", "posterior", "cluster", "logit"),
+    "tiers": (*OUTSIDE, "directions", "cluster", "logit"),
     "logit": ("engines", "features", "cluster", "directions", "race_model"),
     "output": ("cli", "paper", "plots", "report", "directions", "engines", "cluster"),
     "plots": ("inference", "engines", "directions", "cluster", "cli", "paper", "report"),

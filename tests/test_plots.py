@@ -107,6 +107,8 @@ def test_every_plot_draws_on_the_axes_it_is_given_or_on_new_ones(variational, gi
     ]
     ranker = PlackettLuceRanker("em", 1.5).fit(None, Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"]]))
     calls += [(function, (ranker,)) for function in (plots.worth, plots.rank_distribution, plots.prob_better)]
+    tiered = PlackettLuceRanker(Gibbs(draws=20, tune=20, chains=1), tiers=True, random_state=0)
+    calls.append((plots.tiers, (tiered.fit(None, Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"]])),)))
     calls.append((plots.path, (regularization_path(*iris, shapes=[1.0, 0.5]),)))
     assert {function.__name__ for function, _ in calls} == set(plots.__all__)
     for function, arguments in calls:

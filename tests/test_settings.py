@@ -267,7 +267,7 @@ def test_every_setting_changes_something_or_is_refused(where, inference, part, n
 
 ELSEWHERE = {  # below, and in the tests of bars and of checkpoints
     "PlackettLuceClassifier": {"inference", "features", "engine", "progress"},
-    "PlackettLuceRanker": {"inference", "progress", "order_effect", "segments"},  # of pairs: test_pairs.py
+    "PlackettLuceRanker": {"inference", "progress", "order_effect", "segments", "tiers"},  # of pairs: test_pairs.py
     "PlackettLuceChooser": {"inference", "features", "progress", "segments"},  # test_segments.py
     "Gibbs": {"max_seconds", "checkpoint"},
     "SparseLogitClassifier": {"progress", "max_seconds", "checkpoint"},

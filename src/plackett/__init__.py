@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plackett.regularization import regularization_path
     from plackett.segments import Segments
     from plackett.tastes import Tastes
+    from plackett.tiers import Tiers
 
 __all__ = [
     "EM",
@@ -34,6 +35,7 @@ __all__ = [
     "SparseLogitClassifier",
     "TableEncoder",
     "Tastes",
+    "Tiers",
     "Variational",
     "effects",
     "explain",
@@ -56,6 +58,7 @@ _HOME = {
     "SparseLogitClassifier": "logit",
     "TableEncoder": "data.table",
     "Tastes": "tastes",
+    "Tiers": "tiers",
     "Variational": "inference",
     "effects": "explaining",
     "explain": "explaining",

@@ -19,7 +19,7 @@ from plackett.optional import optional
 from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.pool import Pool
 from plackett.posterior.worths import finite_logs
-from plackett.segmenting import SegmentingRankings
+from plackett.tiering import TieringRankings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ CLIMB = Ignored(
 NEW_ITEMS = 7  # key of the random numbers of new items
 
 
-class DescribingRankings(SegmentingRankings):
+class DescribingRankings(TieringRankings):
     """Fitted model of rankings whose items may be described by covariates."""
 
     item_covariates_: ItemCovariates
@@ -64,6 +64,8 @@ class DescribingRankings(SegmentingRankings):
             )
         if self._segmented() is not None:
             return "segments have worths of their own, which items= does not describe. Leave one of the two out."
+        if self._tiered() is not None:
+            return "items of one tier have one worth, which items= does not describe. Leave one of the two out."
         if run.tailed is not None:
             return f"items= belongs to prior='gamma', and this is prior={run.tailed!r}. Leave one of the two out."
         if self.ties == "race":

@@ -75,6 +75,8 @@ from plackett.segments.segments import Segments
 from plackett.tastes.panel import check_panel, make_panel
 from plackett.tastes.settings import complete
 from plackett.tastes.taste_chains import TasteRun
+from plackett.tiers.tier_chains import draw_tiers
+from plackett.tiers.tiers import Tiers
 
 
 @dataclass(frozen=True)
@@ -446,6 +448,17 @@ def fit_segmented_rankings(run: Run, segments: Segments, seen: Observations) -> 
     task = SegmentTask(run.inference, segments, run.source(), seen.units is not None, 5)
     person = None if seen.units is None else np.unique(seen.units, return_inverse=True)[1].ravel()
     return estimate_rankings(task, rankings_of_persons(seen, person, 1.0), run.shape)
+
+
+def fit_tiers(run: Run, tiers: Tiers, data: Prepared) -> Fit:
+    """Fit worths of items in tiers, without covariates."""
+    assert isinstance(run.inference, Gibbs)
+    rows = data.rows()
+    small = rows.work < run.kind.side_by_side_below
+    if small:
+        rows.set_threads(1)
+    problem = Problem(rows, run.rate, *run.source(), shape_steps=run.kind.shape_steps, side_by_side=small)
+    return draw_tiers(run.inference, tiers, problem, run.shape)
 
 
 def straight(Z: Array, seen: Observations) -> Array:

@@ -29,6 +29,7 @@ from plackett.fit import (
     direct_situations,
     fit_directions,
     fit_segmented_rankings,
+    fit_tiers,
     fit_weights,
     prepare_map,
     prepare_ranking_parts,
@@ -47,10 +48,12 @@ from plackett.responses.attribute_effect import AttributeEffect, coefficient
 from plackett.responses.base import parameters_of
 from plackett.responses.order_effect import OrderEffect
 from plackett.segments import Segments
+from plackett.tiers import Tiers
 
 TIES = ("unknown-order", "race", "photo-finish", "davidson", "auto", "error")
 IGNORED = 0.01  # share of the rankings from which uninformative ties are noted
 LENGTH = {"draws": 1000, "tune": 300, "max_draws": 200_000}  # without covariates: one mode
+WITH_TIERS = LENGTH | {"moves": "none"}
 NO_COVARIATES = Ignored(
     ("features",), "it is a map of covariates, and there are none: X is None or has no columns. Leave it out."
 )
@@ -89,6 +92,10 @@ class PlackettLuceRanker(DescribingRankings):
     order_effect : bool
         True to multiply the rate of the item that was shown first, or played at home, by a learned factor η; for pairs
         without covariates, from ``Rankings.from_pairs(..., first=...)``.
+    tiers : bool or Tiers
+        True to let items share worths: λ_k ~ G with G ~ DP(α, Gam(a, b)), so that the data decide how many tiers of
+        equal items there are. `tiers` lists them. For Gibbs without covariates. As the name is also that of the method,
+        read the setting by ``get_params()``.
     segments : int, "auto" or Segments
         Number of segments (latent classes) of persons, ``groups`` of `fit`, each with its own worths; see `segments_`.
         "auto" chooses the number by held-out persons. Without covariates.
@@ -156,6 +163,7 @@ class PlackettLuceRanker(DescribingRankings):
         prior: str | GIG = "gamma",
         ties: str = "unknown-order",
         order_effect: bool = False,
+        tiers: bool | Tiers = False,
         segments: int | str | Segments = 1,
         engine: str = "auto",
         random_state: Any = None,
@@ -168,6 +176,7 @@ class PlackettLuceRanker(DescribingRankings):
         self.prior = prior
         self.ties = ties
         self.order_effect = order_effect
+        self.tiers = tiers
         self.segments = segments
         self.engine = engine
         self.random_state = random_state
@@ -262,11 +271,14 @@ class PlackettLuceRanker(DescribingRankings):
                 fit.extra["features_"] = candidates[fit.extra.pop("design_")]
             elif X is None:
                 network = network_of_pairs(R, self._law_of_pairs, self.order_effect) if run.inference.maximises else R
-                data = prepare_situations(run, None, seen, network=network)
+                data, tiers = prepare_situations(run, None, seen, network=network), self._tiered()
                 checked = run.inference.maximises and R.attributes is not None
                 if checked:
                     check_identified(data.rows())
-                fit = fit_weights(run, data) if items is None else self._fit_described(run, data, items, R.items)
+                if tiers is not None:
+                    fit = fit_tiers(run, tiers, data)
+                else:
+                    fit = fit_weights(run, data) if items is None else self._fit_described(run, data, items, R.items)
                 if checked:
                     check_attained(data.rows(), fit.posterior)
             else:
@@ -307,6 +319,8 @@ class PlackettLuceRanker(DescribingRankings):
 
     def _with_length(self, run: Run, R: Rankings | None) -> Run:
         """Return the run with lengths for models without covariates; a walk on worths runs until it converges."""
+        if self._tiered() is not None and isinstance(run.inference, Gibbs):
+            return replace(run, inference=run.inference.completed(**WITH_TIERS))
         if (
             not isinstance(run.inference, Gibbs)
             or self._segmented() is not None
@@ -327,13 +341,19 @@ class PlackettLuceRanker(DescribingRankings):
         absolute = self._ties == "race"
         return replace(
             given,
-            refused=self._no_parameters(given, without) or self._no_segments(given, without),
+            refused=self._no_tiers(given, without)
+            or self._no_parameters(given, without)
+            or self._no_segments(given, without),
             holds_out=given.learned
             or (given.shape is None and "cv" in given.inference.shape_settings)
             or self._segmented() is not None,
             absolute=absolute,
             no_moves=ONE_WEIGHT if without else KNOWN_SCALE if absolute else None,
-            ignored=(*(((self, NO_COVARIATES),) if without else given.ignored), *self._unread_with_segments(given)),
+            ignored=(
+                *(((self, NO_COVARIATES),) if without else given.ignored),
+                *self._unread_with_segments(given),
+                *self._unread_with_tiers(given),
+            ),
         )
 
     def _no_parameters(self, given: Combination, without: bool) -> str | None:

@@ -91,6 +91,9 @@ def rank(
         str | None,
         typer.Option(help="Table that describes the items: labels in the first column, then numbers or texts."),
     ] = None,
+    tiers: Annotated[
+        bool, typer.Option("--tiers", help="Let items share worths, and print which are in one tier (gibbs).")
+    ] = False,
     inference: Method = Inference.gibbs,
     shape: Shape = "learn",
     draws: Draws = None,
@@ -129,4 +132,4 @@ def rank(
         progress=sys.stderr.isatty(),
     )
     ballots = Ballots(table and table.value, unranked and unranked.value, counts, tuple(drop or ()))
-    cli.ranking_commands.fit(settings, ties.value, order_effect, data, ballots, sep, decimal, items, out)
+    cli.ranking_commands.fit(settings, ties.value, order_effect, tiers, data, ballots, sep, decimal, items, out)

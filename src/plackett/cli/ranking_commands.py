@@ -24,6 +24,7 @@ def fit(
     settings: Settings,
     ties: str,
     order_effect: bool,
+    tiers: bool,
     data: str,
     ballots: Ballots,
     sep: str | None,
@@ -32,12 +33,12 @@ def fit(
     out: str | None,
 ) -> None:
     """Fit a ranker to a file of rankings, print the worths of the items and save the model."""
-    model = PlackettLuceRanker(**settings, ties=ties, order_effect=order_effect)
+    model = PlackettLuceRanker(**settings, ties=ties, order_effect=order_effect, tiers=tiers)
     R = ballots.read(data, sep, decimal)
     covariates = None if items is None else described(items, R)
     words = fitted(lambda: model.fit(None, R, items=covariates))
     model.table_ = replace(ballots, rankings=float(R.counts.sum()))
-    found = model.worth()
+    found = model.worth().join(model.tiers()[["tier", "prob_same_as_next"]]) if tiers else model.worth()
     known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
     worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in known}
     save_and_tell(model, out, origin(model), words, _parameters(model), worths)

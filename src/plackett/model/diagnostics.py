@@ -35,6 +35,7 @@ from plackett.model.verdict import (
 )
 
 if TYPE_CHECKING:
+    from plackett.posterior.tiered_worths import TieredDraws
     from plackett.posterior.weights import Draws
 
 Report = Callable[[float], None]  # called with the fraction of work done
@@ -73,7 +74,8 @@ class Diagnostics:
     """Measures of a run by quantity, and how far its predictions may be trusted.
 
     Groups for weights: `.rhat`, `.ess_bulk` and `.ess_tail` of every ln λ̄_kj (K, p), `.shape_rhat` and so on of ln a
-    (NaN if fixed), `.mass_rhat` and so on of ln Λ if ties identify it, `.probability_rhat` and so on of class
+    (NaN if fixed), `.mass_rhat` and so on of ln Λ if ties identify it, `.tiers_rhat` and
+    `.concentration_rhat` and so on of the number of tiers and ln α, `.probability_rhat` and so on of class
     probabilities (row, K) of some rows. For learned directions, whose components have no identity across chains:
     probabilities alone. For the sparse logit: `.coef.rhat` (K, d), `.intercept.rhat` (K,) and `.penalty.rhat` () of ln
     θ, and so on, and probabilities.
@@ -305,6 +307,22 @@ def diagnose_weights(
         weights=draws.log_weights,
         shape=np.log(draws.shape) if learned else None,
         **mass,
+        probability=probability,
+    )
+
+
+def diagnose_tiers(
+    draws: TieredDraws, learned: bool, learned_concentration: bool, probability: Array, report: Report | None = None
+) -> Diagnostics | None:
+    """Diagnose worths in tiers as `diagnose_weights`, and the number of tiers and ln α."""
+    of_response: dict[str, Any] = {} if draws.parameters is None else {"parameters": draws.parameters}
+    return diagnose(
+        report,
+        weights=draws.log_weights,
+        shape=np.log(draws.shape) if learned else None,
+        tiers=draws.number_of_tiers().astype(np.float64),
+        concentration=np.log(draws.concentration) if learned_concentration else None,
+        **of_response,
         probability=probability,
     )
 

@@ -74,12 +74,14 @@ from plackett.posterior.segmented_choices import SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
+from plackett.posterior.tiered_worths import TieredDraws
 from plackett.posterior.weights import Draws, Gammas, GIGs, Point
 from plackett.priors import GIG, Gamma, LogUniform
 from plackett.responses.nests import Nests
 from plackett.segments import Segments
 from plackett.tastes import Tastes
 from plackett.tastes.settings import LAWS
+from plackett.tiers import Tiers
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
@@ -96,6 +98,12 @@ def law_of_items(made: ItemCovariates, name: str, sizes: Sizes) -> None:
     """Check that the columns make as many numbers as there are."""
     n = len(made.names)
     insist(n == len(made.mean), f"{name}.columns make {n} numbers, expected {len(made.mean)}.")
+
+
+def law_of_tiered(made: Any, name: str, sizes: Sizes) -> None:
+    """Check that the worths of every draw sum to 1, one for each item."""
+    law_of_draws(made, name, sizes)
+    sizes.agree("feature", 1, f"{name}.log_weights")
 
 
 def law_of_stacked(made: Any, name: str, sizes: Sizes) -> None:
@@ -275,7 +283,7 @@ MEASURE = ONE_MEASURE | array("*", MEASURED) | array("* *", MEASURED)
 DIAGNOSED = {
     **{"weights": array("group feature", MEASURED), "probability": array("* *", MEASURED)},
     **{"coef": array("group column", MEASURED), "intercept": array("group", MEASURED)},
-    **dict.fromkeys(("shape", "mass", "penalty"), ONE_MEASURE),
+    **dict.fromkeys(("shape", "mass", "penalty", "tiers", "concentration"), ONE_MEASURE),
     "parameters": array("parameter", MEASURED),
     "gamma": array("described", MEASURED),
     **dict.fromkeys(("mean", "sd"), array("taste", MEASURED)),
@@ -347,6 +355,11 @@ RECORDS = by_name(
         DescribedDraws,
         DRAWS | {"shape": array("chain draw", POSITIVE), "gamma": array("chain draw described", BOUNDED)},
         law=law_of_draws,
+    ),
+    Declaration(
+        TieredDraws,
+        DRAWS | {"log_mass": NONE, "concentration": array("chain draw", POSITIVE)},
+        law=law_of_tiered,
     ),
     Declaration(
         ItemCovariates,
@@ -603,6 +616,7 @@ SETTINGS = by_name(
             "concentration": number(POSITIVE),
         },
     ),
+    Declaration(Tiers, {"concentration": number(POSITIVE) | one_of("learn"), "prior": each(number(POSITIVE), size=2)}),
     Declaration(
         Gates,
         {

@@ -60,10 +60,12 @@ from plackett.posterior.segmented_choices import SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws, SituationPoint
 from plackett.posterior.taste_choices import TasteChoices
+from plackett.posterior.tiered_worths import TieredDraws
 from plackett.posterior.weights import Approximation, Draws, Gammas, GIGs, Point, WeightPosterior
 from plackett.priors import GIG
 from plackett.segments import Segments
 from plackett.tastes import Tastes
+from plackett.tiers import Tiers
 
 SEGMENTED = (SegmentedChoices, SegmentedWorths)
 DESCRIBED = (DescribedDraws, DescribedPoint)
@@ -187,6 +189,7 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
         described == hasattr(model, "item_covariates_") and (plain or not described),
         "the model must have 'item_covariates_' if its items are described, only then, and no other covariates.",
     )
+    _law_of_tiered(model, plain)
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
     _law_of_ties(model)
     law_of_parameters(model, plain)
@@ -196,6 +199,17 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     insist(learned == (type(model.features_) is Columns), f"features_ does not belong to features={model.features!r}.")
     law_of_names(model)
     law_of_columns_known(model)
+
+
+def _law_of_tiered(model: Any, plain: bool) -> None:
+    """Check that the posterior has tiers if the model has, without covariates."""
+    try:
+        tiered = model._tiered() is not None
+    except ValueError as error:
+        raise ValueError(f"tiers cannot be: {error}") from None
+    right = tiered == isinstance(model.posterior_, TieredDraws)
+    insist(right, f"posterior_ does not belong to tiers={model.get_params()['tiers']!r}.")
+    insist(plain or not tiered, "a model with covariates has no tiers.")
 
 
 def _law_of_segmented(model: Any, kind: type, sizes: Sizes) -> bool:
@@ -298,13 +312,20 @@ def ranker(cls: type, settings: Mapping[str, Check], ties: Collection[str]) -> D
     """Declare the model of rankings, with its settings of ties."""
     return Declaration(
         cls,
-        {**settings, "ties": one_of(*ties), "order_effect": TRUTH, "segments": SEGMENTS},
+        {
+            **settings,
+            "ties": one_of(*ties),
+            "order_effect": TRUTH,
+            "tiers": TRUTH | is_a(Tiers),
+            "segments": SEGMENTS,
+        },
         {
             **FOUND,
             "n_features_in_": size_of("column", low=0),  # 0 without covariates
             "items_": labels("group", "outcome"),
             "posterior_": is_a(
-                *(Point, Gammas, GIGs, Draws, SituationDraws, SituationPoint, SegmentedWorths), *DESCRIBED
+                *(Point, Gammas, GIGs, Draws, TieredDraws, *DESCRIBED),
+                *(SituationDraws, SituationPoint, SegmentedWorths),
             ),
         },
         {

@@ -8,7 +8,7 @@ informative ones are drawn, and the plot says how many.
 from plackett.plots.chains import rank, trace
 from plackett.plots.effect import effect
 from plackett.plots.estimates import path, relevance, weights
-from plackett.plots.items import prob_better, rank_distribution, worth
+from plackett.plots.items import prob_better, rank_distribution, tiers, worth
 from plackett.plots.prediction import calibration, decision_boundary, roc
 from plackett.plots.row import contributions, probabilities, race
 
@@ -25,6 +25,7 @@ __all__ = [
     "rank_distribution",
     "relevance",
     "roc",
+    "tiers",
     "trace",
     "weights",
     "worth",

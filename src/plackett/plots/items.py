@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from plackett.ranking import RankingModel
+    from plackett.tiering import TieringRankings
 
 
 MOST = 30  # maximum number of items of a table
@@ -73,6 +75,59 @@ def named(table: pd.DataFrame) -> list[Any]:
         return [f"{item} ({segment})" for segment, item in table.index]
     new = table["new"] if "new" in table else [False] * len(table)
     return [f"{item} (new)" if mark else item for item, mark in zip(table.index, new, strict=True)]
+
+
+def tiers(ranker: TieringRankings, *, prob: float = 0.9, n: int | None = None, ax: Axes | None = None) -> Axes:
+    """Plot log-worths of the items with credible intervals, the best first, on one band for each tier.
+
+    Between two items, where they are drawn far enough apart, stands the probability that they share a tier.
+
+    Parameters
+    ----------
+    ranker : PlackettLuceRanker
+        A model fitted with ``tiers=True``.
+    prob : float
+        Probability of the intervals.
+    n : int, optional
+        Maximum number of items: the best ones. None: all.
+    ax : Axes, optional
+        Where to draw; by default a new figure, as high as the items need. Labels that do not fit are omitted.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(ranker)
+    found, whole = ranker.tiers(prob), len(ranker.items_)
+    found = found.iloc[: whole if n is None else n]
+    ax = worth(ranker, prob=prob, n=len(found), ax=ax)
+    of_items = found["tier"].to_numpy()
+    edges = np.append(np.flatnonzero(np.diff(of_items, prepend=0)), len(found)) - 0.5
+    for tier, (low, high) in enumerate(itertools.pairwise(edges)):
+        if tier % 2 == 0:
+            ax.axhspan(low, high, color=REST, alpha=0.15, linewidth=0, zorder=-1)
+    at_side = ax.get_yaxis_transform()
+    for tier, middle in _spread(edges, ax):
+        ax.text(1.01, middle, str(tier), transform=at_side, va="center", fontsize="small")
+    ax.text(1.01, -0.6, "tier", transform=at_side, va="bottom", fontsize="small", color=REST)
+    if _inches(ax, "y") / len(found) >= TICK:
+        low, high = ax.get_xlim()
+        ax.set_xlim(low, high + 0.08 * (high - low))
+        for place, chance in enumerate(found["prob_same_as_next"].iloc[:-1]):
+            ax.text(0.995, place + 0.5, f"{chance:.2f}".lstrip("0"), transform=at_side, ha="right", va="center",
+                    fontsize="x-small", color=REST)  # fmt: skip
+        ax.set_xlabel(f"{ax.get_xlabel()};\nright: probability of one tier", fontsize="medium")
+    return ax
+
+
+def _spread(edges: Any, ax: Axes) -> list[tuple[int, float]]:
+    """Return the tiers whose numbers do not overlap, and the middles of their bands."""
+    room, last, found = TICK * (edges[-1] - edges[0]) / max(_inches(ax, "y"), TICK), -np.inf, []
+    for tier, (low, high) in enumerate(itertools.pairwise(edges), start=1):
+        if (low + high) / 2 - last >= 0.8 * room:
+            last = (low + high) / 2
+            found.append((tier, last))
+    return found
 
 
 def rank_distribution(
@@ -186,14 +241,19 @@ def _axes(ax: Axes | None, width: float, items: int) -> Axes:
     return ax
 
 
+def _inches(ax: Axes, axis: str) -> float:
+    """Return the length of an axis."""
+    box = ax.get_window_extent()
+    return float((box.height if axis == "y" else box.width) / ax.figure.dpi)
+
+
 def _name(ax: Axes, axis: str, labels: list[str], turned: bool = True, below: float = FOOT) -> None:
     """Label positions 0, 1, … of an axis: all, every second, or fewer where labels would overlap.
 
     Labels of the horizontal axis are `turned` upright, or lie beside each other. Title, labels and so on take the
     inches `below`.
     """
-    box = ax.get_window_extent()
-    inches = (box.height if axis == "y" else box.width) / ax.figure.dpi
+    inches = _inches(ax, axis)
     if axis == "y":
         inches = min(inches, size_of(ax)[1] - below)
     each = TICK if turned else TICK + LETTER * (max(map(len, labels)) - 1)

@@ -70,8 +70,13 @@ def order_of(pool: Pool) -> Codes:
 
 
 def ranks_of(numbers: Array) -> Codes:
-    """Return ranks along the last axis, 0 for the largest number."""
-    return np.argsort(np.argsort(-numbers, axis=-1, kind="stable"), axis=-1)
+    """Return ranks along the last axis, 0 for the largest number; equal numbers share the first of their ranks."""
+    order = np.argsort(-numbers, axis=-1, kind="stable")
+    new = np.diff(np.take_along_axis(numbers, order, axis=-1), axis=-1, prepend=np.inf) < 0
+    ranks = np.empty_like(order)
+    first = np.maximum.accumulate(np.where(new, np.arange(order.shape[-1]), 0), axis=-1)
+    np.put_along_axis(ranks, order, first, axis=-1)
+    return ranks
 
 
 def worth_table(
@@ -168,9 +173,4 @@ def simulated_places(pool: Pool, row: int, n: int, slots: bool, rng: np.random.G
     rng.shuffle(log_times, axis=0)
     if not slots:
         return ranks_of(-log_times)
-    slot = np.floor(np.exp(np.minimum(log_times, LATEST)))
-    order = np.argsort(slot, axis=1)
-    new = np.diff(np.take_along_axis(slot, order, axis=1), axis=1, prepend=-1.0) > 0
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.maximum.accumulate(np.where(new, np.arange(slot.shape[1]), 0), axis=1), axis=1)
-    return places
+    return ranks_of(-np.floor(np.exp(np.minimum(log_times, LATEST))))

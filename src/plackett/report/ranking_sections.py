@@ -17,6 +17,7 @@ from plackett.ranking import rankings_of
 from plackett.report import sections, segment_sections, words
 from plackett.report.figures import figure
 from plackett.report.markup import Head, Section, facts, number, paragraph, table
+from plackett.report.tier_section import tiers
 from plackett.responses.base import places_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def pages(
     parts = [data(X, R, tested, all_new), sections.model(model)]
     of_segments = segment_sections.segments(model)
     if of_segments is None:
-        parts.append(worth(model, X))
+        parts += [worth(model, X), *filter(None, [tiers(model)])]
     else:
         parts += [of_segments, segment_sections.worths(model)]
     if X is not None and model.posterior_.no_estimates is None:
