@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
 FACES = (
+    "asking",
     "chooser",
     "choosing",
     "classifier",

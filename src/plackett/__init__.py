@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plackett.asking import next_pairs
     from plackett.chooser import PlackettLuceChooser
     from plackett.classifier import PlackettLuceClassifier
     from plackett.data.choice_sets import ChoiceSets
@@ -40,6 +41,7 @@ __all__ = [
     "effects",
     "explain",
     "load",
+    "next_pairs",
     "regularization_path",
     "win_probabilities",
 ]
@@ -63,6 +65,7 @@ _HOME = {
     "effects": "explaining",
     "explain": "explaining",
     "load": "loading",
+    "next_pairs": "asking",
     "regularization_path": "regularization",
     "win_probabilities": "explaining",
 }

@@ -170,7 +170,8 @@ class RankingModel(RaceModel):
         X : array or data frame (n, d), optional
             Rows, for a model with covariates.
         of : {"worth", "ranking"}
-            "worth": that its worth is larger, given the data; after EM 0 or 1. "ranking": that it comes before the
+            "worth": that its worth is larger, given the data; after EM 0 or 1; with tiers plus half the probability
+            that the two are equal. "ranking": that it comes before the
             other in a new ranking; with ``ties="race"`` in an earlier slot, and with ``ties="photo-finish"`` ahead by
             more than θ. With the latter and with ``ties="davidson"`` the remainder to 1 is the probability of a tie.
         top : int, optional

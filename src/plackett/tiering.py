@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -31,21 +30,21 @@ UNTIERED = {
 }
 
 
-class SettingAndMethod:
+class SettingAndMethod(property):
     """A method that shares its name with a setting of the estimator.
 
     Assignment, as by ``__init__`` and ``set_params``, stores the setting; access returns the method. `get_params`
-    returns the setting.
+    returns the setting. As a property, it is found by doctest.
     """
 
     def __init__(self, method: Callable[..., Any]):
+        super().__init__(method)
         self.method = method
-        update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:
+    def __get__(self, model: Any, owner: type | None = None) -> Callable[..., Any]:  # type: ignore[override]
         return self.method if model is None else MethodType(self.method, model)
 
     def __set__(self, model: Any, value: Any) -> None:

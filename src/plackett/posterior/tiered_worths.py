@@ -82,7 +82,8 @@ class TieredDraws(Draws):
         number = self.number_of_tiers()
         lower, upper = np.quantile(number, [0.05, 0.95], method="inverted_cdf")
         between = f" ({lower:.0f} to {upper:.0f} with 90 %)" if lower < upper else ""
-        return f"{super().size(model)}, {np.median(number):.0f} tiers{between}"
+        typical = int(np.median(number))
+        return f"{super().size(model)}, {typical} {'tier' if typical == 1 else 'tiers'}{between}"
 
     def variables(self, model: Any, raw: bool) -> Variables:
         """Return worths, the number of tiers, the tier of each item (1 is the best), and α."""
