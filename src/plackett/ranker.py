@@ -14,6 +14,7 @@ from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_rankings
 from plackett.cluster.ranking_parts import read_rankings
 from plackett.compute.blas import one_blas_thread
+from plackett.data.comparisons import root_mean_squares
 from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
@@ -363,14 +364,14 @@ class PlackettLuceRanker(SegmentingRankings):
         seen = self._with_order(seen, R) if self.order_effect else seen
         if R.attributes is None:
             return seen
-        units = np.sqrt(np.average(R.attributes**2, axis=0, weights=R.counts))
+        units = root_mean_squares(R.attributes, R.counts)
         taken = {each.name for each in parameters_of(seen.response)}
         for name, unit in zip(R.attribute_names, units, strict=True):
             if not unit > 0.0:
                 raise ValueError(f"the attribute {name!r} is 0 in all comparisons, so that nothing is learned of it.")
             if name in taken:
                 raise ValueError(f"the attribute {name!r} has the name of a parameter of the model; rename its column.")
-        coefficients = tuple(map(coefficient, R.attribute_names, units.tolist()))
+        coefficients = tuple(map(coefficient, R.attribute_names, units))
         response = AttributeEffect(seen.response, coefficients)
         return replace(seen, response=response, differences=R.attributes)  # type: ignore[arg-type]
 
