@@ -325,14 +325,13 @@ class PlackettLuceRanker(SegmentingRankings):
     def _no_parameters(self, given: Combination, without: bool) -> str | None:
         """Return why the parameters of the response cannot be learned in this combination, or None."""
         law = self._ties
+        of_ties = f"ties={law!r}, which ties='auto' chose," if law != self.ties else f"ties={law!r}"
         if self._attributes:
             setting = "Rankings.from_pairs(attributes=...)"
         elif self.order_effect:
             setting = "order_effect=True"
-        elif self.ties == "auto" and law in LAWS_OF_TIES:
-            setting = f"ties={law!r}, which ties='auto' chose,"
         elif law in (*LAWS_OF_TIES, "auto"):
-            setting = f"ties={law!r}"
+            setting = of_ties
         else:
             return None
         if not without:
@@ -340,9 +339,10 @@ class PlackettLuceRanker(SegmentingRankings):
         if given.inference.no_directions is not None:
             return f"{setting} has no variational approximation. Use inference='gibbs' or inference='em'."
         if self.engine not in ("auto", "numba", "numpy") or given.partitions:
-            return f"{setting} cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
+            where = "for rankings in partitions" if given.partitions else f"with engine={self.engine!r}"
+            return f"{setting} cannot be had {where}. Use engine='auto', in memory."
         if law == "davidson" and given.inference.samples and given.inference.moves == "none":
-            return "ties='davidson' is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
+            return f"{of_ties} is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
         return None
 
     def _choose_ties(self, R: Rankings) -> None:
