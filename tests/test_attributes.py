@@ -10,6 +10,7 @@ from scipy import stats as laws
 from scipy.optimize import minimize
 
 from plackett import EM, Gibbs, PlackettLuceRanker, Rankings, Segments, load
+from plackett.comparing import with_effects
 from plackett.data.observations import Observations
 from plackett.engines.factory import make_engine
 from plackett.engines.pairs import PairRows
@@ -119,8 +120,8 @@ def test_slopes_and_curvature_are_those_of_the_value(name, ordered, monkeypatch)
 
 
 def rows_of(R, name, ordered=False):
-    model = PlackettLuceRanker(ties=name, order_effect=ordered)
-    return PairRows(model._with_effects(Observations.of_rankings(R.outcomes, R.item, make_response(name), K), R))
+    seen = Observations.of_rankings(R.outcomes, R.item, make_response(name), K)
+    return PairRows(with_effects(seen, R, ordered))
 
 
 @pytest.mark.parametrize("name", ["davidson", "race"])
@@ -391,12 +392,8 @@ def test_engines_agree():
     _, R = votes("davidson")
     found = [PlackettLuceRanker("em", shape=1, ties="davidson", engine=e).fit(None, R) for e in ("numba", "numpy")]
     assert found[0].parameters().equals(found[1].parameters())
-    assert isinstance(make_engine("numba").rows(None, seen_of(R)), PairRows)
-
-
-def seen_of(R):
-    model = PlackettLuceRanker(ties="davidson")
-    return model._with_effects(Observations.of_rankings(R.outcomes, R.item, make_response("davidson"), K), R)
+    seen = with_effects(Observations.of_rankings(R.outcomes, R.item, make_response("davidson"), K), R, False)
+    assert isinstance(make_engine("numba").rows(None, seen), PairRows)
 
 
 @pytest.mark.parametrize(
