@@ -180,12 +180,21 @@ def test_who_was_shown_first_is_known_to_both_laws():
         ({"inference": "variational"}, None, "which ties='auto' chose, has no variational approximation"),
         ({"engine": "dask"}, None, "cannot be had with engine='dask'"),
         ({"segments": 2}, None, "ties='auto' needs more"),
+        ({"inference": Gibbs(moves="none")}, None, "'davidson', which ties='auto' chose, is not conjugate"),
     ],
 )
 def test_refused_in_words(settings, X, words):
     R = Rankings.from_pairs([0, 1, 0, 1], [1, 0, 1, 2], ties=[False, False, True, False])
     with pytest.raises(ValueError, match=words):
         PlackettLuceRanker(**({"inference": "em"} | settings), ties="auto").fit(X, R)
+
+
+def test_rankings_in_partitions_are_refused():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = dask.from_pandas(pd.DataFrame([["a", "b"], ["b", "a"]]), npartitions=2)
+    R = Rankings.from_orders(frame, unranked="absent", items=["a", "b"])
+    with pytest.raises(ValueError, match="ties='auto' cannot be had for rankings in partitions"):
+        PlackettLuceRanker("em", ties="auto").fit(None, R)
 
 
 def test_the_command_line_chooses_too(tmp_path):

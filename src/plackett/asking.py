@@ -79,7 +79,7 @@ def next_pairs(
     log_rates = pool.log_rates[: pool.n_draws, 0]
     order = items[np.argsort(-(log_rates - log_rates.mean(axis=1, keepdims=True)).mean(axis=0)[items], kind="stable")]
     first, second = (order[places] for places in np.triu_indices(len(order), 1))
-    law = law_of(make_response(model.ties) if model.ties in RESPONSES else Ranking())
+    law = law_of(make_response(model._ties) if model._ties in RESPONSES else Ranking())
     assert law is not None
     values = np.empty((len(log_rates), 0)) if members.of_response is None else members.of_response
     outcomes = 3 if law.arrivals[TIE].any() else 2  # ties of unknown order have no probability of their own

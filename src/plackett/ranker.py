@@ -13,6 +13,7 @@ from plackett.capabilities import Combination, Ignored, Kind, NoMoves
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_rankings
 from plackett.cluster.ranking_parts import read_rankings
+from plackett.comparing import losses_of_ties, only_pairs, with_effects
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
@@ -21,7 +22,6 @@ from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import coded_groups, plain
 from plackett.describing import DescribingRankings
 from plackett.engines.base import check_counts
-from plackett.engines.pairs import PairRows
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.scaled_columns import designs
 from plackett.fit import (
@@ -38,15 +38,11 @@ from plackett.fit import (
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit
 from plackett.inference.maximum import check_attained, check_identified, network_of_pairs
-from plackett.inference.tie_choice import LAWS_OF_TIES, held_out_losses
+from plackett.inference.tie_choice import LAWS_OF_TIES
 from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
-from plackett.ranking import rankings_of, shown_rows
-from plackett.responses import make_response
-from plackett.responses.attribute_effect import AttributeEffect, coefficient
-from plackett.responses.base import parameters_of
-from plackett.responses.order_effect import OrderEffect
+from plackett.ranking import rankings_of
 from plackett.segments import Segments
 from plackett.tiers import Tiers
 
@@ -241,7 +237,11 @@ class PlackettLuceRanker(DescribingRankings):
         if R.attributes is not None:
             self.attributes_ = list(R.attribute_names)
         if self.ties == "auto" and X is None:
-            self._choose_ties(_weighted(R, sample_weight))
+            losses = losses_of_ties(_weighted(R, sample_weight), self.order_effect, self._run_settings()[0])
+            self.ties_ = "unknown-order"
+            if losses is not None:
+                self.tie_log_loss_ = losses
+                self.ties_ = min(losses, key=losses.__getitem__)
         run = self._run(groups, without=X is None)
         if items is not None:
             self._check_items(run, X, groups, partitions=False)
@@ -258,8 +258,9 @@ class PlackettLuceRanker(DescribingRankings):
         if len(some) < len(R):
             R, X = R[some], None if X is None else take_rows(X, some)
             groups = None if groups is None else groups[some]
-        seen = self._with_effects(Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups), R)
-        self._note_ignored_ties(R, X is None and _only_pairs(R))
+        seen = Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups)
+        seen = with_effects(seen, R, self.order_effect)
+        self._note_ignored_ties(R, X is None and only_pairs(R))
         with one_blas_thread(), cluster_for(self.engine):
             if segments is not None:
                 fit = fit_segmented_rankings(run, segments, seen)
@@ -359,14 +360,13 @@ class PlackettLuceRanker(DescribingRankings):
     def _no_parameters(self, given: Combination, without: bool) -> str | None:
         """Return why the parameters of the response cannot be learned in this combination, or None."""
         law = self._ties
+        of_ties = f"ties={law!r}, which ties='auto' chose," if law != self.ties else f"ties={law!r}"
         if self._attributes:
             setting = "Rankings.from_pairs(attributes=...)"
         elif self.order_effect:
             setting = "order_effect=True"
-        elif self.ties == "auto" and law in LAWS_OF_TIES:
-            setting = f"ties={law!r}, which ties='auto' chose,"
         elif law in (*LAWS_OF_TIES, "auto"):
-            setting = f"ties={law!r}"
+            setting = of_ties
         else:
             return None
         if not without:
@@ -374,50 +374,11 @@ class PlackettLuceRanker(DescribingRankings):
         if given.inference.no_directions is not None:
             return f"{setting} has no variational approximation. Use inference='gibbs' or inference='em'."
         if self.engine not in ("auto", "numba", "numpy") or given.partitions:
-            return f"{setting} cannot be had with engine={self.engine!r}. Use engine='auto', in memory."
+            where = "for rankings in partitions" if given.partitions else f"with engine={self.engine!r}"
+            return f"{setting} cannot be had {where}. Use engine='auto', in memory."
         if law == "davidson" and given.inference.samples and given.inference.moves == "none":
-            return "ties='davidson' is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
+            return f"{of_ties} is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
         return None
-
-    def _choose_ties(self, R: Rankings) -> None:
-        """Set the law of ties that predicts held-out votes best, or an unknown order without ties of pairs alone."""
-        self.ties_ = "unknown-order"
-        if not (_only_pairs(R) and R.tied and R.counts.any()):
-            return
-        outcomes, K = R.outcomes, len(R.items)
-        each = (Observations.of_rankings(outcomes, R.item, make_response(law), K) for law in LAWS_OF_TIES)
-        seen = [self._with_effects(of_law, R) for of_law in each]
-        with one_blas_thread():
-            rng = np.random.default_rng(self._run_settings()[0])
-            losses = held_out_losses(PairRows(seen[0]), [of_law.response for of_law in seen], rng)
-        self.tie_log_loss_ = dict(zip(LAWS_OF_TIES, losses, strict=True))
-        self.ties_ = min(LAWS_OF_TIES, key=self.tie_log_loss_.__getitem__)
-
-    def _with_effects(self, seen: Observations, R: Rankings) -> Observations:
-        """Return the observations with what the effects of order and attributes need, if there are such effects."""
-        seen = self._with_order(seen, R) if self.order_effect else seen
-        if R.attributes is None:
-            return seen
-        units = np.sqrt(np.average(R.attributes**2, axis=0, weights=R.counts))
-        taken = {each.name for each in parameters_of(seen.response)}
-        for name, unit in zip(R.attribute_names, units, strict=True):
-            if not unit > 0.0:
-                raise ValueError(f"the attribute {name!r} is 0 in all comparisons, so that nothing is learned of it.")
-            if name in taken:
-                raise ValueError(f"the attribute {name!r} has the name of a parameter of the model; rename its column.")
-        coefficients = tuple(map(coefficient, R.attribute_names, units.tolist()))
-        response = AttributeEffect(seen.response, coefficients)
-        return replace(seen, response=response, differences=R.attributes)  # type: ignore[arg-type]
-
-    def _with_order(self, seen: Observations, R: Rankings) -> Observations:
-        """Return the observations with the entries shown first."""
-        if R.first is None or (R.first < 0).all():
-            raise ValueError(
-                "order_effect=True needs to know what was shown first. Give Rankings.from_pairs(..., first=...), or "
-                "leave order_effect out."
-            )
-        situations = seen.all_situations._replace(row=shown_rows(R))
-        return replace(seen, situations=situations, response=OrderEffect(seen.response))  # type: ignore[arg-type]
 
     def _note_ignored_ties(self, R: Rankings, choice: bool) -> None:
         """Warn if ties of pairs are read as an unknown order, and thus tell nothing; `choice`: laws of pairs apply."""
@@ -434,11 +395,6 @@ class PlackettLuceRanker(DescribingRankings):
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def _only_pairs(R: Rankings) -> bool:
-    """True if every ranking is of two items."""
-    return bool((np.diff(R.outcomes.start) == 2).all() and (np.diff(R.outcomes.bucket_start) == 1).all())
 
 
 def _weighted(R: Rankings, sample_weight: Any) -> Rankings:
