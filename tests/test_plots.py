@@ -181,6 +181,7 @@ def test_learned_directions(learned, iris):
     assert [text.get_text() for text in ax.get_yticklabels()] == list(table.index)
     ends = [path.vertices[:, 0].tolist() for path in ax.collections[0].get_paths()]
     np.testing.assert_allclose(ends, table[["lower", "upper"]])
+    assert ax.get_xlabel().replace("\n", " ").startswith("relevance: change of the log-odds between components per")
     assert plots.trace(learned).get_title() == plots.rank(learned).get_title()
     assert plots.trace(learned).get_title().startswith("probability of ")
     assert [text.get_text() for text in plots.trace(learned).get_legend().get_texts()] == ["chain 1", "chain 2"]

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from plackett import PlackettLuceClassifier, explain
+from plackett.model.diagnostics import diagnose
 from plackett.output.printed import Sheet, printed
 
 WINE = load_wine(return_X_y=True, as_frame=True)
@@ -74,6 +75,14 @@ def test_what_comes_from_a_printed_frame_is_plain(fixed):
     assert pickle.loads(pickle.dumps(why)).attrs == why.attrs
     why["other"] = 1.0
     assert repr(why) == repr(pd.DataFrame(why))
+
+
+def test_diagnostics_count_in_words():
+    draws = np.random.default_rng(0).uniform(size=(2, 30, 4, 3))
+    assert repr(diagnose(probability=draws)).startswith("Diagnostics of 12 probabilities:")
+    assert repr(diagnose(probability=draws, shape=draws[..., 0, 0])).startswith(
+        "Diagnostics of 12 probabilities, 1 shape:"
+    )
 
 
 def test_html_is_escaped():

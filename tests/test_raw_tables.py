@@ -196,3 +196,16 @@ def test_persons_who_choose_may_be_described_by_texts(how):
     assert any("home=town" in name for name in model.summary()["column"])
     why = explain(model, sets[0])
     assert why.loc[why["of"] == "person", "value"].tolist() == [wide["home"][0]]
+
+
+def test_three_levels_of_a_text_need_a_prior_in_conditional_logit():
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame({f"cost_{a}": rng.integers(1, 5, 90) for a in ("bus", "car")})
+    wide["home"] = rng.choice(["farm", "town", "city"], 90)
+    y = np.where((wide["home"] == "farm") == (rng.random(90) < 0.8), "car", "bus")
+    sets = ChoiceSets.from_wide(wide, alternatives=["bus", "car"], attributes=["cost"], person=["home"])
+    with pytest.raises(ValueError, match=r"give a text as columns of 0 and 1, for all levels but one\), or give"):
+        PlackettLuceChooser("em", features="linear").fit(sets, y)
+    dummies = wide.join(pd.get_dummies(wide["home"], dtype=float).drop(columns="city")).drop(columns="home")
+    own = ChoiceSets.from_wide(dummies, alternatives=["bus", "car"], attributes=["cost"], person=["farm", "town"])
+    assert len(PlackettLuceChooser("em", features="linear").fit(own, y).summary()) == 4
