@@ -56,6 +56,11 @@ def test_gains_are_those_of_brute_force(ties):
         assert share == pytest.approx(p[:, 0].mean() + tie / 2)
 
 
+def test_the_law_that_is_chosen_by_held_out_votes_has_its_ties():
+    chosen = fitted("auto")
+    assert next_pairs(chosen, 3).equals(next_pairs(fitted(chosen.ties_), 3))
+
+
 def test_the_item_that_is_known_least_is_asked_about():
     """The yew was compared twice, all others about thirty times."""
     table = next_pairs(fitted(), 4)
