@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from plackett import EM, Gibbs, PlackettLuceRanker, Rankings, Segments, load
 from plackett.comparing import with_effects
+from plackett.data.comparisons import root_mean_squares
 from plackett.data.observations import Observations
 from plackett.engines.factory import make_engine
 from plackett.engines.pairs import PairRows
@@ -170,6 +171,15 @@ def test_equal_comparisons_are_counted_in_any_order():
         for each in found[1:]:
             np.testing.assert_array_equal(each.weights_, found[0].weights_)
             np.testing.assert_array_equal(each.posterior_.parameters, found[0].posterior_.parameters)
+
+
+def test_units_are_the_same_to_the_last_bit():
+    """For counts and repeated rows in any order, of which sums of squares are rounded differently."""
+    for seed in range(60):
+        rng = rng_of(seed)
+        x, counts = rng.normal(size=(50, 2)), rng.integers(1, 8, 50)
+        some = rng.permutation(np.repeat(np.arange(50), counts))
+        assert root_mean_squares(x, counts.astype(float)) == root_mean_squares(x[some], np.ones(len(some)))
 
 
 def test_rankings_keep_the_sign_of_a_difference():
