@@ -208,7 +208,8 @@ def test_the_command_line_predicts_by_a_model_that_was_saved_in_python(fitted, t
     assert done.exit_code == 0, done.output
     table = pd.read_csv(StringIO(done.stdout))
     np.testing.assert_allclose(table[["p_bus", "p_car"]], clf.predict_proba(X), rtol=1e-5)
-    assert "does not know the table of its fit" in mistake("report", tmp_path / "m.plk", tmp_path / "people.csv")
+    line = mistake("report", tmp_path / "m.plk", tmp_path / "people.csv", "--out", tmp_path / "r.html")
+    assert "does not know the table of its fit" in line
 
 
 def test_three_levels_of_a_text_need_a_prior_in_conditional_logit():
