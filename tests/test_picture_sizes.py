@@ -104,4 +104,6 @@ def test_one_situation_is_drawn_at_a_time():
         with pytest.raises(ValueError, match=r"expected one situation, got 60 instead\. Take one, such as X\[0\]"):
             function(model, X)
     assert len(plots.probabilities(model, X[0]).get_yticklabels()) == 2
+    said = {text.get_text().partition(" = ")[0] for text in plots.contributions(model, X[0]).get_yticklabels()}
+    assert said == {"cost of bus", "cost of car"}
     plt.close("all")

@@ -1,6 +1,7 @@
 """Models that take data frames with texts and missing values, and pipelines with `TableEncoder`."""
 
 import warnings
+from io import StringIO
 
 import matplotlib
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from commands import mistake, plackett
 from plackett import (
     ChoiceSets,
     PlackettLuceChooser,
@@ -196,6 +198,18 @@ def test_persons_who_choose_may_be_described_by_texts(how):
     assert any("home=town" in name for name in model.summary()["column"])
     why = explain(model, sets[0])
     assert why.loc[why["of"] == "person", "value"].tolist() == [wide["home"][0]]
+
+
+def test_the_command_line_predicts_by_a_model_that_was_saved_in_python(fitted, tmp_path):
+    X, _, clf, _ = fitted
+    clf.save(tmp_path / "m.plk")
+    X.to_csv(tmp_path / "people.csv", index=False)
+    done = plackett("predict", tmp_path / "m.plk", tmp_path / "people.csv")
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(StringIO(done.stdout))
+    np.testing.assert_allclose(table[["p_bus", "p_car"]], clf.predict_proba(X), rtol=1e-5)
+    line = mistake("report", tmp_path / "m.plk", tmp_path / "people.csv", "--out", tmp_path / "r.html")
+    assert "does not know the table of its fit" in line
 
 
 def test_three_levels_of_a_text_need_a_prior_in_conditional_logit():

@@ -14,6 +14,7 @@ from plackett.cli.console import note
 from plackett.cli.models import fitted, refuse_twice, save_and_tell
 from plackett.cli.options import Encoding, Settings
 from plackett.data.columns import TableWarning, listed
+from plackett.data.model_input import taken
 from plackett.data.table import Table, labelled, labels, row_marks, stratified
 from plackett.output.scores import Scores, scores, scores_of_shares
 from plackett.report import write_report
@@ -60,7 +61,7 @@ def predicted(
     ends = ("",) if interval is None else ("", "_lower", "_upper")
     made = ["predicted", *(f"p_{label}{end}" for label in clf.classes_ for end in ends)]
     refuse_twice([*keep, *made])
-    X = clf.table_.covariates(frame)
+    X = clf.table_.covariates(frame) if hasattr(clf, "table_") else taken(clf, frame)
     probability = clf.predict_proba(X)
     parts = [probability] if interval is None else [probability, *clf.predict_interval(X, prob=interval)]
     columns: dict[str, npt.ArrayLike] = {name: frame[name] for name in keep}
@@ -70,7 +71,9 @@ def predicted(
 
 
 def tell_scores(clf: PlackettLuceClassifier, frame: pd.DataFrame) -> None:
-    """Print scores on the new rows of a table that also holds the classes."""
+    """Print scores on the new rows of a table that also holds the classes, if the model knows their column."""
+    if not hasattr(clf, "table_"):
+        return
     target = clf.table_.target
     if target in frame and frame[target].notna().all():
         X, y = clf.table_.covariates(frame), labels(frame, target)

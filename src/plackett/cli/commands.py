@@ -279,7 +279,7 @@ def predict(
 
     check_output(out, force)
     cli.tablefile.check_suffix(out)
-    found = cli.models.read_model_of(model, data)
+    found = cli.models.read_model_of(model, data, lambda model: hasattr(model, "columns_"))
     kind = _kind(found)
     if kind is cli.ranking_commands:
         raise ValueError("worths are the same for everyone, so that there is nothing to predict: see plackett show.")

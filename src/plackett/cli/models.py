@@ -79,7 +79,7 @@ def read_model_of(model: str, data: str, needs_no_table: Callable[[Model], bool]
         raise typer.BadParameter("the model and the table cannot both come from standard input.")
     found = read_model(model)
     if not hasattr(found, "table_") and not needs_no_table(found):
-        raise ValueError(f"{model} was saved in Python and does not know the columns of a table; use plackett.load.")
+        raise ValueError(f"{model} was saved in Python and does not know the table of its fit; use plackett.load.")
     return found
 
 

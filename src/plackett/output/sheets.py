@@ -14,6 +14,22 @@ SMALL = 5e-4  # probabilities and weights below it print as 0.000
 REFERENCE, PREDICTION = "reference", "prediction"
 
 
+def names_of(why: Any) -> list[str]:
+    """Return the names of columns in an explanation, of attributes with their alternative, such as ``cost of bus``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from plackett.output.sheets import names_of
+    >>> names_of(pd.DataFrame({"feature": ["cost", "home"], "of": ["bus", "person"]}))
+    ['cost of bus', 'home']
+    """
+    if "of" not in why:
+        return [str(name) for name in why["feature"]]
+    pairs = zip(why["feature"], why["of"], strict=True)
+    return [str(name) if of == "person" else f"{name} of {of}" for name, of in pairs]
+
+
 def contributions(why: Any, what: str) -> Sheet:
     """Lay out contributions to the log-odds, from the reference to the prediction; small ones are one line.
 

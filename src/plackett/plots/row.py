@@ -13,6 +13,7 @@ from plackett.data.model_input import of_pipeline
 from plackett.data.types import RowLike
 from plackett.explaining import explain, one_row, win_probabilities
 from plackett.output.printed import cell
+from plackett.output.sheets import names_of
 from plackett.plots.style import (
     HATCHES,
     LETTER,
@@ -194,7 +195,7 @@ def contributions(
     drawn = why.head(n if len(why) > n + 1 else len(why))
     parts = drawn["contribution"].to_numpy()
     longest = int(np.clip((width - BESIDE) / LETTER, 10, 24))
-    names = [_with_value(*pair, longest) for pair in zip(drawn["feature"], drawn["value"], strict=True)]
+    names = [_with_value(*pair, longest) for pair in zip(names_of(drawn), drawn["value"], strict=True)]
     if len(drawn) < len(why):
         parts = np.append(parts, why["contribution"][len(drawn) :].sum())
         names.append(f"{len(why) - len(drawn)} others")

@@ -335,7 +335,7 @@ def _situation(model: PlackettLuceChooser, one: ChoiceSets, came: object, kind: 
                 f"What attributes contribute to the log-odds of {said} in {name}. {best}.",
                 f"{name}: from {found.attrs['reference_is']}, to the prediction. Each bar is what an attribute adds to "
                 f"the log-odds of {said}, or in grey takes from them.",
-                1.9 + 0.25 * min(11, len(found)),
+                2.5 + 0.25 * min(11, len(found)),
             )
         )
     return "\n".join(body)

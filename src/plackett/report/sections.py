@@ -17,6 +17,7 @@ from plackett.model.race import Array
 from plackett.model.verdict import STANDARD
 from plackett.output.html import text
 from plackett.output.scores import scores, scores_of_shares
+from plackett.output.sheets import names_of
 from plackett.report import words
 from plackett.report.figures import figure
 from plackett.report.markup import Cell, Head, Section, facts, number, paragraph, table
@@ -336,7 +337,8 @@ def reasons(model: Classifier | RankingModel, row: RowLike, title: str, mark: st
     if posterior.no_contributions is not None:
         return "", ""
     why = explain(model, row, PROB)
-    best = "; ".join(f"{w.feature} = {w.value}: {w.contribution:+.2f}" for w in why.head(4).itertuples())
+    lines = zip(names_of(why), why["value"], why["contribution"], strict=True)
+    best = "; ".join(f"{name} = {value}: {part:+.2f}" for name, value, part in list(lines)[:4])
     said = why.attrs["class"]
     picture = figure(
         f"contributions{mark}",

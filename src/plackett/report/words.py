@@ -12,6 +12,7 @@ import plackett
 from plackett.data.model_input import known_columns
 from plackett.data.types import LabelsLike
 from plackett.output.printed import cell
+from plackett.output.sheets import names_of
 from plackett.output.summary import how
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ def contributions(why: pd.DataFrame) -> str:
     for side, sign in (("for", 1), ("against", -1)):
         most = why[sign * why["contribution"] > 0].head(3)
         if len(most):
-            named = (f"{w.feature} = {held(w.value)} ({w.contribution:+.2f})" for w in most.itertuples())
+            lines = zip(names_of(most), most["value"], most["contribution"], strict=True)
+            named = (f"{name} = {held(value)} ({part:+.2f})" for name, value, part in lines)
             parts.append(f"{side} it {'speak' if len(most) > 1 else 'speaks'} {', '.join(named)}")
     if not parts:
         return "No column moves this prediction."
