@@ -42,6 +42,8 @@ def calls(request):
         learned = PlackettLuceClassifier(Gibbs(draws=6, tune=6, chains=2), random_state=0).fit(Z, three)
         ranker = PlackettLuceRanker(Gibbs(draws=10, tune=10, chains=2), random_state=0)
         ranker.fit(None, Rankings.from_orders(orders))
+        tiered = PlackettLuceRanker(Gibbs(draws=10, tune=10, chains=2), tiers=True, random_state=0)
+        tiered.fit(None, Rankings.from_orders(orders))
     path = regularization_path(Z.iloc[:, :3], three, shapes=[1.0, 0.5])
     return {
         "probabilities": lambda ax: plots.probabilities(fixed, X.iloc[0], ax=ax),
@@ -58,6 +60,7 @@ def calls(request):
         "worth": lambda ax: plots.worth(ranker, ax=ax),
         "rank_distribution": lambda ax: plots.rank_distribution(ranker, ax=ax),
         "prob_better": lambda ax: plots.prob_better(ranker, ax=ax),
+        "tiers": lambda ax: plots.tiers(tiered, ax=ax),
         "path": lambda ax: plots.path(path, ax=ax),
     }
 

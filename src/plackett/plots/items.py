@@ -116,7 +116,7 @@ def tiers(ranker: TieringRankings, *, prob: float = 0.9, n: int | None = None, a
         for place, chance in enumerate(found["prob_same_as_next"].iloc[:-1]):
             ax.text(0.995, place + 0.5, f"{chance:.2f}".lstrip("0"), transform=at_side, ha="right", va="center",
                     fontsize="x-small", color=REST)  # fmt: skip
-        ax.set_xlabel(f"{ax.get_xlabel()};\nright: probability of one tier", fontsize="medium")
+        ax.set_xlabel(f"{ax.get_xlabel()};\n{wrapped('right: probability of one tier', across(ax))}")
     return ax
 
 
