@@ -12,7 +12,6 @@ from plackett.data.item_covariates import ItemCovariates
 from plackett.data.labels import label_array
 from plackett.data.types import Labels
 from plackett.fit import Prepared, Run, fit_described
-from plackett.inference import EM, Gibbs
 from plackett.inference.base import Fit
 from plackett.model.race import Array
 from plackett.optional import optional
@@ -48,7 +47,7 @@ class DescribingRankings(TieringRankings):
     def _check_items(self, run: Run, X: Any, groups: Any, partitions: bool) -> None:
         """Raise for settings that a fit with covariates of the items would ignore, and for impossible combinations."""
         given = self._combination(groups is not None, partitions, without=True)
-        ignored = ((given.inference, CLIMB),) if isinstance(given.inference, EM) else ()
+        ignored = ((given.inference, CLIMB),) if given.inference.maximises else ()
         check(replace(given, refused=self._no_items(run, X, partitions), ignored=(*given.ignored, *ignored)))
 
     def _no_items(self, run: Run, X: Any, partitions: bool) -> str | None:
@@ -73,9 +72,9 @@ class DescribingRankings(TieringRankings):
                 "ties='race' identify the scale of the worths, and covariates of items say nothing about it. Use "
                 "another setting of ties, or leave items out."
             )
-        if not isinstance(inference, (Gibbs, EM)):
+        if not (inference.samples or inference.maximises):
             return "described items have no variational approximation. Use inference='gibbs' or inference='em'."
-        if isinstance(inference, Gibbs) and inference.moves not in ("auto", "walk"):
+        if inference.samples and inference.moves not in ("auto", "walk"):
             return (
                 f"with items= worths and coefficients are drawn by Hamiltonian trajectories, and this is "
                 f"Gibbs(moves={inference.moves!r}). Use Gibbs(moves='auto')."
