@@ -26,6 +26,7 @@ from plackett.data.validation import (
     class_labels,
     coded_groups,
     coded_labels,
+    is_whole,
     plain,
     row_weights,
 )
@@ -263,7 +264,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
                 "groups cannot be had with engine='dask', where what a row holds decides with which others it is held "
                 "out. Leave them out, or use engine='auto' where the rows fit into memory."
             )
-        elif given.learned and not isinstance(cv, (int, np.integer)):
+        elif given.learned and not is_whole(cv):
             refused = (
                 f"EM(cv={cv!r}) cannot be had with engine='dask' and learned directions, where what a row holds "
                 "decides its fold. Give the number of folds, or use engine='auto' where the rows fit into memory."

@@ -16,7 +16,7 @@ from plackett.data.model_input import check_dense, encoded, numbers, taken
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.types import Labels, Lazy
-from plackett.data.validation import check_prob, plain
+from plackett.data.validation import check_prob, is_bool, is_number, plain
 from plackett.engines.plain_rankings import ONE
 from plackett.inference.base import check_count
 from plackett.model.mixture import Entries
@@ -158,7 +158,7 @@ class RankingModel(RaceModel):
             raise ValueError(f"anchor must be one item with its value, {{item: value}}, got {plain(anchor)} instead.")
         ((item, value),) = anchor.items()
         code = codes_of([item], self.items_, "item")[0]
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+        if is_bool(value) or not is_number(value) or not np.isfinite(value):
             raise ValueError(f"the value of the anchor must be a finite number, got {plain(value)} instead.")
         return int(code), float(value) / unit
 
