@@ -40,6 +40,12 @@ class DescribingRankings(TieringRankings):
         """True if the model was fitted to described items."""
         return hasattr(self, "item_covariates_")
 
+    @property
+    def _described_worths(self) -> DescribedDraws | DescribedPoint | None:
+        """The posterior of a model of described items; None for other models."""
+        posterior = getattr(self, "posterior_", None)
+        return posterior if isinstance(posterior, (DescribedDraws, DescribedPoint)) else None
+
     def _counted(self, K: int, p: int) -> str:
         counted = super()._counted(K, p)
         return f"{counted} described by {self.item_covariates_.in_words}" if self._described else counted
@@ -90,20 +96,20 @@ class DescribingRankings(TieringRankings):
     def _listed(self, X: Any, items: Any) -> tuple[Pool, Labels]:
         """Return log-rates of the items, of those of the fit's table that were never ranked or those of another one."""
         pool, known = super()._listed(X, None)
-        if not self._described:
+        posterior = self._described_worths
+        if posterior is None:
             return pool, known
         held = self.item_covariates_
         labels, z = (held.others, held.other_z) if items is None else held.of(items, known)
         if not len(labels):
             return pool, known
-        return self._with_new(pool, z, labels), label_array([*known.tolist(), *labels.tolist()])
+        return self._with_new(posterior, pool, z, labels), label_array([*known.tolist(), *labels.tolist()])
 
-    def _with_new(self, pool: Pool, z: Array, labels: Labels) -> Pool:
+    def _with_new(self, posterior: DescribedDraws | DescribedPoint, pool: Pool, z: Array, labels: Labels) -> Pool:
         """Return a pool of all items with new ones behind them, whose draws do not depend on their order."""
-        assert isinstance(self.posterior_, (DescribedDraws, DescribedPoint))
         order = np.argsort([str(label) for label in labels.tolist()], kind="stable")
         seed = np.random.SeedSequence(self._run_settings()[0].entropy, spawn_key=(NEW_ITEMS,))
-        drawn = self.posterior_.new_log_rates(self.item_covariates_.z, z[order], np.random.default_rng(seed))
+        drawn = posterior.new_log_rates(self.item_covariates_.z, z[order], np.random.default_rng(seed))
         new = np.empty_like(drawn)
         new[:, order] = drawn
         log_rates = finite_logs(np.concatenate([pool.log_rates, new[:, None]], axis=2))
@@ -137,14 +143,12 @@ class DescribingRankings(TieringRankings):
         {'gamma[size]': 0.6, 'shape': 10.0}
         """
         table = super().parameters(prob)
-        if not self._described:
+        posterior, tail = self._described_worths, (1 - prob) / 2
+        if posterior is None:
             return table
-        posterior, tail = self.posterior_, (1 - prob) / 2
-        assert isinstance(posterior, (DescribedDraws, DescribedPoint))
         draws = posterior.effects() / self.item_covariates_.scale
         names = [f"gamma[{name}]" for name in self.item_covariates_.names]
-        shape = posterior.shape.ravel() if isinstance(posterior, DescribedDraws) else np.array([self.shape_])
-        draws = np.column_stack([draws, shape])
+        draws = np.column_stack([draws, posterior.shapes(self.shape_)])
         lower, upper = np.full((2, draws.shape[1]), np.nan)
         if len(draws) > 1:
             lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
