@@ -50,7 +50,7 @@ from plackett.inference.base import Fit
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output import stored_models
-from plackett.posterior.base import RacePosterior
+from plackett.posterior.base import RacePosterior, mean_and_bounds
 from plackett.priors import GIG
 from plackett.race_model import STORED, RaceModel
 
@@ -324,11 +324,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     def _relevance_interval(self, prob: float = 0.9) -> tuple[Array, Array, Array]:
         """Return means (d,) over the predicting draws, with interval bounds; NaN bounds for a point estimate."""
-        found, tail = self._relevances(), (1 - prob) / 2
-        lower, upper = (
-            np.quantile(found, [tail, 1 - tail], axis=0) if len(found) > 1 else np.full((2, *found[0].shape), np.nan)
-        )
-        return found.mean(axis=0), lower, upper
+        found = mean_and_bounds(self._relevances(), prob)
+        return found["mean"], found["lower"], found["upper"]
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)

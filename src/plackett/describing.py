@@ -15,6 +15,7 @@ from plackett.fit import Prepared, Run, fit_described
 from plackett.inference.base import Fit
 from plackett.model.race import Array
 from plackett.optional import optional
+from plackett.posterior.base import mean_and_bounds
 from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.pool import Pool
 from plackett.posterior.worths import finite_logs
@@ -143,15 +144,11 @@ class DescribingRankings(TieringRankings):
         {'gamma[size]': 0.6, 'shape': 10.0}
         """
         table = super().parameters(prob)
-        posterior, tail = self._described_worths, (1 - prob) / 2
+        posterior = self._described_worths
         if posterior is None:
             return table
         draws = posterior.effects() / self.item_covariates_.scale
         names = [f"gamma[{name}]" for name in self.item_covariates_.names]
-        draws = np.column_stack([draws, posterior.shapes(self.shape_)])
-        lower, upper = np.full((2, draws.shape[1]), np.nan)
-        if len(draws) > 1:
-            lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
         pandas = optional("pandas", "parameters")
-        columns = {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+        columns = mean_and_bounds(np.column_stack([draws, posterior.shapes(self.shape_)]), prob)
         return pandas.concat([table, pandas.DataFrame(columns, index=[*names, "shape"])])

@@ -22,7 +22,7 @@ from plackett.inference.base import check_count
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
-from plackett.posterior.base import Table, refuse
+from plackett.posterior.base import Table, mean_and_bounds, refuse
 from plackett.posterior.pool import Members, Pool, all_entries, log_scores
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws
@@ -518,13 +518,9 @@ class RankingModel(RaceModel):
             By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
         """
         check_is_fitted(self)
-        names, tail = self._parameter_names(), (1 - check_prob(prob)) / 2
+        names, prob = self._parameter_names(), check_prob(prob)
         found = self.posterior_.members(every=True).of_response if names else None
-        draws = np.empty((1, 0)) if found is None else found
-        lower, upper = (
-            np.full((2, len(names)), np.nan) if len(draws) == 1 else np.quantile(draws, [tail, 1 - tail], axis=0)
-        )
-        table = {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+        table = mean_and_bounds(np.empty((1, 0)) if found is None else found, prob)
         return optional("pandas", "parameters").DataFrame(table, index=list(names))
 
     @property
