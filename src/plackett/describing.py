@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,10 @@ from plackett.data.types import Labels
 from plackett.fit import Prepared, Run, fit_described
 from plackett.inference.base import Fit
 from plackett.model.race import Array
-from plackett.optional import optional
-from plackett.posterior.base import mean_and_bounds
 from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.pool import Pool
 from plackett.posterior.worths import finite_logs
 from plackett.tiering import TieringRankings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLIMB = Ignored(
     ("tol", "max_iter", "accelerate"),
@@ -116,39 +111,10 @@ class DescribingRankings(TieringRankings):
         log_rates = finite_logs(np.concatenate([pool.log_rates, new[:, None]], axis=2))
         return pool._replace(log_rates=log_rates, available=np.ones((1, log_rates.shape[2]), dtype=bool))
 
-    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Return the parameters of the response, and the coefficients of covariates of the items.
-
-        They are the width ``theta`` or the weight ``nu`` of ties, the order effect ``eta``, for each column of `items`
-        its coefficient ``gamma[column]``, the change of the log-worth per unit, and with them the ``shape`` a of
-        the residuals: their standard deviation is about a^(-1/2).
-
-        Parameters
-        ----------
-        prob : float
-            Probability that the interval holds, equal tails.
-
-        Returns
-        -------
-        DataFrame
-            By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
-            Empty if there are none.
-
-        Examples
-        --------
-        >>> from plackett import PlackettLuceRanker, Rankings
-        >>> R = Rankings.from_orders([["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]])
-        >>> items = {"a": {"size": 1}, "b": {"size": 2}, "c": {"size": 4}}
-        >>> m = PlackettLuceRanker("em", shape=10).fit(None, R, items=items)
-        >>> m.parameters()["mean"].round(1).to_dict()
-        {'gamma[size]': 0.6, 'shape': 10.0}
-        """
-        table = super().parameters(prob)
+    def _further_parameters(self) -> tuple[list[str], Array]:
         posterior = self._described_worths
         if posterior is None:
-            return table
-        draws = posterior.effects() / self.item_covariates_.scale
+            return super()._further_parameters()
+        gamma = posterior.effects() / self.item_covariates_.scale
         names = [f"gamma[{name}]" for name in self.item_covariates_.names]
-        pandas = optional("pandas", "parameters")
-        columns = mean_and_bounds(np.column_stack([draws, posterior.shapes(self.shape_)]), prob)
-        return pandas.concat([table, pandas.DataFrame(columns, index=[*names, "shape"])])
+        return [*names, "shape"], np.column_stack([gamma, posterior.shapes(self.shape_)])
