@@ -164,6 +164,8 @@ def test_coefficients_by_alternative():
 def test_without_constants_and_with_a_prior():
     X, y = trips(100)
     bare = X.with_schema(X[:0])
+    with pytest.raises(ValueError, match=r"LinearUtility\(constants\) must be True or False, got 1 instead"):
+        PlackettLuceChooser("em", features=LinearUtility(constants=1)).fit(X, y)
     with pytest.raises(ValueError, match="person's columns would be ignored"):
         PlackettLuceChooser("em", features=LinearUtility(constants=False)).fit(bare, y)
     frame = pd.DataFrame(X.values, columns=["cost", "time"]).assign(t=X.situation, a=X.alternatives[X.alternative])
@@ -394,6 +396,7 @@ def test_files_tables_and_reports(which, request, tmp_path):
     found = model.coefficients()
     assert found.to_latex().startswith(r"\begin{tabular}{l") and "constant: bus" in found.to_latex()
     assert "<table>" in model._repr_html_() and model.summary()["column"].tolist() == found["column"].tolist()
+    assert model.summary()["coefficient"].tolist() == [float(f"{value:.4g}") for value in found["coefficient"]]
     write_report(model, X, y, tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "Fit statistics" in page and "Rho-square" in page and "constant: car" in page

@@ -68,8 +68,14 @@ class Offers:
 class Inference(Protocol):
     """What an inference declares besides its settings."""
 
-    samples: bool  # True if it makes draws, and thus may move between modes
-    maximises: bool  # True if it maximises; the maximum may not exist
+    @property
+    def samples(self) -> bool:
+        """True if it makes draws, and thus may move between modes."""
+
+    @property
+    def maximises(self) -> bool:
+        """True if it maximises; the maximum may not exist."""
+
     shape_settings: tuple[str, ...]  # settings of shape="learn"
     fixed_only: Ignored  # settings that learned directions ignore
     no_directions: str | None  # reason why it does not learn directions, or None

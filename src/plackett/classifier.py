@@ -26,6 +26,7 @@ from plackett.data.validation import (
     class_labels,
     coded_groups,
     coded_labels,
+    is_whole,
     plain,
     row_weights,
 )
@@ -49,7 +50,7 @@ from plackett.inference.base import Fit
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output import stored_models
-from plackett.posterior.base import RacePosterior
+from plackett.posterior.base import RacePosterior, mean_and_bounds
 from plackett.priors import GIG
 from plackett.race_model import STORED, RaceModel
 
@@ -263,7 +264,7 @@ class PlackettLuceClassifier(RaceModel, Classifier):
                 "groups cannot be had with engine='dask', where what a row holds decides with which others it is held "
                 "out. Leave them out, or use engine='auto' where the rows fit into memory."
             )
-        elif given.learned and not isinstance(cv, (int, np.integer)):
+        elif given.learned and not is_whole(cv):
             refused = (
                 f"EM(cv={cv!r}) cannot be had with engine='dask' and learned directions, where what a row holds "
                 "decides its fold. Give the number of folds, or use engine='auto' where the rows fit into memory."
@@ -323,11 +324,8 @@ class PlackettLuceClassifier(RaceModel, Classifier):
 
     def _relevance_interval(self, prob: float = 0.9) -> tuple[Array, Array, Array]:
         """Return means (d,) over the predicting draws, with interval bounds; NaN bounds for a point estimate."""
-        found, tail = self._relevances(), (1 - prob) / 2
-        lower, upper = (
-            np.quantile(found, [tail, 1 - tail], axis=0) if len(found) > 1 else np.full((2, *found[0].shape), np.nan)
-        )
-        return found.mean(axis=0), lower, upper
+        found = mean_and_bounds(self._relevances(), prob)
+        return found["mean"], found["lower"], found["upper"]
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +12,12 @@ from plackett.data.item_covariates import ItemCovariates
 from plackett.data.labels import label_array
 from plackett.data.types import Labels
 from plackett.fit import Prepared, Run, fit_described
-from plackett.inference import EM, Gibbs
 from plackett.inference.base import Fit
 from plackett.model.race import Array
-from plackett.optional import optional
 from plackett.posterior.described import DescribedDraws, DescribedPoint
 from plackett.posterior.pool import Pool
 from plackett.posterior.worths import finite_logs
 from plackett.tiering import TieringRankings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLIMB = Ignored(
     ("tol", "max_iter", "accelerate"),
@@ -41,6 +36,12 @@ class DescribingRankings(TieringRankings):
         """True if the model was fitted to described items."""
         return hasattr(self, "item_covariates_")
 
+    @property
+    def _described_worths(self) -> DescribedDraws | DescribedPoint | None:
+        """The posterior of a model of described items; None for other models."""
+        posterior = getattr(self, "posterior_", None)
+        return posterior if isinstance(posterior, (DescribedDraws, DescribedPoint)) else None
+
     def _counted(self, K: int, p: int) -> str:
         counted = super()._counted(K, p)
         return f"{counted} described by {self.item_covariates_.in_words}" if self._described else counted
@@ -48,7 +49,7 @@ class DescribingRankings(TieringRankings):
     def _check_items(self, run: Run, X: Any, groups: Any, partitions: bool) -> None:
         """Raise for settings that a fit with covariates of the items would ignore, and for impossible combinations."""
         given = self._combination(groups is not None, partitions, without=True)
-        ignored = ((given.inference, CLIMB),) if isinstance(given.inference, EM) else ()
+        ignored = ((given.inference, CLIMB),) if given.inference.maximises else ()
         check(replace(given, refused=self._no_items(run, X, partitions), ignored=(*given.ignored, *ignored)))
 
     def _no_items(self, run: Run, X: Any, partitions: bool) -> str | None:
@@ -73,9 +74,9 @@ class DescribingRankings(TieringRankings):
                 "ties='race' identify the scale of the worths, and covariates of items say nothing about it. Use "
                 "another setting of ties, or leave items out."
             )
-        if not isinstance(inference, (Gibbs, EM)):
+        if not (inference.samples or inference.maximises):
             return "described items have no variational approximation. Use inference='gibbs' or inference='em'."
-        if isinstance(inference, Gibbs) and inference.moves not in ("auto", "walk"):
+        if inference.samples and inference.moves not in ("auto", "walk"):
             return (
                 f"with items= worths and coefficients are drawn by Hamiltonian trajectories, and this is "
                 f"Gibbs(moves={inference.moves!r}). Use Gibbs(moves='auto')."
@@ -91,64 +92,29 @@ class DescribingRankings(TieringRankings):
     def _listed(self, X: Any, items: Any) -> tuple[Pool, Labels]:
         """Return log-rates of the items, of those of the fit's table that were never ranked or those of another one."""
         pool, known = super()._listed(X, None)
-        if not self._described:
+        posterior = self._described_worths
+        if posterior is None:
             return pool, known
         held = self.item_covariates_
         labels, z = (held.others, held.other_z) if items is None else held.of(items, known)
         if not len(labels):
             return pool, known
-        return self._with_new(pool, z, labels), label_array([*known.tolist(), *labels.tolist()])
+        return self._with_new(posterior, pool, z, labels), label_array([*known.tolist(), *labels.tolist()])
 
-    def _with_new(self, pool: Pool, z: Array, labels: Labels) -> Pool:
+    def _with_new(self, posterior: DescribedDraws | DescribedPoint, pool: Pool, z: Array, labels: Labels) -> Pool:
         """Return a pool of all items with new ones behind them, whose draws do not depend on their order."""
-        assert isinstance(self.posterior_, (DescribedDraws, DescribedPoint))
         order = np.argsort([str(label) for label in labels.tolist()], kind="stable")
         seed = np.random.SeedSequence(self._run_settings()[0].entropy, spawn_key=(NEW_ITEMS,))
-        drawn = self.posterior_.new_log_rates(self.item_covariates_.z, z[order], np.random.default_rng(seed))
+        drawn = posterior.new_log_rates(self.item_covariates_.z, z[order], np.random.default_rng(seed))
         new = np.empty_like(drawn)
         new[:, order] = drawn
         log_rates = finite_logs(np.concatenate([pool.log_rates, new[:, None]], axis=2))
         return pool._replace(log_rates=log_rates, available=np.ones((1, log_rates.shape[2]), dtype=bool))
 
-    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Return the parameters of the response, and the coefficients of covariates of the items.
-
-        They are the width ``theta`` or the weight ``nu`` of ties, the order effect ``eta``, for each column of `items`
-        its coefficient ``gamma[column]``, the change of the log-worth per unit, and with them the ``shape`` a of
-        the residuals: their standard deviation is about a^(-1/2).
-
-        Parameters
-        ----------
-        prob : float
-            Probability that the interval holds, equal tails.
-
-        Returns
-        -------
-        DataFrame
-            By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
-            Empty if there are none.
-
-        Examples
-        --------
-        >>> from plackett import PlackettLuceRanker, Rankings
-        >>> R = Rankings.from_orders([["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]])
-        >>> items = {"a": {"size": 1}, "b": {"size": 2}, "c": {"size": 4}}
-        >>> m = PlackettLuceRanker("em", shape=10).fit(None, R, items=items)
-        >>> m.parameters()["mean"].round(1).to_dict()
-        {'gamma[size]': 0.6, 'shape': 10.0}
-        """
-        table = super().parameters(prob)
-        if not self._described:
-            return table
-        posterior, tail = self.posterior_, (1 - prob) / 2
-        assert isinstance(posterior, (DescribedDraws, DescribedPoint))
-        draws = posterior.effects() / self.item_covariates_.scale
+    def _further_parameters(self) -> tuple[list[str], Array]:
+        posterior = self._described_worths
+        if posterior is None:
+            return super()._further_parameters()
+        gamma = posterior.effects() / self.item_covariates_.scale
         names = [f"gamma[{name}]" for name in self.item_covariates_.names]
-        shape = posterior.shape.ravel() if isinstance(posterior, DescribedDraws) else np.array([self.shape_])
-        draws = np.column_stack([draws, shape])
-        lower, upper = np.full((2, draws.shape[1]), np.nan)
-        if len(draws) > 1:
-            lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-        pandas = optional("pandas", "parameters")
-        columns = {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
-        return pandas.concat([table, pandas.DataFrame(columns, index=[*names, "shape"])])
+        return [*names, "shape"], np.column_stack([gamma, posterior.shapes(self.shape_)])

@@ -142,7 +142,7 @@ def fit_weights(run: Run, data: Prepared) -> Fit:
     shape, found = run.shape, dict[str, Any]()
     if data.spread is not None and all_alike(data.spread) and shape is None and not run.samples:
         shape = 1.0  # such rows have little information about a; with 1, EM returns the shares
-    if isinstance(run.inference, EM):
+    if run.inference.maximises:
         if shape is None:
             shape, found["cv_log_loss_"] = _cross_validated_shape(run.inference, run, data)
         elif data.network is not None and run.tailed is None:
@@ -162,7 +162,7 @@ def fit_weights(run: Run, data: Prepared) -> Fit:
 def fit_described(run: Run, data: Prepared, z: Array) -> Fit:
     """Fit worths of items with covariates z (K, d), and their coefficients."""
     shape, found = run.shape, dict[str, Any]()
-    if isinstance(run.inference, EM) and shape is None:
+    if run.inference.maximises and shape is None:
         folds = data.folds(run.inference.cv)
         shape, found["cv_log_loss_"] = held_out_shape_described(run.inference, *folds, z, run.progress)
     rows = data.rows()
@@ -170,7 +170,7 @@ def fit_described(run: Run, data: Prepared, z: Array) -> Fit:
     if beside:
         rows.set_threads(1)
     problem = Problem(rows, run.rate, *run.source(), None, run.kind.shape_steps, beside)
-    if isinstance(run.inference, Gibbs):
+    if run.inference.samples:
         fit = draw_described(run.inference, problem, shape, z)
     else:
         assert shape is not None
@@ -405,7 +405,7 @@ def fit_tastes(
     """Fit random tastes: the law of coefficients of columns Z; also return the input position of each situation."""
     panel = make_panel(Z, seen.outcomes, seen.entry, person)
     check_panel(panel, names)
-    assert isinstance(run.inference, Gibbs)
+    assert run.inference.samples
     settings = complete(run.inference)
     chains = TasteRun(settings, run.source(), panel, law, Clock(settings.max_seconds))
     draws = chains.run(stacklevel=5)
@@ -452,7 +452,7 @@ def fit_segmented_rankings(run: Run, segments: Segments, seen: Observations) -> 
 
 def fit_tiers(run: Run, tiers: Tiers, data: Prepared) -> Fit:
     """Fit worths of items in tiers, without covariates."""
-    assert isinstance(run.inference, Gibbs)
+    assert run.inference.samples
     rows = data.rows()
     small = rows.work < run.kind.side_by_side_below
     if small:

@@ -125,9 +125,7 @@ class RaceModel(Model):
         if hasattr(self, "inference_"):
             return self.inference_
         inference = self._make_inference()
-        return (
-            inference.completed(**(LENGTH if self._learned() else USUAL)) if isinstance(inference, Gibbs) else inference
-        )
+        return inference.completed(**(LENGTH if self._learned() else USUAL)) if inference.samples else inference
 
     def _make_inference(self) -> Inference:
         if isinstance(self.inference, str) and self.inference in INFERENCES:

@@ -19,7 +19,7 @@ from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.rows import count_rows, take_rows
-from plackett.data.validation import coded_groups, plain
+from plackett.data.validation import check_bool, coded_groups, plain
 from plackett.describing import DescribingRankings
 from plackett.engines.base import check_counts
 from plackett.estimator import whole_or_not_at_all
@@ -314,16 +314,15 @@ class PlackettLuceRanker(DescribingRankings):
     def _run(self, groups: object, partitions: bool = False, without: bool = False) -> Run:
         if self.ties not in TIES:
             raise ValueError(f"ties must be one of {list(TIES)}, got {plain(self.ties)} instead.")
-        if not isinstance(self.order_effect, (bool, np.bool_)):
-            raise ValueError(f"order_effect must be True or False, got {plain(self.order_effect)} instead.")
+        check_bool("order_effect", self.order_effect)
         return super()._run(groups, partitions, without)
 
     def _with_length(self, run: Run, R: Rankings | None) -> Run:
         """Return the run with lengths for models without covariates; a walk on worths runs until it converges."""
-        if self._tiered() is not None and isinstance(run.inference, Gibbs):
+        if self._tiered() is not None and run.inference.samples:
             return replace(run, inference=run.inference.completed(**WITH_TIERS))
         if (
-            not isinstance(run.inference, Gibbs)
+            not run.inference.samples
             or self._segmented() is not None
             or (R is not None and self._walks(run.inference, R))
         ):

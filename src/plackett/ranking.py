@@ -16,13 +16,13 @@ from plackett.data.model_input import check_dense, encoded, numbers, taken
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.types import Labels, Lazy
-from plackett.data.validation import check_prob, plain
+from plackett.data.validation import check_prob, is_bool, is_number, plain
 from plackett.engines.plain_rankings import ONE
 from plackett.inference.base import check_count
 from plackett.model.mixture import Entries
 from plackett.model.race import Array
 from plackett.optional import optional
-from plackett.posterior.base import Table, refuse
+from plackett.posterior.base import Table, mean_and_bounds, refuse
 from plackett.posterior.pool import Members, Pool, all_entries, log_scores
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws
@@ -158,7 +158,7 @@ class RankingModel(RaceModel):
             raise ValueError(f"anchor must be one item with its value, {{item: value}}, got {plain(anchor)} instead.")
         ((item, value),) = anchor.items()
         code = codes_of([item], self.items_, "item")[0]
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+        if is_bool(value) or not is_number(value) or not np.isfinite(value):
             raise ValueError(f"the value of the anchor must be a finite number, got {plain(value)} instead.")
         return int(code), float(value) / unit
 
@@ -502,10 +502,13 @@ class RankingModel(RaceModel):
         return tuple(each.name for each in self._parameters())
 
     def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Return the parameters of the response; empty if it has none.
+        """Return the parameters of the response, of tiers, and of covariates of the items.
 
         They are the width ``theta`` or the weight ``nu`` of ties, the order effect ``eta``, and by their names the
         coefficients of attributes of comparisons: the log-odds that the first item gains per unit of the difference.
+        With tiers they include their number ``tiers`` and the ``concentration`` α of the Dirichlet process. With
+        `items` they include for each column its coefficient ``gamma[column]``, the change of the log-worth per unit,
+        and the ``shape`` a of the residuals, whose standard deviation is about a^(-1/2).
 
         Parameters
         ----------
@@ -516,16 +519,28 @@ class RankingModel(RaceModel):
         -------
         DataFrame
             By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
+            Empty if there are none.
+
+        Examples
+        --------
+        >>> from plackett import PlackettLuceRanker, Rankings
+        >>> R = Rankings.from_orders([["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]])
+        >>> items = {"a": {"size": 1}, "b": {"size": 2}, "c": {"size": 4}}
+        >>> m = PlackettLuceRanker("em", shape=10).fit(None, R, items=items)
+        >>> m.parameters()["mean"].round(1).to_dict()
+        {'gamma[size]': 0.6, 'shape': 10.0}
         """
         check_is_fitted(self)
-        names, tail = self._parameter_names(), (1 - check_prob(prob)) / 2
+        names, prob = self._parameter_names(), check_prob(prob)
         found = self.posterior_.members(every=True).of_response if names else None
-        draws = np.empty((1, 0)) if found is None else found
-        lower, upper = (
-            np.full((2, len(names)), np.nan) if len(draws) == 1 else np.quantile(draws, [tail, 1 - tail], axis=0)
-        )
-        table = {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
-        return optional("pandas", "parameters").DataFrame(table, index=list(names))
+        further, draws = self._further_parameters()
+        tables = [mean_and_bounds(each, prob) for each in (np.empty((1, 0)) if found is None else found, draws)]
+        columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+        return optional("pandas", "parameters").DataFrame(columns, index=[*names, *further])
+
+    def _further_parameters(self) -> tuple[list[str], Array]:
+        """Return names (n) and draws (S, n) of parameters that do not belong to the response."""
+        return [], np.empty((1, 0))
 
     @property
     def _slots(self) -> bool:

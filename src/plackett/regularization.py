@@ -15,7 +15,6 @@ from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.data.validation import plain, row_weights
 from plackett.engines.factory import make_engine
-from plackett.inference import EM
 from plackett.model.race import Array
 
 STATISTICS = ("mode", "mean", "median")
@@ -63,7 +62,8 @@ def regularization_path(
     clf = PlackettLuceClassifier(inference=inference, **({"features": "exp"} | settings))
     if clf._learned():
         raise ValueError("a path follows the weights of fixed features; learned directions change with the shape.")
-    em = clf._make_inference().maximises
+    used = clf._make_inference()
+    em = used.maximises
     statistic = statistic or ("mode" if em else "mean")
     if statistic not in STATISTICS or em != (statistic == "mode"):
         allowed = "'mode'" if em else "'mean' or 'median'"
@@ -72,15 +72,13 @@ def regularization_path(
     if not order or not order[-1] > 0:
         raise ValueError(f"shapes must be positive numbers, got {plain(shapes)} instead.")
     clf.set_params(shape=order[0]).fit(X, y)
-    if em:
+    if used.maximises:
         features, codes = clf._observed(X, y)
         weight = row_weights(None, codes, clf.classes_, clf.class_weight)
-        inner = clf._make_inference()
-        assert isinstance(inner, EM)
         with one_blas_thread(), cluster_for(clf.engine):
             seen = Observations.of_classes(codes, len(clf.classes_), weight)
             rows = make_engine(clf.engine).rows(features, seen)
-            found = [np.exp(climb.log_weights) for climb in inner.path(rows, order, coarse=0.0)]
+            found = [np.exp(climb.log_weights) for climb in used.path(rows, order, coarse=0.0)]
     else:
         found = [_summary(clone(clf).set_params(shape=a).fit(X, y), statistic) for a in order]
     return Bunch(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from plackett.capabilities import Combination, Ignored
 from plackett.data.validation import check_prob
+from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.posterior.tiered_worths import TieredDraws
 from plackett.segmenting import SegmentingRankings
@@ -124,30 +125,12 @@ class TieringRankings(SegmentingRankings):
         pandas = optional("pandas", "n_tiers_")
         return pandas.Series(times / times.sum(), pandas.Index(number, name="tiers"), name="probability")
 
-    def parameters(self, prob: float = 0.9) -> pd.DataFrame:
-        """Return the parameters of the response and of the tiers; empty if there are none.
-
-        They are the width ``theta`` or the weight ``nu`` of ties, and the order effect ``eta``; with tiers also their
-        number ``tiers`` and the ``concentration`` α of the Dirichlet process.
-
-        Parameters
-        ----------
-        prob : float
-            Probability that the interval holds, equal tails.
-
-        Returns
-        -------
-        DataFrame
-            By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
-        """
-        found = super().parameters(prob)
+    def _further_parameters(self) -> tuple[list[str], Array]:
         drawn = self._tiers_drawn
         if drawn is None:
-            return found
-        tail = (1 - prob) / 2
-        for name, draws in (("tiers", drawn.number_of_tiers()), ("concentration", drawn.concentration)):
-            found.loc[name] = [draws.mean(), *np.quantile(draws, [tail, 1 - tail])]
-        return found
+            return super()._further_parameters()
+        draws = np.column_stack([drawn.number_of_tiers().ravel().astype(np.float64), drawn.concentration.ravel()])
+        return ["tiers", "concentration"], draws
 
     @property
     def _tiers_drawn(self) -> TieredDraws | None:

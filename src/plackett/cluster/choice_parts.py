@@ -374,19 +374,18 @@ def _joined(found: list[tuple[int, int, Columns]]) -> Columns:
     joined: list[Number | Category] = []
     for j, column in enumerate(names):
         held = [(number, n, columns[j]) for number, n, columns in found]
-        other = next((number for number, _, each in held if type(each) is not type(column)), None)
+        other = next((number for number, _, each in held if each.text != column.text), None)
         if other is not None:
             raise TableError(
                 f"column {column.name!r} holds numbers in one of the partitions {first} and {other}, and texts in the "
                 "other."
             )
-        if isinstance(column, Number):
+        if not column.text:
             joined.append(Number(column.name, float("nan"), False))
             continue
         shares: dict[str, float] = {}
         total = sum(n for _, n, _ in held)
-        for _, n, each in held:
-            assert isinstance(each, Category)
+        for n, each in [(n, each) for _, n, each in held if each.text]:
             for level, share in zip(each.levels, each.shares, strict=True):
                 shares[level] = shares.get(level, 0.0) + share * n / total
         levels = tuple(sorted(shares))

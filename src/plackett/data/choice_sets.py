@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.choice_tables import Columns, Spec, long_choices, long_parts, wide_parts
-from plackett.data.columns import Category, listed
+from plackett.data.columns import listed
 from plackett.data.labels import Codes, Labels, codes_of, is_missing, listed_rows, locked, row_numbers
 from plackett.data.partitioned import PartitionedChoices, is_dask
 from plackett.data.rankings import Rankings
@@ -326,10 +326,10 @@ def _recoded(block: Array, have: Columns, want: Columns, what: str) -> Array:
         if column.name not in held:
             raise ValueError(f"there is no {what} {column.name!r}; there are {listed(held) or 'none'}.")
         own, numbers = held[column.name]
-        if type(own) is not type(column):
-            kinds = ("texts", "numbers") if isinstance(column, Category) else ("numbers", "texts")
+        if own.text != column.text:
+            kinds = ("texts", "numbers") if column.text else ("numbers", "texts")
             raise ValueError(f"{what} {column.name!r} held {kinds[0]} in training, and holds {kinds[1]} here.")
-        if isinstance(own, Category) and isinstance(column, Category) and own.levels != column.levels:
+        if own.text and column.text and own.levels != column.levels:
             code = numbers[:, 0].astype(int) if len(own.levels) == 2 else numbers.argmax(axis=1)
             levels = optional("pandas", "text that is coded anew").Series(
                 np.array(own.levels, dtype=object)[code], dtype=object

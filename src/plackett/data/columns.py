@@ -6,7 +6,7 @@ import difflib
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ class TableWarning(UserWarning):
 class Number:
     """Numeric column; missing values become the median, with an indicator column if training had any."""
 
+    text: ClassVar[Literal[False]] = False
+
     name: str
     median: float
     indicator: bool
@@ -46,6 +48,11 @@ class Number:
     def learn(cls, name: str, values: pd.Series) -> Number:
         """Learn the median, and whether values were missing."""
         return cls(name, float(np.nanmedian(_floats(values))), bool(values.isna().any()))
+
+    @property
+    def filling(self) -> str:
+        """What missing values become, in words."""
+        return f"the median {self.median:g}"
 
     def names(self) -> list[str]:
         """Return the names of its numbers."""
@@ -79,6 +86,9 @@ class Category:
     A missing or new level gets the share of each level in training: standardised, this is zero in every column, and
     thus uninformative.
     """
+
+    text: ClassVar[Literal[True]] = True
+    filling: ClassVar[str] = "the average level"
 
     name: str
     levels: tuple[str, ...]
@@ -189,9 +199,8 @@ def encode(columns: Iterable[Number | Category], frame: pd.DataFrame, missing: s
 def tell_of_missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> None:
     """Warn how missing values are filled."""
     for column, share in _missing(columns, frame).items():
-        filled = f"the median {column.median:g}" if isinstance(column, Number) else "the average level"
         marked = f"; a new column '{column.name} is missing' marks these rows" if column.indicator else ""
-        _warn(f"{share}: filled in with {filled}{marked}.")
+        _warn(f"{share}: filled in with {column.filling}{marked}.")
 
 
 def _missing(columns: Iterable[Number | Category], frame: pd.DataFrame) -> dict[Number | Category, str]:

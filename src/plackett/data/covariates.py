@@ -58,7 +58,7 @@ def of_columns(columns: Sequence[Number | Category]) -> list[Covariate]:
     found, start = list[Covariate](), 0
     for column in columns:
         names = column.names()
-        if isinstance(column, Category):
+        if column.text:
             found.append(_category(column, start))
         else:
             found += [Covariate(name, (start + j,)) for j, name in enumerate(names)]

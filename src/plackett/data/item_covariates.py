@@ -165,7 +165,7 @@ def encoded(columns: tuple[Number | Category, ...], frame: pd.DataFrame) -> Arra
 
 
 def _names(column: Number | Category) -> list[str]:
-    many = isinstance(column, Category) and len(column.levels) > 2
+    many = column.text and len(column.levels) > 2
     return column.names()[1:] if many else column.names()
 
 

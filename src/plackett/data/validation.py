@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import TypeGuard
 
@@ -66,9 +66,31 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float, np.number))
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """True if a value is a single whole number of Python or NumPy, or a bool, which Python counts among them."""
+    return isinstance(value, (int, np.integer))
+
+
+def is_bool(value: object) -> TypeGuard[bool]:
+    """True if a value is True or False, of Python or NumPy."""
+    return isinstance(value, (bool, np.bool_))
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise unless the value is True or False."""
+    if not is_bool(value):
+        raise ValueError(f"{name} must be True or False, got {plain(value)} instead.")
+
+
+def check_names(name: str, value: Iterable[object] | None) -> None:
+    """Raise unless the value is a list of texts, or None."""
+    if value is not None and (isinstance(value, str) or not all(isinstance(each, str) for each in value)):
+        raise ValueError(f"{name} must be a list of names of columns, got {plain(value)} instead.")
+
+
 def positive(name: str, value: float | str, learn: bool = False) -> float:
     """Return a finite positive number; with `learn` the error also offers "learn"."""
-    if type(value) is bool or not is_number(value) or not 0 < value < np.inf:
+    if is_bool(value) or not is_number(value) or not 0 < value < np.inf:
         what = "a positive number or 'learn'" if learn else "a positive number"
         raise ValueError(f"{name} must be {what}, got {plain(value)} instead.")
     return float(value)

@@ -44,11 +44,11 @@ def learn(
         design, as in `Task.design`.
     """
     settings.check()
-    if isinstance(inference, Gibbs):
+    if inference.samples:
         return sample(inference, task, settings, shape)
     if isinstance(inference, Bootstrap):
         return bootstrap(inference, task, settings, shape)
-    if isinstance(inference, EM):
+    if inference.maximises:
         return climb(inference, task, settings, shape)
     raise ValueError(
         "there is no variational approximation for learned directions: their posterior has many modes. Use "

@@ -17,6 +17,7 @@ from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
 from plackett.data.observations import Observations
+from plackett.data.validation import is_whole
 from plackett.directions.neighbours import SEARCHED, situations_like_new
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import Prior
@@ -130,14 +131,14 @@ class SituationReader(Reader):
 
     def splits(self, task: Task, cv: object) -> Folds:
         """Return this number of folds of persons, or those of a scikit-learn splitter."""
-        if not isinstance(cv, (int, np.integer)):
-            numbers = np.arange(len(task.seen))
-            found = check_cv(cv).split(np.zeros(len(numbers)), groups=task.seen.units)
-            return [(np.sort(numbers[train]), test) for train, test in found]
-        n_units = self.n_units(task)
-        if min(cv, n_units) < 2:
-            raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} units to divide.")
-        return self.folds(task, int(cv))
+        if is_whole(cv):
+            n_units = self.n_units(task)
+            if min(cv, n_units) < 2:
+                raise ValueError(f"cross-validation needs two folds or more: EM(cv={cv}), {n_units} units to divide.")
+            return self.folds(task, int(cv))
+        numbers = np.arange(len(task.seen))
+        found = check_cv(cv).split(np.zeros(len(numbers)), groups=task.seen.units)
+        return [(np.sort(numbers[train]), test) for train, test in found]
 
     def training(self, task: Task, train: Any) -> tuple[Task, Numbers | None]:
         """Return the training part; all groups keep their weights."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plackett.data.validation import plain
+from plackett.data.validation import is_bool, is_number, is_whole, plain
 from plackett.engines.base import Rows
 from plackett.model.race import Array
 from plackett.model.weights import GIG, Gam, WeightPrior
@@ -74,13 +74,13 @@ class Fit:
 
 def check_count(name: str, value: Any, at_least: int = 1) -> None:
     """Raise unless the value is a whole number of at least this size."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
+    if is_bool(value) or not is_whole(value) or value < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {plain(value)} instead.")
 
 
 def check_tolerance(name: str, value: object) -> None:
     """Raise unless the value is finite and non-negative."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+    if is_bool(value) or not is_number(value) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a non-negative number, got {plain(value)} instead.")
 
 

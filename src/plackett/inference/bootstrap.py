@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
@@ -33,7 +35,8 @@ class Bootstrap(BaseEstimator):
     PlackettLuceClassifier(inference=Bootstrap(draws=200))
     """
 
-    samples, maximises = False, False
+    samples: Literal[False] = False
+    maximises: Literal[False] = False
     shape_settings: tuple[str, ...] = ()
     fixed_only = Ignored((), "")
     no_directions = None

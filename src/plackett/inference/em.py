@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -310,7 +310,8 @@ class EM(BaseEstimator):
     PlackettLuceClassifier(inference=EM(tol=1e-06), shape=0.5)
     """
 
-    samples, maximises = False, True
+    samples: Literal[False] = False
+    maximises: Literal[True] = True
     shape_settings = ("shapes", "cv")
     fixed_only = Ignored(
         ("tol", "accelerate", "shapes"),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
 
+from plackett.data.validation import is_whole
 from plackett.engines.base import Features, Rows, canonical_order
 from plackett.inference.em import EM
 from plackett.model.draws import mixed
@@ -73,7 +74,7 @@ def as_folds(fold: npt.NDArray[np.intp]) -> Folds:
 
 def splits(cv: object, features: Callable[[], Features], X: object, codes: npt.NDArray[np.intp]) -> Folds:
     """Return training and test rows from a number of folds of distinct features, or from a scikit-learn splitter."""
-    if isinstance(cv, (int, np.integer)):
+    if is_whole(cv):
         splitter = PredefinedSplit(stratified_folds(features(), codes, int(cv)))
     else:
         splitter = check_cv(cv, codes, classifier=True)
@@ -86,7 +87,7 @@ def situation_splits(cv: Any, order: npt.NDArray[np.intp], units: npt.NDArray[np
     Situations of one unit are held out together.
     """
     n = len(order)
-    if not isinstance(cv, (int, np.integer)):
+    if not is_whole(cv):
         return list(check_cv(cv).split(np.zeros(n), groups=units))
     unit = np.empty(n, dtype=np.intp)
     unit[order] = np.arange(n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -95,7 +95,8 @@ class Gibbs(BaseEstimator):
     Gibbs(target_ess=400)
     """
 
-    samples, maximises = True, False
+    samples: Literal[True] = True
+    maximises: Literal[False] = False
     shape_settings = ("shape_prior",)
     fixed_only = Ignored(
         ("moves", "shape_prior", "move_budget"),

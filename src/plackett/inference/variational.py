@@ -6,7 +6,7 @@ With the Gamma prior q is Gam(A, B); with the generalised inverse Gaussian q is 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq
@@ -130,7 +130,8 @@ class Variational(BaseEstimator):
     Variational(draws=500)
     """
 
-    samples, maximises = False, False
+    samples: Literal[False] = False
+    maximises: Literal[False] = False
     shape_settings = ("shape_prior",)
     fixed_only = Ignored((), "")
     no_directions = (

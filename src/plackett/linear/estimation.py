@@ -81,7 +81,7 @@ def estimate(inference: EM | Gibbs, settings: LinearUtility, task: LinearTask) -
     if task.nests is not None:
         nested = task.packed, best, task.nests, task.alternative, task.person, task.source
         return estimate_nested(inference, settings, *nested)
-    if isinstance(inference, Gibbs):
+    if inference.samples:
         return _sampled(inference, settings, task, best)
     if not best.converged:
         message = f"the climb did not converge in {max_iter} Newton steps. Raise EM(max_iter=...)."

@@ -61,7 +61,7 @@ def estimate_nested(
     _check_choices(nested, nests)
     max_iter = iterations(inference)
     found = nested_maximum(nested, best, max_iter)
-    if isinstance(inference, Gibbs):
+    if inference.samples:
         return _sampled(inference, settings, nested, found, nests, source)
     if not found.converged:
         message = f"the climb did not converge in {max_iter} iterations. Raise EM(max_iter=...)."

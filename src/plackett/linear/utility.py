@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
-from plackett.data.validation import plain, positive
+from plackett.data.validation import check_bool, plain, positive
 from plackett.inference import EM, Gibbs
 
 SPREAD = 10.0  # of the prior of coefficients per standard deviation of their columns, where draws are made
@@ -56,8 +56,7 @@ class LinearUtility(BaseEstimator):
 
     def check(self, n_traits: int) -> None:
         """Raise for invalid values, or useless columns of the person."""
-        if not isinstance(self.constants, bool):
-            raise ValueError(f"LinearUtility(constants) must be True or False, got {plain(self.constants)} instead.")
+        check_bool("LinearUtility(constants)", self.constants)
         if self.spread is not None:
             positive("LinearUtility(spread)", self.spread)
         if self.constants:
@@ -82,6 +81,6 @@ class LinearUtility(BaseEstimator):
 
 def iterations(inference: EM | Gibbs) -> int:
     """Return the maximum number of iterations to the mode, where chains start as well."""
-    em = inference if isinstance(inference, EM) else EM()
+    em = inference if inference.maximises else EM()
     em._check()
     return int(em.max_iter)

@@ -13,6 +13,7 @@ from scipy import sparse
 from plackett.data.columns import as_frame, is_text, texts
 from plackett.data.covariates import Covariate, covariates_of
 from plackett.data.model_input import taken
+from plackett.data.validation import is_bool, is_whole
 from plackett.features import ExpFeatures
 from plackett.features.gates import Gates
 from plackett.model.race import Array
@@ -165,7 +166,7 @@ class Rows:
     def find(self, feature: object) -> Covariate:
         """Find a column by name or by position."""
         names = [column.name for column in self.columns]
-        if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
+        if is_whole(feature) and not is_bool(feature) and 0 <= feature < len(names):
             return self.columns[int(feature)]
         if isinstance(feature, str) and feature in names:
             return self.columns[names.index(feature)]

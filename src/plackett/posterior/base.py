@@ -282,6 +282,15 @@ def around(centre: Array, draws: Array, prob: float, axis: int = 0) -> tuple[Arr
     return np.fmin(lower, centre), np.fmax(upper, centre)
 
 
+def mean_and_bounds(draws: Array, prob: float) -> Table:
+    """Return columns ``mean``, ``lower`` and ``upper`` of draws (S, n); NaN for the interval of a single estimate."""
+    tail = (1 - prob) / 2
+    lower, upper = np.full((2, draws.shape[1]), np.nan)
+    if len(draws) > 1:
+        lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+
+
 def positive(draws: Array, axis: int = 0) -> Array:
     """Probability of being above 0, rounded."""
     found: Array = ((draws > 0) + (draws == 0) / 2).mean(axis=axis).round(3)
@@ -298,8 +307,13 @@ def significant(numbers: Array, digits: int = 4) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where((numbers != 0) & np.isfinite(numbers), np.floor(np.log10(np.abs(numbers))), 0.0)
     factor = 10.0 ** (digits - 1 - size)
-    rounded: Array = np.round(numbers * factor) / factor + 0.0
-    return rounded
+    found: Array = np.round(numbers * factor) / factor + 0.0
+    return found
+
+
+def rounded(table: Table) -> Table:
+    """Round the columns of fractions."""
+    return {name: significant(column) if column.dtype.kind == "f" else column for name, column in table.items()}
 
 
 def objects(labels: Any) -> npt.NDArray[np.object_]:

@@ -19,6 +19,7 @@ from plackett.posterior.base import (
     Table,
     Variables,
     around,
+    mean_and_bounds,
     objects,
     positive,
     refuse,
@@ -49,6 +50,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
 
     model_name = "Plackett–Luce choice model"
     nests: Nests | None = None
+    table_title: ClassVar[str] = "coefficients"
     estimated_at: ClassVar[bool] = False  # True if the last member is the estimate about which the others are drawn
 
     @property
@@ -75,6 +77,10 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
         """
         return log_probability_under(self.predicting(), entries, seen)
 
+    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
+        """Return a title and the first rows of the table."""
+        return self.table_title, {name: column[:n] for name, column in self.table(model, 0.9).items()}
+
     def predicting(self) -> Members:
         """Members with a positive share in predictions."""
         return self.members()
@@ -91,11 +97,7 @@ class ChoicePosterior(SituationPosterior[ChoiceModel]):
     def parameter_table(self, prob: float) -> Table:
         """Mean and interval of each dissimilarity; NaN for the interval of a single estimate."""
         found = None if self.nests is None else self.members(every=True).of_response
-        draws, tail = np.empty((1, 0)) if found is None else found, (1 - prob) / 2
-        lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
-        if len(draws) == 1:
-            lower = upper = np.full(draws.shape[1], np.nan)
-        return {"mean": draws.mean(axis=0), "lower": lower, "upper": upper}
+        return mean_and_bounds(np.empty((1, 0)) if found is None else found, prob)
 
     def nests_in_words(self) -> str:
         """List the nests with their average dissimilarities."""
@@ -169,6 +171,7 @@ class FixedChoices(ParametricChoices):
         Posterior of the weights (K, p).
     """
 
+    table_title = "largest weights"
     drawn = ("of_weights",)
     of_weights: WeightPosterior
 
@@ -195,10 +198,6 @@ class FixedChoices(ParametricChoices):
         """Return weights, largest first: shared, or by alternative or person."""
         table: Table = self.of_weights.estimates(model).table(model._labels(), prob)
         return table
-
-    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """Return a title and the first rows of the table."""
-        return "largest weights", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """Explain the race of one situation by features of alternatives."""
@@ -281,10 +280,6 @@ class LearnedChoices(ParametricChoices):
                 "positive": positive(draws),
             }
         return columns
-
-    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """Return a title and the first rows of the table."""
-        return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """Explain the log-odds of the predicted alternative by attributes and persons' columns."""

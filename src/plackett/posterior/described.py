@@ -53,6 +53,10 @@ class DescribedDraws(Described, Draws):
         total = np.logaddexp.reduce(y, axis=1, keepdims=True) - log_gamma(rng, len(known) * shape, shape.shape)
         return np.asarray(gamma @ new.T + log_gamma(rng, shape, (len(shape), len(new))) + total)
 
+    def shapes(self, fitted: float) -> Array:
+        """Return draws (S,) of the shape of the residuals."""
+        return self.shape.ravel()
+
     def variables(self, model: WeightModel, raw: bool) -> Variables:
         """Return those of worths, and ``gamma`` per unit of its column."""
         values, dims, coords = super().variables(model, raw)
@@ -76,6 +80,10 @@ class DescribedPoint(Described, Point):
         y = residuals_of(np.log(self.weights.reshape(1, -1)), self.effects(), known)
         total = np.logaddexp.reduce(y, axis=1, keepdims=True) - np.log(len(known))
         return np.asarray(self.effects() @ new.T + total)
+
+    def shapes(self, fitted: float) -> Array:
+        """Return the shape of the fit (1,)."""
+        return np.array([fitted])
 
 
 def names_of(model: Any) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from plackett.model.diagnostics import agreement
 from plackett.model.mixture import POOLED, Entries
 from plackett.model.race import Array
-from plackett.posterior.base import NO_CHAINS, Explanation, Quantities, Table, Variables, positive, significant
+from plackett.posterior.base import NO_CHAINS, Explanation, Quantities, Table, Variables, positive, rounded
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
 from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words
 from plackett.posterior.pool import pools
@@ -58,12 +58,7 @@ class LinearChoices(ChoicePosterior):
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Return the coefficients, rounded."""
-        found = self.coefficients_table(model, prob, "classical")
-        return {name: significant(column) if column.dtype.kind == "f" else column for name, column in found.items()}
-
-    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """Return a title and the first coefficients, in the order of the columns."""
-        return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
+        return rounded(self.coefficients_table(model, prob, "classical"))
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """Explain the log-odds of the predicted alternative by attributes and persons' columns."""

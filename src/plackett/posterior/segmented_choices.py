@@ -26,7 +26,7 @@ from plackett.posterior.base import (
     Variables,
     objects,
     positive,
-    significant,
+    rounded,
 )
 from plackett.posterior.choice_reasons import ChoiceModel
 from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes, log_probability_under
@@ -250,12 +250,7 @@ class SegmentedChoices(ChoicePosterior):
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """The coefficients, rounded."""
-        found = self.coefficients_table(model, prob, "classical")
-        return {name: significant(column) if column.dtype.kind == "f" else column for name, column in found.items()}
-
-    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """The first of them."""
-        return "coefficients", {name: column[:n] for name, column in self.table(model, 0.9).items()}
+        return rounded(self.coefficients_table(model, prob, "classical"))
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """Nothing adds up over segments."""

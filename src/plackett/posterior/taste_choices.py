@@ -21,7 +21,7 @@ from plackett.model.diagnostics import agreement
 from plackett.model.mixture import POOLED, Entries
 from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw, central, correlations, deviations, normal_points
-from plackett.posterior.base import Explanation, Quantities, Table, Variables, significant
+from plackett.posterior.base import Explanation, Quantities, Table, Variables, rounded
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
 from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes, log_probability_under
 from plackett.posterior.pool import Pool, outcome_log_values, pools
@@ -103,6 +103,7 @@ class TasteChoices(ChoicePosterior):
     """
 
     model_name = "Plackett–Luce choice model with random tastes"
+    table_title = "tastes of the population"
     no_estimates = "random tastes have a law instead of weights: population() lists it."
     no_race = "a linear utility has no features that compete: explain lists what attributes contribute."
     drawn = ("mean", "factor", "fixed")
@@ -276,13 +277,7 @@ class TasteChoices(ChoicePosterior):
         """Return the law, rounded."""
         found, _ = self.population(model.design_.names_, prob)
         found["column"] = found.pop("attribute")
-        found = {"column": found.pop("column"), **found}
-        return {name: significant(column) if column.dtype.kind == "f" else column for name, column in found.items()}
-
-    def largest(self, model: ChoiceModel, n: int) -> tuple[str, Table]:
-        """Return a title and the first rows of the table."""
-        found = self.table(model, 0.9)
-        return "tastes of the population", {name: column[:n] for name, column in found.items()}
+        return rounded({"column": found.pop("column"), **found})
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
         """Explain the log-odds of the predicted alternative by attributes and persons' columns."""

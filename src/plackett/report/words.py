@@ -6,11 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 import plackett
 from plackett.data.model_input import known_columns
 from plackett.data.types import LabelsLike
+from plackett.data.validation import is_whole
 from plackett.output.printed import cell
 from plackett.output.sheets import names_of
 from plackett.output.summary import how
@@ -176,6 +175,6 @@ def versions() -> list[tuple[str, str]]:
 def seed(classifier: Classifier) -> str:
     """Sentence about the seed."""
     state = classifier.random_state
-    if isinstance(state, (int, np.integer)):
+    if is_whole(state):
         return f"The seed was {state}: the same data, settings and versions give the same fit."
     return "No whole number was given as seed (random_state), so the fit cannot be repeated exactly."

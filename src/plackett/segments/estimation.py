@@ -61,7 +61,7 @@ class SegmentTask(NamedTuple):
     @property
     def em(self) -> EM:
         """Settings of the climbs, from which chains start as well."""
-        em = self.inference if isinstance(self.inference, EM) else EM()
+        em = self.inference if self.inference.maximises else EM()
         em._check()
         return em
 
@@ -176,7 +176,7 @@ def _covariances(scores: Array, information: Array, order: Codes, n_free: int) -
 
 
 def _completed(task: SegmentTask) -> Gibbs:
-    assert isinstance(task.inference, Gibbs)
+    assert task.inference.samples
     return task.inference.completed(**LENGTH)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from plackett.data.columns import listed
-from plackett.data.validation import plain, positive
+from plackett.data.validation import check_names, is_bool, is_whole, plain, positive
 from plackett.inference.base import check_count
 
 
@@ -68,9 +68,7 @@ class Segments(BaseEstimator):
             check_count(f"Segments({name})", getattr(self, name), least)
         positive("Segments(concentration)", self.concentration)
         for name in ("by", "ignored"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, str) or not all(isinstance(x, str) for x in value)):
-                raise ValueError(f"Segments({name}) must be a list of names of columns, got {plain(value)} instead.")
+            check_names(f"Segments({name})", getattr(self, name))
         for name in ("most", "folds"):
             usual, value = getattr(Segments(), name), getattr(self, name)
             if self.count != "auto" and value != usual:
@@ -105,7 +103,7 @@ class Segments(BaseEstimator):
 
 
 def _check_number(value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+    if is_bool(value) or not is_whole(value) or value < 1:
         raise ValueError(
             f"segments must be a whole number of at least 1, 'auto' or Segments(...), got {plain(value)} instead."
         )

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
 from plackett.data.columns import listed
-from plackett.data.validation import plain
+from plackett.data.validation import check_bool, check_names, plain
 from plackett.inference.base import open_ended
 from plackett.inference.gibbs import Gibbs
 from plackett.model.diagnostics import READ_ESS
@@ -73,16 +73,12 @@ class Tastes(BaseEstimator):
 
     def check(self, n_traits: int) -> None:
         """Raise for invalid values, or useless columns of the person."""
-        if self.random is not None and (
-            isinstance(self.random, str) or not all(isinstance(name, str) for name in self.random)
-        ):
-            raise ValueError(f"Tastes(random) must be a list of names of columns, got {plain(self.random)} instead.")
+        check_names("Tastes(random)", self.random)
         for name, law in dict(self.law or {}).items():
             if law not in LAWS:
                 raise ValueError(f"Tastes(law[{name!r}]) must be one of {list(LAWS)}, got {plain(law)} instead.")
         for name in ("correlated", "constants"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"Tastes({name}) must be True or False, got {plain(getattr(self, name))} instead.")
+            check_bool(f"Tastes({name})", getattr(self, name))
 
     def of_columns(self, names: npt.NDArray[Any], source: npt.NDArray[Any], attributes: Sequence[str]) -> TasteLaw:
         """Return the law for the columns of a design; a column may also be named by its `source`."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
-from plackett.data.validation import number_or_learn, plain, positive
+from plackett.data.validation import is_bool, number_or_learn, plain, positive
 
 USUAL = (1.0, 1.0)  # shape and rate of the prior of α
 
@@ -50,9 +49,9 @@ class Tiers(BaseEstimator):
 
 def as_tiers(value: Any) -> Tiers | None:
     """Return checked settings from what a user may pass; None without tiers."""
-    if not isinstance(value, (bool, np.bool_, Tiers)):
-        raise ValueError(f"tiers must be True, False or plackett.Tiers(...), got {plain(value)} instead.")
-    if not isinstance(value, Tiers):
+    if is_bool(value):
         return Tiers() if value else None
+    if not isinstance(value, Tiers):
+        raise ValueError(f"tiers must be True, False or plackett.Tiers(...), got {plain(value)} instead.")
     value.check()
     return value
