@@ -215,6 +215,11 @@ def test_workers_change_no_bit_not_even_lost_ones(client, monkeypatch):
         kills = Kills(patch, client, [15, 110])
         assert_equal(two, fitted(table))
         assert kills.done == 2
+
+
+@pytest.mark.long
+def test_one_worker_gives_the_bits_of_two():
+    table, two = cut(X), undisturbed()
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as workers,
         Client(workers, direct_to_workers=True),

@@ -232,6 +232,7 @@ def test_one_component_an_item_is_exploded_logit():
     np.testing.assert_allclose(draws.predict(entries), expected, atol=1e-5)
 
 
+@pytest.mark.brief("gibbs")
 @pytest.mark.parametrize("kind", ["choice", "ranking"])
 @pytest.mark.parametrize("inference", [EM(cv=2, max_iter=500), SHORT], ids=["em", "gibbs"])
 def test_nothing_depends_on_the_order_of_situations(kind, inference, quiet):

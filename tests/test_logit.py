@@ -54,7 +54,7 @@ def columns(coef, intercept, theta, penalty):
     return np.concatenate(parts, axis=2)
 
 
-@pytest.mark.brief(1)
+@pytest.mark.long
 @pytest.mark.parametrize("moves", ["none", "all"])
 @pytest.mark.parametrize("name, penalty, draws", [("heart", None, 5_000), ("wine", 4.0, 6_000)])
 def test_samplers_agree_with_each_other_and_with_nuts(quiet, name, penalty, draws, moves):

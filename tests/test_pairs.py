@@ -219,7 +219,7 @@ def by_plain_sweeps(name, order, R, shape, seed):
 
 
 @pytest.mark.filterwarnings(QUIET)
-@pytest.mark.brief("photo")
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "order", "shape"),
     [("photo-finish", True, 0.7), ("unknown-order", True, "learn"), ("race", False, 1.5), ("race", True, "learn")],

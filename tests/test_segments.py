@@ -94,6 +94,7 @@ PERSONS = {
 }
 
 
+@pytest.mark.brief("some ignored", "rankings")
 @pytest.mark.parametrize("name", PERSONS)
 def test_em_never_falls_and_ends_where_a_step_moves_nothing(name):
     persons, rng = PERSONS[name](), np.random.default_rng(1)

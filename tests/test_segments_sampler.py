@@ -61,6 +61,7 @@ def of_shares(log_shares):
     return [shares[0], shares[0] ** 2, shares.max()]
 
 
+@pytest.mark.brief("True")
 @pytest.mark.parametrize("ignored", [False, True])
 def test_the_sampler_of_choices_passes_gewekes_test(ignored):
 
@@ -99,6 +100,7 @@ def test_the_sampler_of_choices_passes_gewekes_test(ignored):
     assert z_scores(direct[:, varies], chain[:, varies]).max() < 4.5
 
 
+@pytest.mark.brief("True")
 @pytest.mark.parametrize("learned", [True, False])
 def test_the_sampler_of_rankings_passes_gewekes_test(learned):
 

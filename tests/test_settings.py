@@ -251,7 +251,7 @@ def unchanged(where, inference, part):
     return UNCHANGED[key]
 
 
-@pytest.mark.brief(110)
+@pytest.mark.brief(80)
 @pytest.mark.parametrize(
     "where, inference, part, name, value, words", CASES, ids=lambda case: case if isinstance(case, str) else None
 )

@@ -237,7 +237,7 @@ def test_each_move_keeps_the_joint_distribution(move, prior):
     assert geweke("items", "ranking", prior, only(move)).max() < 4.5
 
 
-@pytest.mark.brief(2)
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
