@@ -67,6 +67,7 @@ def test_every_page_is_in_the_contents():
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | re.M)
 
 
+@pytest.mark.filterwarnings("ignore:.*filled in with the median")
 @pytest.mark.brief("README", "start", "effects", "leaderboard", "study", "large", "writing", "extending")
 @pytest.mark.parametrize("page", [*WITH_CODE, "../README.md"])
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
