@@ -8,7 +8,7 @@ PARTS = (
 )
 LONG = (
     *("coverage", "agreement", "verdict", "mixing_situations", "mixing_figures", "dask_files", "choices", "prediction"),
-    *("fast_posterior", "published", "fit_time"),
+    *("fast_posterior", "published", "fit_time", "network"),
 )
 OTHERS = ("gpu", "gpu_fits", "gpu_dask")  # on a machine with an NVIDIA GPU
 PACKAGES = ("choices", "prediction", "published")

@@ -34,6 +34,7 @@ WORDS = {
     "fast_posterior": "40 rankings",
     "published": "| choix | six comparisons",
     "fit_time": "conditional logit",
+    "network": "the next 5 of a ring, gibbs",
 }  # of the last lines that each prints
 
 
