@@ -17,9 +17,14 @@ def ours(data, train, test, seed):
     return fitted.log_likelihood(new, data.y[test])
 
 
+def utility(data):
+    """Linear utilities as papers print them, with a prior so weak that it matters for redundant columns alone."""
+    return LinearUtility(constants=data.labelled, spread=10)
+
+
 def linear(data, train, test, seed):
-    """Conditional logit by maximum likelihood, as papers print it."""
-    return of_choices(data, train, test, PlackettLuceChooser("em", features=LinearUtility(constants=data.labelled)))
+    """Conditional logit."""
+    return of_choices(data, train, test, PlackettLuceChooser("em", features=utility(data)))
 
 
 def tastes(data, train, test, seed):
@@ -29,15 +34,13 @@ def tastes(data, train, test, seed):
 
 
 def nests(data, train, test, seed):
-    """Nested logit by maximum likelihood, where the labels of alternatives suggest nests."""
-    features = LinearUtility(constants=data.labelled)
-    return of_choices(data, train, test, PlackettLuceChooser("em", features=features, nests=data.nests))
+    """Nested logit, where the labels of alternatives suggest nests."""
+    return of_choices(data, train, test, PlackettLuceChooser("em", features=utility(data), nests=data.nests))
 
 
 def segments(data, train, test, seed):
-    """Latent classes of persons by maximum likelihood, as many as held-out persons support; new ones by the shares."""
-    features = LinearUtility(constants=data.labelled)
-    model = PlackettLuceChooser("em", features=features, segments="auto", random_state=seed)
+    """Latent classes of persons, as many as held-out persons support; new ones by the shares."""
+    model = PlackettLuceChooser("em", features=utility(data), segments="auto", random_state=seed)
     return of_choices(data, train, test, model)
 
 
