@@ -255,7 +255,7 @@ def of_draws(model):
 
 
 @pytest.mark.filterwarnings(QUIET)
-@pytest.mark.brief("photo")
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "ordered"), [("photo-finish", False), ("unknown-order", True), ("race", False)])
 def test_the_walk_draws_what_plain_sweeps_draw(name, ordered):
     """Plain sweeps draw coefficients by slices, given arrival times."""

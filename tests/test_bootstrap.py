@@ -190,6 +190,7 @@ def test_the_error_of_averages_is_that_of_independent_draws():
     assert clf.diagnostics_.error == pytest.approx(np.sqrt((errors**2).mean()))
 
 
+@pytest.mark.brief(1)
 @every_model
 def test_a_seed_gives_the_same_draws_whatever_the_threads(model, monkeypatch):
     given, asked = FACES[model]
@@ -217,6 +218,7 @@ def test_the_reference_engine_agrees():
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=0.02)
 
 
+@pytest.mark.brief(1)
 @every_model
 def test_a_part_decides_and_all_refine(model, monkeypatch):
     """Of many rows σ and what is stacked are those of a part; draws and the mode are those of all."""

@@ -68,7 +68,7 @@ CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | 
 
 
 @pytest.mark.filterwarnings("ignore:.*filled in with the median")
-@pytest.mark.brief("README", "start", "effects", "leaderboard", "study", "large", "writing", "extending")
+@pytest.mark.brief("README", "start", "extending")
 @pytest.mark.parametrize("page", [*WITH_CODE, "../README.md"])
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     """Blocks marked ``python``, in order; a fragment that cannot run alone is marked ``py``.

@@ -176,6 +176,7 @@ def test_label_names_do_not_matter(iris):
     np.testing.assert_allclose(plain.weights_, renamed.weights_[::-1], atol=1e-7)
 
 
+@pytest.mark.long
 def test_learned_shape_is_the_best_of_its_path(iris):
     X, y = iris
     clf = PlackettLuceClassifier("em", features="exp").fit(X, y)

@@ -523,6 +523,7 @@ def rank_of_truth(rng, X, alpha, seed):
     return [int((each < true).sum()) for each, true in zip(draws, (alpha[0], beta[0]), strict=True)]
 
 
+@pytest.mark.long
 def test_the_command_line_and_the_report_know_nests(tmp_path, trips):
     X, y = trips[0]
     rows = pd.DataFrame({"t": X.situation, "by": X.alternatives[X.alternative], "cost": X.values[:, 0]})

@@ -180,7 +180,7 @@ TWINS = [  # nothing is extrapolated, so that rounding stays what it is
 ]
 
 
-@pytest.mark.brief(6)
+@pytest.mark.brief(3)
 @pytest.mark.parametrize(("inference", "shape"), TWINS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fits_are_those_of_the_dense_twin(inference, shape, weighted, quiet):
