@@ -250,3 +250,13 @@ def test_the_command_line_prints_tiers(tmp_path):
     assert done.exit_code == 0, done.output
     out = done.stdout + done.stderr
     assert "prob_same_as_next" in out and "tiers = " in out and "concentration = " in out
+
+
+def test_tiers_refuse_what_describes_items_and_comparisons():
+    votes = voted(20)
+    items = {item: {"size": float(i)} for i, item in enumerate(NAMES.tolist())}
+    with pytest.raises(ValueError, match="items of one tier have one worth"):
+        PlackettLuceRanker(SHORT, tiers=True).fit(None, votes, items=items)
+    styled = Rankings.from_pairs(["a", "b", "c"], ["b", "c", "a"], attributes=np.array([[1.0], [0.5], [2.0]]))
+    with pytest.raises(ValueError, match="attributes of comparisons have no tiers"):
+        PlackettLuceRanker(SHORT, tiers=True).fit(None, styled)
