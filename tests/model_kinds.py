@@ -116,13 +116,16 @@ def segmented_ranker(**settings):
     return PlackettLuceRanker(random_state=0, **settings).fit(None, R, groups=np.arange(30) % 10)
 
 
-def chooser(persons=False, **settings):
+def chooser(persons=False, texts=False, **settings):
     rng = np.random.default_rng(0)
     n = 40
     frame = pd.DataFrame({"trip": np.repeat(np.arange(n), 3), "by": np.tile(["bus", "car", "walk"], n)})
     frame["cost"], frame["time"] = rng.normal(5, 2, 3 * n), rng.normal(30, 9, 3 * n)
     frame["wet"] = np.repeat(np.array(["no", "yes"])[rng.integers(2, size=n)], 3)
     names = {"situation": "trip", "alternative": "by", "attributes": ("cost", "time"), "person": ("wet",)}
+    if texts:
+        frame["seat"] = np.array(["best", "good", "poor"])[rng.integers(3, size=3 * n)]
+        names["attributes"] = ("cost", "time", "seat")
     X, who = ChoiceSets.from_long(frame, **names), np.arange(n) % 4
     utility = -X.values[:, 0] - X.values[:, 1] / 9 + rng.gumbel(size=3 * n)
     y = X.alternatives[np.argmax(utility.reshape(n, 3), axis=1)]
@@ -192,6 +195,10 @@ KINDS = {
     "chooser-tastes-alone": lambda: chooser(inference=SHORT, features=Tastes(random=["time"])),
     "chooser-linear-em": lambda: chooser(inference="em", features=LinearUtility(base="walk"), persons=True),
     "chooser-linear-own-em": lambda: chooser(inference="em", features=LinearUtility(spread=2.0), weights="alternative"),
+    "chooser-linear-texts-em": lambda: chooser(inference="em", features="linear", texts=True),
+    "chooser-linear-texts-own-em": lambda: chooser(
+        inference="em", features=LinearUtility(spread=2.0), weights="alternative", texts=True
+    ),
     "chooser-linear-gibbs": lambda: chooser(inference=SHORT, features="linear"),
     "chooser-segments-em": lambda: chooser(
         inference=EM(max_iter=30), features="linear", segments=Segments(2, by=["cost"], ignored=["cost"]), persons=True

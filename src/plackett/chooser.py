@@ -18,6 +18,7 @@ from plackett.cluster.choice_parts import read_choices
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_choices
 from plackett.compute.blas import one_blas_thread
+from plackett.data.base_levels import with_seen_levels
 from plackett.data.choice_nests import check_nests, nests_of
 from plackett.data.choice_outcomes import Chosen, Codes, chosen, coded_persons, situation_weights
 from plackett.data.observations import Observations, Situations
@@ -238,7 +239,10 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
     def _fit_here(self, run: Run, X: Any, y: Any, groups: Any, sample_weight: Any) -> PlackettLuceChooser:
         """Fit to situations in memory."""
         X = choice_sets(X)
-        table, weight = EntryTable.of(X), situation_weights(sample_weight, len(X))
+        weight = situation_weights(sample_weight, len(X))
+        if self._linear() or self._tasting():
+            X = with_seen_levels(X, weight)
+        table = EntryTable.of(X)
         if self._tasting():
             return self._fit_tastes(run, X, chosen(X, y), sample_weight, groups)
         self._no_weights_with_segments(weight)
@@ -318,7 +322,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         settings: LinearUtility = run.features
         settings.check(len(X.person))
         own = self.weights == "alternative"
-        design = ChoiceDesign(settings.constants, person=False, by_alternative=own, base=settings.base)
+        design = ChoiceDesign(settings.constants, person=False, by_alternative=own, base=settings.base, drop_first=True)
         self.design_ = design.fit(X, weight)
         Z = self.design_.transform(EntryTable.of(X))
         segments = self._segmented()
@@ -344,8 +348,9 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             self._forget()
             self._know(X[:0], labels)
             self._seen = EntryTable.of(X).take(spread_out(len(X)))
-            self.design_ = ChoiceDesign(settings.constants, person=False).fit(X)
-            law = settings.of_columns(self.design_.names_, self.design_.source_, self.attributes_)
+            self.design_ = ChoiceDesign(settings.constants, person=False, drop_first=True).fit(X)
+            own = np.delete(np.array(self.attributes_, dtype=object), self.design_.left_out()[0]).tolist()
+            law = settings.of_columns(self.design_.names_, self.design_.source_, own)
             units = self.design_.to_units()
             units[np.diag_indices(len(units))] += np.diag(units) == 0  # constant columns, refused below
             to_standard = np.asarray(np.linalg.inv(units), dtype=np.float64)

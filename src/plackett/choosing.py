@@ -152,11 +152,13 @@ class ChoosingModel(RaceModel):
             without ``ess`` and ``rhat``. After EM ``coefficient``, ``std_error``, ``z``, ``p`` of the hypothesis that
             it is 0, ``lower`` and ``upper``. For draws ``mean``, ``sd``, ``lower``, ``upper``, ``positive``, the
             probability that it is above 0, ``ess`` and ``rhat``. Its `to_latex` returns a tabular.
+            ``.attrs["base_levels"]`` has the base level of each text, which the table names when printed.
 
         Notes
         -----
         A constant is relative to the alternative without one, for a person whose columns are all 0; ``income: car`` is
-        the product of the person's income with the constant of car.
+        the product of the person's income with the constant of car. The coefficient of a level of a text is its
+        difference from the base level, the first in alphabetical order of those in the data.
 
         Examples
         --------
@@ -168,7 +170,8 @@ class ChoosingModel(RaceModel):
         ['column', 'coefficient', 'std_error', 'z', 'p', 'lower', 'upper']
         """
         check_is_fitted(self)
-        return coefficients_frame(self.posterior_.coefficients_table(self, check_prob(prob), errors))
+        columns = self.posterior_.coefficients_table(self, check_prob(prob), errors)
+        return coefficients_frame(columns, self.design_.known_base_levels())
 
     def fit_statistics(self, X: ChoiceSets, y: Any, sample_weight: Any = None, groups: Any = None) -> FitStatistics:
         """Return fit statistics: log-likelihoods, ρ², AIC and BIC; for draws LOO and WAIC.
@@ -406,7 +409,12 @@ class ChoosingModel(RaceModel):
     def _attribute(self, name: str) -> int:
         if name not in self.attributes_:
             raise ValueError(f"the attributes are {', '.join(map(str, self.attributes_))}; got {plain(name)} instead.")
-        return self.attributes_.index(name)
+        place: int = self.attributes_.index(name)
+        if place in self.design_.left_out()[0]:
+            raise ValueError(
+                f"{plain(name)} is a base level, whose coefficient is 0: name another level, which is compared with it."
+            )
+        return place
 
     def _known_sets(self, X: ChoiceSets) -> ChoiceSets:
         """Convert new choice sets to the alternatives and columns of the fit."""

@@ -16,6 +16,7 @@ from plackett.features.choice_design import EntryTable
 from plackett.inference.base import check_count
 from plackett.optional import optional
 from plackett.output.fit_statistics import FitStatistics
+from plackett.output.published import coefficients_frame
 from plackett.posterior.base import significant
 from plackett.posterior.taste_choices import TasteChoices
 from plackett.segmenting import SegmentingChoices
@@ -57,11 +58,11 @@ class TastingModel(SegmentingChoices):
             - ``positive``: the share of the population with a positive coefficient.
 
             ``.attrs["correlation"]`` is a data frame with the average correlations of the random coefficients (of
-            logarithms, where they are log-normal).
+            logarithms, where they are log-normal), and ``.attrs["base_levels"]`` has the base level of each text.
         """
         pandas, names, found = optional("pandas", "population"), self.design_names(), self._law()
         columns, correlation = found.population(names, check_prob(prob))
-        frame = pandas.DataFrame(columns).set_index("attribute")
+        frame = coefficients_frame(columns, self.design_.known_base_levels(), "attribute")
         frame.attrs["correlation"] = pandas.DataFrame(correlation, names[found.random], names[found.random])
         return frame
 

@@ -56,7 +56,7 @@ def fit(
         constants=choice_constants(X_fit, y_fit),
         counts={label: int((y_fit == label).sum()) for label in X.alternatives.tolist()},
         test=test,
-        seen=np.sort(situation_marks(X_fit, y_fit)),
+        seen=np.sort(situation_marks(X_fit.with_schema(model.schema_), y_fit)),
     )
     more = []
     if model._linear():

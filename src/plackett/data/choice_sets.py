@@ -30,7 +30,7 @@ class ChoiceSets:
     In each situation one of two or more alternatives is chosen; situations may differ in their alternatives. An
     *attribute* describes an alternative in a situation (its price, its duration); a column of the *person* is the same
     for all alternatives of a situation (income, purpose). A text column becomes one indicator per level, as in
-    `TableEncoder`.
+    `TableEncoder`; linear utilities leave the one of the first level out.
 
     Situations are indexed by numbers, slices, lists and masks, so that scikit-learn's splitters and cross-validation
     accept them as `X`. Instances are immutable.

@@ -5,8 +5,9 @@ Entry e of situation t, alternative a with attributes x_ta and a person's column
     z_e = (1{a = k} for all k but one,   B(x_ta),   h_t,   h_t·1{a = k} for all k but one),
 
 standardised. With one component and one set of weights for all, h_t cancels and the model is conditional logit with
-alternative-specific constants and interactions; a linear utility omits h_t. If alternatives have separate weights,
-these replace the constants, and z_e = (B(x_ta), h_t). The module knows neither outcomes nor weights.
+alternative-specific constants and interactions; a linear utility omits h_t, and of every text the indicator of its base
+level. If alternatives have separate weights, these replace the constants, and z_e = (B(x_ta), h_t). The module knows
+neither outcomes nor weights.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from plackett.data.base_levels import base_levels, base_places, level_places
 from plackett.data.validation import check_range, plain
 from plackett.features.normal_scores import knots_of, normal_scores
 from plackett.features.standardise import mean_and_scale, standardise
@@ -111,6 +113,9 @@ class ChoiceDesign(BaseEstimator):
         is omitted there.
     base : label, optional
         Alternative without a constant; None: the one that is available most often.
+    drop_first : bool
+        True to leave out the indicator of the first level of each text, so that coefficients are identified; attributes
+        then have no bend. By alternative it is the first level that the alternative has.
 
     Attributes
     ----------
@@ -132,6 +137,10 @@ class ChoiceDesign(BaseEstimator):
         Share of each alternative among all entries.
     own_ : (n, 2) array
         Attribute and alternative of the columns of attributes by alternative.
+    base_levels_ : dict
+        Base level of each text, with ``drop_first``.
+    attribute_bases_, person_bases_ : arrays
+        Attributes and persons' columns that indicate base levels, with ``drop_first``.
     """
 
     def __init__(
@@ -141,17 +150,21 @@ class ChoiceDesign(BaseEstimator):
         person: bool = True,
         by_alternative: bool = False,
         base: Any = None,
+        drop_first: bool = False,
     ):
         self.constants = constants
         self.bend = bend
         self.person = person
         self.by_alternative = by_alternative
         self.base = base
+        self.drop_first = drop_first
 
     def fit(self, X: ChoiceSets, weight: Array | None = None) -> ChoiceDesign:
         """Learn names, scales and bends; `weight` belongs to situations."""
         if self.bend not in BENDS:
             raise ValueError(f"bend must be one of {list(BENDS)}, got {plain(self.bend)} instead.")
+        if self.drop_first and self.bend != "none":
+            raise ValueError(f"drop_first=True is for attributes without a bend, got bend={plain(self.bend)} as well.")
         for numbers, names in ((X.values, X.attributes), (X.context, X.person)):
             check_range(numbers.min(axis=0), numbers.max(axis=0), list(names))
         of_entries = np.repeat(np.ones(len(X)) if weight is None else weight, np.diff(X.start))
@@ -163,6 +176,8 @@ class ChoiceDesign(BaseEstimator):
         )
         self.centre_, self.spread_ = mean_and_scale(X.context, np.ones(len(X)) if weight is None else weight)
         self.own_ = _varying(X, self.constants) if self.by_alternative else np.empty((0, 2), dtype=np.intp)
+        if self.drop_first:
+            self._leave_bases_out(X)
         self._know(X, EntryTotals.of(X, weight))
         self._rescale(*mean_and_scale(self.columns(EntryTable.of(X)), of_entries))
         return self
@@ -181,6 +196,20 @@ class ChoiceDesign(BaseEstimator):
         """Set means and standard deviations of all columns."""
         self._rescale(mean, scale)
         return self
+
+    def _leave_bases_out(self, X: ChoiceSets) -> None:
+        """Store the base levels of texts, and leave them out of the attributes by alternative."""
+        self.attribute_bases_, self.person_bases_ = base_places(X.attribute_columns), base_places(X.person_columns)
+        self.base_levels_ = base_levels((*X.attribute_columns, *X.person_columns))
+        if self.by_alternative:
+            bases, others = _bases_by_alternative(X, self.constants)
+            for name, words in others.items():
+                self.base_levels_[name] += f" ({', '.join(words)})"
+            self.own_ = self.own_[[(f, k) not in bases for f, k in self.own_.tolist()]]
+
+    def left_out(self) -> tuple[Codes, Codes]:
+        """Return attributes and persons' columns that are left out."""
+        return (self.attribute_bases_, self.person_bases_) if self.drop_first else (_none(), _none())
 
     def _know(self, X: ChoiceSets, totals: EntryTotals) -> None:
         """Store averages, and the alternatives with constants; `X` provides alternatives and columns."""
@@ -204,22 +233,27 @@ class ChoiceDesign(BaseEstimator):
 
     def _rescale(self, mean: Array, scale: Array) -> None:
         self.mean_, self.scale_ = mean, scale
-        together = np.tile(self.spread_, len(self.with_constant_))
+        together = np.tile(_without(self.spread_, self.left_out()[1]), len(self.with_constant_))
         self.unit_ = self.scale_ * np.append(np.ones(len(self.scale_) - len(together)), together)
 
     def columns(self, table: EntryTable) -> Array:
         """Return the columns of all entries (entries, d), in the units of attributes and persons' columns."""
         check_is_fitted(self)
-        persons = table.context[table.situation]
-        apart = standardise(persons, self.centre_, self.spread_)
+        bases = self.left_out()
+        persons = _without(table.context, bases[1])[table.situation]
+        apart = standardise(persons, _without(self.centre_, bases[1]), _without(self.spread_, bases[1]))
         marks = (table.alternative[:, None] == self.with_constant_).astype(np.float64)
         together = (marks[:, :, None] * apart[:, None, :]).reshape(len(marks), marks.shape[1] * apart.shape[1])
         if self.by_alternative:
             attribute, alternative = self.own_.T
             attributes = table.values[:, attribute] * (table.alternative[:, None] == alternative)
         else:
-            attributes = self._bent(table.values)
+            attributes = _without(self._bent(table.values), bases[0])
         return np.column_stack([marks, attributes, *([persons] if self.person else []), together])
+
+    def known_base_levels(self) -> dict[str, str]:
+        """Return the base level of each text; none if all levels have columns."""
+        return self.base_levels_ if self.drop_first else {}
 
     def to_units(self) -> Array:
         """Matrix (d, d) that maps coefficients of standardised columns to the units of the data.
@@ -227,10 +261,11 @@ class ChoiceDesign(BaseEstimator):
         Persons' columns are centred in their products with constants; a constant in the units of the data belongs to a
         person whose columns are all 0.
         """
-        found, (n, q) = np.diag(1 / self.unit_), (len(self.with_constant_), len(self.centre_))
+        found, centre = np.diag(1 / self.unit_), _without(self.centre_, self.left_out()[1])
+        n, q = len(self.with_constant_), len(centre)
         products = np.arange(len(self.unit_) - n * q, len(self.unit_)).reshape(n, q)
         for k in range(n):
-            found[k, products[k]] = -self.centre_ / self.unit_[products[k]]
+            found[k, products[k]] = -centre / self.unit_[products[k]]
         return found
 
     def transform(self, table: EntryTable) -> Array:
@@ -253,12 +288,14 @@ class ChoiceDesign(BaseEstimator):
         return values
 
     def _name(self, X: ChoiceSets) -> None:
-        attributes, persons = list(map(str, X.attributes)), list(map(str, X.person))
+        bases, attributes = self.left_out(), list(map(str, X.attributes))
+        persons = [str(name) for name in _without(np.array(X.person, dtype=object), bases[1])]
         marked = [str(X.alternatives[k]) for k in self.with_constant_]
         alone = persons if self.person else []
         scored = {attributes[f] for f in self.bent_} if self.bend == "scores" else set[str]()
         hinged = [attributes[f] for f in self.bent_] if self.bend == "hinges" else []
-        sources, titles = attributes, [f"score of {name}" if name in scored else name for name in attributes]
+        sources = _without(np.array(attributes, dtype=object), bases[0]).tolist()
+        titles = [f"score of {name}" if name in scored else name for name in sources]
         if self.by_alternative:
             sources = [attributes[f] for f, _ in self.own_]
             titles = [f"{attributes[f]}: {X.alternatives[k]}" for f, k in self.own_]
@@ -293,6 +330,30 @@ def _varying(X: ChoiceSets, constants: bool) -> Codes:
             if len(x) and (np.ptp(x) > 0 if constants else x.any()):
                 found.append((f, k))
     return np.array(found, dtype=np.intp).reshape(-1, 2)
+
+
+def _bases_by_alternative(X: ChoiceSets, constants: bool) -> tuple[set[tuple[int, int]], dict[str, list[str]]]:
+    """Return the indicators (attribute, alternative) of base levels, and those that differ from the usual, in words.
+
+    With constants the base level of an alternative is the first that it has: the others would add up to its constant.
+    """
+    found, others = set[tuple[int, int]](), dict[str, list[str]]()
+    usual = base_levels(X.attribute_columns)
+    for name, places in level_places(X.attribute_columns):
+        if usual[name] not in places:  # one of two levels
+            continue
+        for k, label in enumerate(X.alternatives.tolist()):
+            there = [level for level, f in places.items() if X.values[X.alternative == k, f].any()]
+            base = there[0] if there and constants else usual[name]
+            found.add((places[base], k))
+            if base != usual[name]:
+                others.setdefault(name, []).append(f"{label}: {base}")
+    return found, others
+
+
+def _without(x: npt.NDArray[Any], places: Codes) -> npt.NDArray[Any]:
+    """Return x (…, n) without some of its last axis; x itself if there are none."""
+    return np.delete(x, places, axis=-1) if len(places) else x
 
 
 def _none() -> Codes:

@@ -114,8 +114,7 @@ def _check_columns(task: LinearTask, information: npt.NDArray[np.float64], preci
         return
     words, last = words_for_unidentified(found, task.names), [task.names[some[-1]] for some in found]
     if precision == 0.0:
-        levels = " (give a text as columns of 0 and 1, for all levels but one)" if any("=" in n for n in last) else ""
-        raise ValueError(f"{words}. Leave {listed(map(repr, last))} out of the choice sets{levels}, or {CURE}.")
+        raise ValueError(f"{words}. Leave {listed(map(repr, last))} out of the choice sets, or {CURE}.")
     warnings.warn(f"{words}; what the data leave open the prior decides.", UserWarning, stacklevel=LEVEL + 1)
 
 

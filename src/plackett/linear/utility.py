@@ -20,8 +20,9 @@ class LinearUtility(BaseEstimator):
     """Settings of ``features="linear"``: ln r = z·β, conditional logit, exploded for rankings.
 
     The columns z are constants of all alternatives but one, the attributes (with ``weights="alternative"`` those of
-    each alternative by themselves) and the person's columns by alternative. `EM` maximises the likelihood, `Gibbs`
-    draws from the posterior under independent normal priors.
+    each alternative by themselves) and the person's columns by alternative. Of a text column they have indicators of
+    all levels but the first, the base level. `EM` maximises the likelihood, `Gibbs` draws from the posterior under
+    independent normal priors.
 
     Parameters
     ----------

@@ -30,6 +30,8 @@ EMPTY = {
     "worth",
     "common",
     "other",
+    "attribute_base",
+    "person_base",
 }  # axes that may have size 0
 
 

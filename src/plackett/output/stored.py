@@ -235,6 +235,13 @@ def law_of_design(made: ChoiceDesign, name: str, sizes: Sizes) -> None:
         return
     constants, traits, bent = len(made.with_constant_), len(made.centre_), len(made.bent_)
     attributes = made.typical_.shape[1] + (3 * bent if made.bend == "hinges" else 0)
+    if made.drop_first:
+        named = ("attribute_bases_", "person_bases_", "base_levels_")
+        insist(all(hasattr(made, each) for each in named), f"{name} must have {', '.join(named)}.")
+        insist(made.bend == "none", f"{name} must have no bend, since it has base levels.")
+        for each in (made.attribute_bases_, made.person_bases_):
+            insist(len(np.unique(each)) == len(each), f"{name} must have different base levels.")
+        attributes, traits = attributes - len(made.attribute_bases_), traits - len(made.person_bases_)
     if made.by_alternative:
         insist(hasattr(made, "own_") and made.bend == "none", f"{name} must have own_ and no bend.")
         attributes = len(made.own_)
@@ -635,7 +642,7 @@ SETTINGS = by_name(
         ChoiceDesign,
         {
             **{"constants": TRUTH, "bend": one_of(*BENDS), "person": TRUTH, "by_alternative": TRUTH},
-            "base": SCALAR | NONE,
+            **{"base": SCALAR | NONE, "drop_first": TRUTH},
         },
         {
             "bent_": array("bent", NOT_NEGATIVE, "i", below="attribute"),
@@ -653,7 +660,12 @@ SETTINGS = by_name(
             "scale_": array("column", SCALE),
             "unit_": array("column", SCALE),
         },
-        {"own_": array("own 2", NOT_NEGATIVE, "i")},
+        {
+            "own_": array("own 2", NOT_NEGATIVE, "i"),
+            "attribute_bases_": array("attribute_base", NOT_NEGATIVE, "i", below="attribute"),
+            "person_bases_": array("person_base", NOT_NEGATIVE, "i", below="trait"),
+            "base_levels_": mapping(TEXT, TEXT),
+        },
         law_of_design,
     ),
 )

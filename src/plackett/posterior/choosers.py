@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from plackett.data.base_levels import base_levels_in_words
 from plackett.data.choice_outcomes import Chosen
 from plackett.features.choice_design import BENDS
 from plackett.model.mixture import POOLED, Entries, sharpened, varied
@@ -317,6 +318,12 @@ def slopes_at(members: DirectionMembers, entries: Entries) -> Array:
 def alternatives_in_words(model: ChoiceModel) -> str:
     """Describe the number of alternatives."""
     return f"{len(model.alternatives_)} alternatives"
+
+
+def bases_in_words(model: ChoiceModel) -> str:
+    """Describe the base levels of texts, after a comma."""
+    levels = model.design_.known_base_levels()
+    return f", {base_levels_in_words(levels)}" if levels else ""
 
 
 def bend_in_words(model: ChoiceModel) -> str:

@@ -18,7 +18,7 @@ from plackett.model.mixture import POOLED, Entries
 from plackett.model.race import Array
 from plackett.posterior.base import NO_CHAINS, Explanation, Quantities, Table, Variables, positive, rounded
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
-from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words
+from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, bases_in_words
 from plackett.posterior.pool import pools
 from plackett.posterior.stacked import DirectionMembers
 
@@ -54,7 +54,8 @@ class LinearChoices(ChoicePosterior):
     def size(self, model: ChoiceModel) -> str:
         """Describe alternatives and coefficients."""
         d = self.shape_of_estimate[1]
-        return f"{alternatives_in_words(model)}, a linear utility with {d} coefficient{'' if d == 1 else 's'}"
+        words = f"{alternatives_in_words(model)}, a linear utility with {d} coefficient{'' if d == 1 else 's'}"
+        return words + bases_in_words(model)
 
     def table(self, model: ChoiceModel, prob: float) -> Table:
         """Return the coefficients, rounded."""

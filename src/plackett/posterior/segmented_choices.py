@@ -29,7 +29,13 @@ from plackett.posterior.base import (
     rounded,
 )
 from plackett.posterior.choice_reasons import ChoiceModel
-from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes, log_probability_under
+from plackett.posterior.choosers import (
+    ChoicePosterior,
+    alternatives_in_words,
+    as_outcomes,
+    bases_in_words,
+    log_probability_under,
+)
 from plackett.posterior.linear_choices import standard_normals
 from plackett.posterior.pool import Pool, outcome_log_values, pools
 from plackett.posterior.segment_members import Drawn, SegmentDraws, SegmentMembers
@@ -174,7 +180,7 @@ class SegmentedChoices(ChoicePosterior):
         """Alternatives, coefficients and segments."""
         return (
             f"{alternatives_in_words(model)}, {self.of_segments.in_words()}, linear utilities with {self.n_free} "
-            f"coefficient{'' if self.n_free == 1 else 's'}{model._number_in_words()}"
+            f"coefficient{'' if self.n_free == 1 else 's'}{bases_in_words(model)}{model._number_in_words()}"
         )
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:

@@ -23,7 +23,13 @@ from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw, central, correlations, deviations, normal_points
 from plackett.posterior.base import Explanation, Quantities, Table, Variables, rounded
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
-from plackett.posterior.choosers import ChoicePosterior, alternatives_in_words, as_outcomes, log_probability_under
+from plackett.posterior.choosers import (
+    ChoicePosterior,
+    alternatives_in_words,
+    as_outcomes,
+    bases_in_words,
+    log_probability_under,
+)
 from plackett.posterior.pool import Pool, outcome_log_values, pools
 from plackett.posterior.stacked import DirectionMembers
 
@@ -231,7 +237,7 @@ class TasteChoices(ChoicePosterior):
         how = "correlated" if self.law.correlated else "independent"
         fixed = f" and {p - d} fixed" if p > d else ""
         of = f"{d} random ({how}){fixed} coefficient{'' if p == 1 else 's'}"
-        return f"{alternatives_in_words(model)}, {of} of {N} persons"
+        return f"{alternatives_in_words(model)}, {of} of {N} persons{bases_in_words(model)}"
 
     def verdict(self, model: ChoiceModel) -> tuple[bool | None, str]:
         """Return whether the chains agree."""

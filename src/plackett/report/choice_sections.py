@@ -17,6 +17,7 @@ from plackett.explaining import explain
 from plackett.model.race import Array
 from plackett.output.constants import choice_constants, quality_of_choices, quality_of_constants
 from plackett.output.html import text
+from plackett.output.published import note_of
 from plackett.plots.style import REST, colour, label
 from plackett.posterior.linear_choices import LinearEstimate
 from plackett.report import sections, segment_sections, words
@@ -155,6 +156,8 @@ def coefficients(model: PlackettLuceChooser) -> Section:
         )
     else:
         told = "Each weight says how fast a feature is: the larger, the more it speaks for an alternative that has it."
+    levels = model.design_.known_base_levels()
+    told += f" {note_of(levels)}." if levels else ""
     return Section(
         "weights", title.capitalize(), paragraph(told) + table(title.capitalize(), heads, rows, sortable=True)
     )
