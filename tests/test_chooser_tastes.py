@@ -16,6 +16,7 @@ from plackett.inference.limits import Clock
 from plackett.model.measures import measures
 from plackett.model.taste_law import TasteLaw, correlations, deviations
 from plackett.report import write_report
+from plackett.simulate import choices
 from plackett.tastes import taste_chains
 from plackett.tastes.population import MEAN_SPREAD, SD_SCALE, PopulationPrior
 from plackett.tastes.taste_chains import TasteRun
@@ -313,3 +314,24 @@ def test_calibration(correlated, monkeypatch):
         found = read(draws["mean"], draws["factor"], draws["fixed"])[:, ::10].reshape(200, -1)
         ranks.append(((found < read(*at)).sum(axis=0) + rng.random(found.shape[1])) / 201)
     assert min(kstest(column, "uniform").pvalue for column in np.array(ranks).T) > 0.001
+
+
+def test_a_fixed_coefficient_that_the_data_leave_open_has_its_prior():
+    """A level of which nobody had a car: its difference between car and the others is unknown, and all else is not."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame({f"cost_{a}": rng.uniform(1, 5, 200) for a in ("bus", "car", "walk")})
+    wide["home"] = rng.choice(["city", "farm", "isle"], 200, p=[0.4, 0.4, 0.2])
+    wide["there"], wide["always"] = (wide["home"] != "isle").astype(int), 1
+    names = {"alternatives": ["bus", "car", "walk"], "attributes": ["cost"], "person": ["home"]}
+    X = ChoiceSets.from_wide(wide, available={"car": "there"}, **names)
+    y = choices(X, -X.values[:, 0], rng=1)
+    short = Gibbs(draws=150, tune=150, chains=2)
+    model = PlackettLuceChooser(short, features=Tastes(random=["cost"]), random_state=0)
+    with pytest.warns(
+        UserWarning, match=r"'home=isle: car' does not vary within .*; what the data leave open the prior decides"
+    ):
+        known = model.fit(X, y).population()
+    width = known["mean_upper"] - known["mean_lower"]
+    assert width["home=isle: car"] > 10 and width.drop("home=isle: car").max() < 5
+    with pytest.raises(ValueError, match="'home=isle: car' does not vary within .*constants go with Tastes"):
+        model.set_params(features=Tastes(random=["cost", "home=isle: car"])).fit(X, y)

@@ -354,7 +354,7 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             units = self.design_.to_units()
             units[np.diag_indices(len(units))] += np.diag(units) == 0  # constant columns, refused below
             to_standard = np.asarray(np.linalg.inv(units), dtype=np.float64)
-            Z = self.design_.transform(EntryTable.of(X)) @ to_standard
+            Z = self.design_.in_units(EntryTable.of(X), to_standard)
             fit, order = fit_tastes(run, Z, seen, person, law, to_standard, self.design_.names_)
             self.group_labels_ = labels if person is not None else X.situations[order]
             self._keep(run.inference, fit)

@@ -404,10 +404,10 @@ def fit_tastes(
 ) -> tuple[Fit, Codes]:
     """Fit random tastes: the law of coefficients of columns Z; also return the input position of each situation."""
     panel = make_panel(Z, seen.outcomes, seen.entry, person)
-    check_panel(panel, names)
+    loose = check_panel(panel, names, law.random)
     assert run.inference.samples
     settings = complete(run.inference)
-    chains = TasteRun(settings, run.source(), panel, law, Clock(settings.max_seconds))
+    chains = TasteRun(settings, run.source(), panel, law, Clock(settings.max_seconds), loose)
     draws = chains.run(stacklevel=5)
     persons, every = chains.kept_tastes()
     posterior = TasteChoices(

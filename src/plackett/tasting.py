@@ -216,7 +216,7 @@ class TastingModel(SegmentingChoices):
         X = self._known_sets(X)
         seen = chosen(X, y)
         _, person = coded_persons(groups, len(X))
-        Z = self.design_.transform(EntryTable.of(X)) @ found.to_standard
+        Z = self.design_.in_units(EntryTable.of(X), found.to_standard)
         panel = make_panel(Z, seen.outcomes, seen.entry, person, np.ones(Z.shape[1]))
         return float(integrated_values(panel, found.law, Population(*found.central()), points).sum())
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plackett.data.choice_sets import ChoiceSets
 
 BENDS = ("none", "hinges", "scores")
+ROUNDING = 1e-12  # of the size of the terms of a sum, below which it counts as 0
 FEW = 5  # number of distinct values below which an attribute has no bend
 Codes = npt.NDArray[np.intp]
 
@@ -266,6 +267,17 @@ class ChoiceDesign(BaseEstimator):
         products = np.arange(len(self.unit_) - n * q, len(self.unit_)).reshape(n, q)
         for k in range(n):
             found[k, products[k]] = -centre / self.unit_[products[k]]
+        return found
+
+    def in_units(self, table: EntryTable, to_standard: Array) -> Array:
+        """Return the columns whose coefficients are in the units of the data; what is rounding alone is 0.
+
+        `to_standard` maps these coefficients to those of standardised columns.
+        """
+        Z = self.transform(table)
+        found: Array = Z @ to_standard
+        size = np.abs(Z).max(axis=0, initial=0.0) @ np.abs(to_standard)
+        found[:, np.abs(found).max(axis=0, initial=0.0) <= ROUNDING * size] = 0.0
         return found
 
     def transform(self, table: EntryTable) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from plackett.linear.likelihood import LinearSituations, evaluate, pack_linear
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
 
+LEVEL = 6  # calls between a warning and the call of fit
 PIECE = 1 << 9  # approximate number of situations per piece
 Codes = npt.NDArray[np.intp]
 
@@ -72,12 +74,21 @@ def make_panel(Z: Array, outcomes: Outcomes, entry: Codes, person: Codes | None,
     return Panel(packed, owned, pieces_of(owned), scale, order)
 
 
-def check_panel(panel: Panel, names: npt.NDArray[np.object_]) -> None:
-    """Raise for outcomes that are neither choices nor orders, and for columns whose coefficients are not identified."""
+def check_panel(panel: Panel, names: npt.NDArray[np.object_], random: Codes) -> Codes:
+    """Return fixed columns whose coefficients are not identified, with a warning; raise for random ones.
+
+    The prior decides about such a fixed coefficient, for instance about a level of which nobody had an alternative.
+    """
     packed = panel.packed
     flat = unidentified(evaluate(packed, np.zeros(panel.n_columns)).information, float(len(packed.stages)))
-    if flat:
-        raise ValueError(f"{words_for_unidentified(flat, names)}; constants go with Tastes(constants=False).")
+    if not flat:
+        return np.empty(0, dtype=np.intp)
+    with_random = [some for some in flat if np.isin(some, random).any()]
+    if with_random:
+        raise ValueError(f"{words_for_unidentified(with_random, names)}; constants go with Tastes(constants=False).")
+    words = f"{words_for_unidentified(flat, names)}; what the data leave open the prior decides."
+    warnings.warn(words, UserWarning, stacklevel=LEVEL)
+    return np.unique(np.concatenate(flat)).astype(np.intp)
 
 
 def spread_within(X: Array, start: Whole) -> Array:

@@ -16,7 +16,7 @@ from plackett.model.diagnostics import PROBED, Diagnostics, Report, diagnose
 from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw, correlations, deviations, normal_points
 from plackett.tastes.moves import Mover
-from plackett.tastes.panel import Panel
+from plackett.tastes.panel import Codes, Panel
 from plackett.tastes.person_steps import ANCHOR, ERROR, FIRST_STEP, MEAN_STEP, STEP, Persons
 from plackett.tastes.population import Population, PopulationPrior
 
@@ -142,16 +142,30 @@ def begin(mover: Mover, rng: np.random.Generator, centre: tuple[Array, Array], k
     return TasteState(*persons, *at, root, walk, np.empty((kept, N, d)), np.array([0.0, 1.0, 0.0]))
 
 
-def pooled_logit(panel: Panel, precision: float) -> tuple[Array, Array]:
-    """Return mode and standard errors of common coefficients."""
+def pooled_logit(panel: Panel, precision: float, loose: Codes | None = None) -> tuple[Array, Array]:
+    """Return mode and standard errors of common coefficients; of `loose` ones, errors given all others.
+
+    Loose coefficients are not identified: chains that begin apart in each of them would begin in the wilderness.
+    """
     best = maximise(panel.packed, precision)
-    return best.beta, np.sqrt(np.diag(np.linalg.inv(best.curvature)))
+    error = np.sqrt(np.diag(np.linalg.inv(best.curvature)))
+    if loose is not None:
+        error[loose] = 1 / np.sqrt(np.diag(best.curvature)[loose])
+    return best.beta, error
 
 
 class TasteRun(Run):
     """One run of the chains, new or continued from a checkpoint."""
 
-    def __init__(self, settings: Gibbs, source: Source, panel: Panel, law: TasteLaw, clock: Clock):
+    def __init__(
+        self,
+        settings: Gibbs,
+        source: Source,
+        panel: Panel,
+        law: TasteLaw,
+        clock: Clock,
+        loose: Codes | None = None,
+    ):
         self.panel, self.law = panel, law
         prior = PopulationPrior.of(law)
         beside = min(settings.chains, cores())
@@ -159,7 +173,7 @@ class TasteRun(Run):
         self.mover = Mover(panel, law, prior, LONGEST, threads)
         N, d, q = panel.n_persons, len(law.random), len(law.fixed)
         kept = int(np.clip(NUMBERS // (N * d * settings.chains), FEWEST, MOST))
-        centre = pooled_logit(panel, prior.fixed_spread**-2.0)
+        centre = pooled_logit(panel, prior.fixed_spread**-2.0, loose)
         generators = [np.random.default_rng(seed) for seed in source.seed.spawn(settings.chains)]
         chains = [Chain(begin(self.mover, rng, centre, kept), rng) for rng in generators]
         self.points = normal_points(POINTS, d)
