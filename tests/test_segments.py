@@ -495,8 +495,6 @@ def test_what_fitted_models_refuse_in_words():
         plain.segment_proba(None, R)
     X, y, who, _ = travellers(n_persons=20)
     model = chooser().fit(X, y, groups=who)
-    with pytest.raises(ValueError, match="those of segments differ"):
-        model.posterior_.explain(model, X[0], 0.9)
     with pytest.raises(ValueError, match="every person counts once"):
         model.fit_statistics(X, y, sample_weight=np.ones(len(X)))
 

@@ -19,7 +19,7 @@ from plackett.output.fit_statistics import FitStatistics
 from plackett.posterior.base import Table, significant
 from plackett.posterior.choosers import as_outcomes
 from plackett.posterior.segment_members import memberships_of, mixture_values, person_values
-from plackett.posterior.segmented_choices import NO_EXPLANATION, SegmentedChoices
+from plackett.posterior.segmented_choices import SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.ranking import RankingModel
 from plackett.segments.segments import Segments, as_segments
@@ -199,9 +199,6 @@ class SegmentingChoices(SegmentedModel, ChoosingModel):
         """The column of the design that is an attribute."""
         self._attribute(attribute)
         return int(np.flatnonzero(self.design_.source_ == attribute)[0])
-
-    def _no_explanation(self) -> str | None:
-        return super()._no_explanation() if self._segmented_choices is None else NO_EXPLANATION
 
 
 class SegmentingRankings(SegmentedModel, RankingModel):

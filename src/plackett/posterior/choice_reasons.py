@@ -16,6 +16,7 @@ from plackett.posterior.base import Codes, Explanation, Table, objects
 from plackett.posterior.contributions import Mixture, contributions
 from plackett.posterior.pool import Pool
 from plackett.posterior.reasons import by_contribution, by_winner
+from plackett.posterior.segment_members import SegmentMembers
 from plackett.posterior.stacked import DirectionMembers
 from plackett.posterior.weights import WeightMembers, WeightModel
 
@@ -55,11 +56,12 @@ class ReasonPart(NamedTuple):
 
 
 def explain_choice(
-    model: ChoiceModel, members: DirectionMembers, row: EntryTable, entries: Entries, prob: float
+    model: ChoiceModel, members: DirectionMembers | SegmentMembers, row: EntryTable, entries: Entries, prob: float
 ) -> Explanation:
     """Explain the predicted alternative's log-odds by attributes of all alternatives and by persons' columns.
 
-    In the reference every available alternative has its own average attributes, and the person is average.
+    In the reference every available alternative has its own average attributes, and the person is average. With
+    segments the log-odds are those of the mixture of their predictions.
     """
     design, members = model.design_, members.meeting(entries)
     k = int(np.argmax(Pool.of(members, entries).prediction()[0, row.alternative]))
@@ -67,7 +69,10 @@ def explain_choice(
     z = design.transform(typical)
     change, start = entries.Z - z, members.component_scores(entries._replace(Z=z))
     along = np.einsum("ef,smf->sem", change, members.directions)
+    within = members.within(entries)
     line = Mixture(start, along, None, members.share, members.modes, members.power)
+    if within is not None:
+        line = line._replace(points=members.points, within=within[:, 0])
     parts = _parts(model, row)
 
     def onto(gradients: Array) -> Array:

@@ -23,8 +23,9 @@ PANELS, NARROWEST = 300, 1e-9  # maximum number and minimum length of panels
 class Mixture(NamedTuple):
     """A prediction between two rows: p_s(t) = Σ_j softmax_j(start_sj + t change_sj) votes_sj, 0 ≤ t ≤ 1.
 
-    The prediction is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ; the modes at the end do not count
-    as draws, as they carry no uncertainty. Without votes, each of the K alternatives has its own scores.
+    The prediction is proportional to (Σ_s share_s p_s)^κ. Under one draw it is p_s^κ, or (Σ_c within_c p_c)^κ over the
+    `points` consecutive members of the draw; the modes at the end do not count as draws, as they carry no uncertainty.
+    Without votes, each of the K alternatives has its own scores.
     """
 
     start: Array  # (S, M), or (S, K, M)
@@ -34,6 +35,8 @@ class Mixture(NamedTuple):
     modes: int = 0
     power: float = 1.0  # κ
     smallest: float = 1e-300  # lower bound of probabilities
+    points: int = 1
+    within: Array | None = None  # (S,): weights of the members of a draw
 
     def probabilities(self, t: Array) -> tuple[Array, Array]:
         """Return softmax (T, S, M) or (T, S, K, M) and p (T, S, K) at these positions of the line."""
@@ -57,7 +60,25 @@ class Mixture(NamedTuple):
 
     def mixed(self, p: Array) -> tuple[Array, Array]:
         """From p (T, S, K), return the prediction (T, K) and those under each draw (T, S', K), before κ."""
-        return np.tensordot(p, self.share, (1, 0)), p[:, : len(self.share) - self.modes]
+        members = p[:, : len(self.share) - self.modes]
+        if self.within is not None:
+            members = self.by_draw(members * self.within[: members.shape[1], None], 1)
+        return np.tensordot(p, self.share, (1, 0)), members
+
+    def by_draw(self, of_members: Array, axis: int) -> Array:
+        """Add the parts of the members of each draw along an axis."""
+        if self.within is None:
+            return of_members
+        shape = of_members.shape
+        found: Array = of_members.reshape(*shape[:axis], -1, self.points, *shape[axis + 1 :]).sum(axis=axis + 1)
+        return found
+
+    def to_members(self, of_draws: Array) -> Array:
+        """Give every member its part of the slopes (T, S', K) of its draw."""
+        if self.within is None:
+            return of_draws
+        n = of_draws.shape[1] * self.points
+        return np.repeat(of_draws, self.points, axis=1) * self.within[:n, None]
 
 
 def log_odds(q: Array, k: int, power: float = 1.0, smallest: float = 1e-300) -> Array:
@@ -99,7 +120,7 @@ def contributions(mixture: Mixture, k: int, directions: Array, onto: Callable[[A
     of_point, of_draws = (part if own else part[:, 0] for part in gradients)
     ends, ends_of_draws = _odds(mixture, k, mixture.probabilities(np.array([0.0, 1.0]))[1])
     centre = exact(onto(of_point.sum(axis=0))[None], ends[1:] - ends[:1])[0]
-    draws = exact(onto(of_draws), ends_of_draws[1] - ends_of_draws[0])
+    draws = exact(mixture.by_draw(onto(of_draws), 0), ends_of_draws[1] - ends_of_draws[0])
     return Contributions(float(ends[0]), float(ends[1]), centre, draws)
 
 
@@ -107,7 +128,7 @@ class ScoreSlopes(NamedTuple):
     """∫ ∂F/∂score dt along a part of the line."""
 
     point: Array  # (S, M) or (S, K, M): for the prediction
-    own: Array  # (S', M) or (S', K, M): under each draw
+    own: Array  # likewise, of the members of draws: under each draw
 
 
 def _by_score(mixture: Mixture, k: int) -> ScoreSlopes:
@@ -129,11 +150,12 @@ def _panel(mixture: Mixture, k: int, a: float, b: float) -> tuple[ScoreSlopes, b
     odds, odds_of_draws = _odds(mixture, k, p[[0, -1]])
     softmax, p, weight = softmax[1:-1], p[1:-1], (b - a) * SHARES
     rising, rising_of_draws = (slope(q, k, mixture.power, mixture.smallest) for q in mixture.mixed(p))
+    rising_of_draws = mixture.to_members(rising_of_draws)
     n = rising_of_draws.shape[1]
     point = mixture.slopes(softmax, p, rising[:, None] * mixture.share[:, None], weight)
     own = mixture.slopes(softmax[:, :n], p[:, :n], rising_of_draws, weight)
     left = odds[1] - odds[0] - (point * mixture.change).sum()
-    reached = (own * mixture.change[:n]).sum(axis=tuple(range(1, own.ndim)))
+    reached = mixture.by_draw((own * mixture.change[:n]).sum(axis=tuple(range(1, own.ndim))), 0)
     left_of_draws = np.abs(odds_of_draws[1] - odds_of_draws[0] - reached).mean()
     return ScoreSlopes(point, own), bool(abs(left) <= CLOSE and left_of_draws <= CLOSE_OF_DRAWS)
 

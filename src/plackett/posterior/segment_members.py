@@ -66,6 +66,15 @@ class SegmentMembers(Members):
             return np.asarray(self.parameters_of[:, entries.group])
         return np.asarray((self.parameters_of @ entries.Z.T)[:, entries.row])
 
+    @property
+    def directions(self) -> Array:
+        """Coefficients as directions (S, 1, d), each with a weight of 1."""
+        return self.parameters_of[:, None]
+
+    def component_scores(self, entries: Entries) -> Array:
+        """Return the log-rates as scores (S, entries, 1)."""
+        return self.log_rates(entries)[:, :, None]
+
     def within(self, entries: Entries) -> Array:
         """Weights (S, T) of the members within their draws: shares, or memberships of known persons."""
         person = entries.group[entries.start[:-1]] if self.columns else np.full(entries.n_situations, -1)

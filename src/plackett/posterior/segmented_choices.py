@@ -28,7 +28,7 @@ from plackett.posterior.base import (
     positive,
     rounded,
 )
-from plackett.posterior.choice_reasons import ChoiceModel
+from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
 from plackett.posterior.choosers import (
     ChoicePosterior,
     alternatives_in_words,
@@ -42,10 +42,6 @@ from plackett.posterior.segment_members import Drawn, SegmentDraws, SegmentMembe
 
 ERRORS = ("classical", "robust")
 ALL = "all"  # what stands for the segment of a coefficient that all have
-NO_EXPLANATION = (
-    "contributions add up to log-odds where all persons have the same coefficients, and those of segments differ: "
-    "coefficients() lists them."
-)
 
 
 @dataclass(frozen=True)
@@ -259,8 +255,9 @@ class SegmentedChoices(ChoicePosterior):
         return rounded(self.coefficients_table(model, prob, "classical"))
 
     def explain(self, model: ChoiceModel, row: object, prob: float) -> Explanation:
-        """Nothing adds up over segments."""
-        raise ValueError(NO_EXPLANATION)
+        """Explain the log-odds of the predicted alternative for a person of unknown segment, by the shares."""
+        table, person = model._one(row)
+        return explain_choice(model, self.members(), table, model._entries(table, person), prob)
 
     def variables(self, model: ChoiceModel, raw: bool) -> Variables:
         """Shares, and coefficients in the units of the data, by segment."""
