@@ -4,11 +4,19 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
-from plackett import Gibbs, PlackettLuceChooser, explain, plots
+from model_kinds import STORED
+from plackett import EM, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, explain, load, plots
+from plackett.data.observations import Observations
 from plackett.linear import LinearUtility
 from plackett.report import write_report
-from test_segments import chooser, travellers
+from plackett.responses import make_response
+from plackett.segments import estimation
+from plackett.segments.em import memberships
+from plackett.segments.ranking_information import observed_information
+from plackett.segments.rankings import rankings_of_persons
+from test_segments import chooser, rankers, travellers
 
 MODES = ["bus", "car", "walk"]
 
@@ -89,3 +97,120 @@ def test_explanations_are_drawn_and_in_the_report(fitted, tmp_path):
     assert len(plots.contributions(models["em"], X[0]).patches) > 3
     write_report(models["em"], X, y, tmp_path / "r.html", groups=who)
     assert "Why? A few situations" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def persons_of(R, who, response="ranking", shape=1.5):
+    person = None if who is None else np.unique(who, return_inverse=True)[1]
+    seen = Observations.of_rankings(R.outcomes, R.item, make_response(response), len(R.items))
+    return rankings_of_persons(seen, person, shape)
+
+
+TIED = [[{"a", "b"}, "c", "d"], ["d", {"a", "c"}, "b"], ["b", "a"], ["c", "d", "a"]] * 5
+SOME = [["a", "b", "c", "d"], ["d", "c"], ["b", "d", "a"], ["a", "b", "c", "d"]]
+CASES = {
+    "persons": (*rankers(n_persons=25)[:2], "ranking"),
+    "counts": (Rankings.from_orders(SOME, unranked="absent"), None, "ranking"),
+    "counts of persons": (
+        Rankings.from_orders(SOME, unranked="absent", counts=[3, 1, 2, 1]),
+        np.array([0, 0, 1, 1]),
+        "ranking",
+    ),
+    "ties": (Rankings.from_orders(TIED, unranked="absent"), np.arange(20) // 3, "unknown-order"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_information_of_worths_is_the_curvature_of_the_log_posterior(case):
+    R, who, response = CASES[case]
+    persons, rng, (C, K) = persons_of(R, who, response), np.random.default_rng(1), (2, 4)
+    x = rng.normal(size=(C, K))
+    x -= logsumexp(x, axis=1, keepdims=True)
+    logits = np.array([0.0, -0.4])
+    log_shares = logits - logsumexp(logits)
+
+    def log_posterior(q):
+        x, shares = q[: C * K].reshape(C, K), np.append(0.0, q[C * K :])
+        values = persons.values(x) + shares - logsumexp(shares)
+        prior = (persons.shape - 1) * (x - logsumexp(x, axis=1, keepdims=True)).sum()
+        return persons.counts @ logsumexp(values, axis=1) + prior - 0.5 * (x.sum(axis=1) ** 2).sum() / K
+
+    place, steps = np.append(x.ravel(), logits[1:]), 1e-3 * np.eye(C * K + C - 1)
+    expected = [
+        [
+            -sum(i * j * log_posterior(place + i * one + j * other) for i in (1, -1) for j in (1, -1)) / 4e-6
+            for other in steps
+        ]
+        for one in steps
+    ]
+    found = observed_information(persons, x, log_shares, memberships(persons.values(x), log_shares)[0])
+    np.testing.assert_allclose(found, expected, atol=2e-4 * np.abs(found).max())
+
+
+@pytest.fixture(scope="module")
+def ranked():
+    R, who, _ = rankers(n_persons=80)
+    return PlackettLuceRanker("em", shape=1.5, segments=2, random_state=0).fit(None, R, groups=who), R, who
+
+
+def test_worths_after_em_have_intervals(ranked):
+    model, R, who = ranked
+    found = model.worth()
+    assert (found["lower"] < found["log_worth"]).all() and (found["log_worth"] < found["upper"]).all()
+    persons, place = persons_of(R, who), [list("abcd").index(item) for _, item in found.index]
+    x, shares = model.posterior_.of_segments.parameters[0, 0], model.posterior_.of_segments.shares[0, 0]
+    member = memberships(persons.values(x), np.log(shares))[0]
+    covariance = np.linalg.inv(observed_information(persons, x, np.log(shares), member))
+    logs = (x - x.mean(axis=1, keepdims=True))[np.repeat([0, 1], 4), place]
+    np.testing.assert_allclose(found["log_worth"], logs, rtol=1e-9)
+    np.testing.assert_allclose(found["worth"], np.exp(x)[np.repeat([0, 1], 4), place], rtol=1e-9)
+    centre = np.kron(np.eye(2), np.eye(4) - 0.25)
+    error = np.sqrt(np.diag(centre @ covariance[:8, :8] @ centre.T)).reshape(2, 4)
+    expected = 2 * 1.645 * error[np.repeat([0, 1], 4), place]
+    np.testing.assert_allclose(found["upper"] - found["lower"], expected, rtol=0.15)  # of 400 draws
+    assert found["first"].between(0, 1).all() and (found["rank_lower"] <= found["rank_upper"]).all()
+    assert (model.segments_["lower"] < model.segments_["share"]).all()
+    wider = model.worth(prob=0.99)
+    assert (wider["upper"] > found["upper"]).all()
+    assert "with intervals from the curvature there" in repr(model) and "the mode of the posterior" in repr(model)
+
+
+def test_intervals_after_em_are_about_those_of_draws(ranked):
+    model, R, who = ranked
+    drawn = PlackettLuceRanker(Gibbs(draws=600, tune=200, chains=2), shape=1.5, segments=2, random_state=0)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        drawn.fit(None, R, groups=who)
+    one, two = (each.worth().sort_index() for each in (model, drawn))
+    ratio = (one["upper"] - one["lower"]) / (two["upper"] - two["lower"])
+    assert ratio.between(0.75, 1.25).all()
+    assert ((one["log_worth"] - two["log_worth"]).abs() < 0.5 * (two["upper"] - two["lower"])).all()
+
+
+def test_the_estimate_predicts_and_draws_about_it_make_intervals(ranked, tmp_path):
+    model, R, who = ranked
+    x, shares = model.posterior_.of_segments.parameters[0, 0], model.posterior_.of_segments.shares[0, 0]
+    p = model.predict_proba()
+    np.testing.assert_allclose(p, shares @ np.exp(x - logsumexp(x, axis=1, keepdims=True)), rtol=1e-10)
+    lower, upper = model.predict_interval()
+    assert (lower < p).all() and (p < upper).all()
+    model.save(tmp_path / "m.plk")
+    again = load(tmp_path / "m.plk")
+    assert again.worth().equals(model.worth()) and again.segments_.equals(model.segments_)
+    write_report(model, None, R, tmp_path / "r.html")
+    assert "5%" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_where_there_are_no_intervals(monkeypatch):
+    R = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]] * 6)  # nobody places c above another
+    model = PlackettLuceRanker(EM(max_iter=20_000), shape=1.0, segments=2, random_state=0)
+    with pytest.warns(UserWarning, match="the worth of an item runs away: .* so that there are no intervals"):
+        model.fit(None, R, groups=np.arange(12) // 3)
+    assert model.worth()[["lower", "upper", "first", "rank"]].isna().all(axis=None)
+    assert model.segments_["lower"].isna().all()
+    with pytest.raises(ValueError, match="EM gives one estimate"):
+        model.predict_interval()
+    monkeypatch.setattr(estimation, "MOST", 5)
+    R, who, _ = rankers(n_persons=20)
+    many = PlackettLuceRanker("em", shape=1.5, segments=2, random_state=0).fit(None, R, groups=who)
+    assert many.worth()["lower"].isna().all() and "one estimate without uncertainty" in repr(many)
+    old = load(STORED / "v2-ranker-segments-em.plk")  # written before there were any
+    assert old.worth()["lower"].isna().all()

@@ -485,8 +485,6 @@ def test_what_fitted_models_refuse_in_words():
     for ask in (model.prob_better, model.rank_distribution):
         with pytest.raises(ValueError, match="worths differ between segments"):
             ask()
-    with pytest.raises(ValueError, match="EM gives one estimate"):
-        model.predict_interval()
     with pytest.raises(ValueError, match="draws of a Markov chain"):
         model.to_arviz()
     plain = PlackettLuceRanker("em", shape=1.2).fit(None, R)

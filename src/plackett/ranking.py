@@ -100,10 +100,11 @@ class RankingModel(RaceModel):
 
             - ``worth``: the probability of being the first of all items, the mean of r_k/Σ r; they sum to 1;
             - ``log_worth``, or ``elo``: the mean of ln r_k on the scale, and ``lower`` and ``upper`` of its interval
-              (NaN after EM). Differences of two log-worths are log-odds of one coming before the other;
+              (NaN after EM without segments). A difference of two log-worths is the log-odds of one coming before the
+              other;
             - ``first``: the posterior probability that no other item has a larger worth;
             - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
-              NaN after EM, as is ``first``;
+              NaN after EM without segments, as is ``first``;
             - ``new``, for a model fitted with ``items``: True for items that were never ranked.
 
             With segments by (``segment``, ``item``), each segment with worths of its own.

@@ -16,11 +16,12 @@ from plackett.data.validation import check_prob, plain
 from plackett.model.race import Array
 from plackett.optional import optional
 from plackett.output.fit_statistics import FitStatistics
-from plackett.posterior.base import Table, significant
+from plackett.posterior.base import Table, refuse, significant
 from plackett.posterior.choosers import as_outcomes
 from plackett.posterior.segment_members import memberships_of, mixture_values, person_values
 from plackett.posterior.segmented_choices import SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
+from plackett.posterior.worths import first_intervals, item_pools
 from plackett.ranking import RankingModel
 from plackett.segments.segments import Segments, as_segments
 
@@ -60,14 +61,14 @@ class SegmentedModel:
     def segments_(self) -> pd.DataFrame:
         """Shares of the segments in the population, the largest first, with 90 % intervals; NaN where there are none.
 
-        After EM of choices intervals are those of the curvature of the log-likelihood; EM of rankings has none.
+        After EM intervals are those of the curvature of the log-likelihood.
         """
         if not hasattr(getattr(self, "posterior_", None), "of_segments"):
             raise AttributeError(f"there are no segments_: {ONE_SEGMENT}")
         posterior = self._of_segments()
         centre, draws = posterior.of_segments.shares.mean(axis=(0, 1)), posterior.share_draws()
         lower, upper = np.full((2, len(centre)), np.nan)
-        if len(draws) > 1:
+        if posterior.no_interval is None:
             lower, upper = np.quantile(draws, [(1 - PROB) / 2, (1 + PROB) / 2], axis=0)
         pandas = optional("pandas", "segments_")
         columns = {"share": centre, "lower": lower, "upper": upper}
@@ -286,6 +287,17 @@ class SegmentingRankings(SegmentedModel, RankingModel):
             )
         known = np.array([place[label] for label in labels.tolist()], dtype=np.intp)
         return posterior.predicted(known)
+
+    def predict_interval(self, X: Any = None, prob: float = 0.9) -> tuple[Array, Array]:
+        """Equal-tailed intervals of the probabilities of `predict_proba`; with segments of those of a new person."""
+        posterior = self._segmented_worths
+        if posterior is None:
+            return super().predict_interval(X, prob)
+        rows = self._rows(X)
+        refuse(posterior.no_interval)
+        (pool,) = item_pools(posterior.spread_members(), rows)
+        lower, upper = first_intervals(pool, check_prob(prob))
+        return lower[0], upper[0]
 
     def _worths(self, prob: float, unit: float, anchor: tuple[int, float] | None) -> pd.DataFrame:
         """The table of `worth` by segment."""

@@ -152,6 +152,10 @@ def law_of_segmented_worths(made: SegmentedWorths, name: str, sizes: Sizes) -> N
     sizes.agree("group", made.of_segments.parameters.shape[3], f"{name}.of_segments")
     insist(made.shape.shape == made.of_segments.shares.shape[:2], f"{name}.shape must have a number for each draw.")
     insist(not made.estimate or made.shape.shape == (1, 1), f"{name} must have one draw after EM.")
+    if made.covariance is not None:
+        insist(made.estimate, f"{name} must have a covariance after EM only.")
+        C, K = made.of_segments.parameters.shape[2:]
+        sizes.agree("free", C * K + C - 1, f"{name}.of_segments")
 
 
 def law_of_nests(made: Nests, name: str, sizes: Sizes) -> None:
@@ -473,6 +477,7 @@ RECORDS = by_name(
             "of_segments": is_a(SegmentDraws),
             "shape": array("chain draw", POSITIVE),
             **dict.fromkeys(("estimate", "converged"), TRUTH),
+            "covariance": array("free free", BOUNDED) | NONE,
         },
         law=law_of_segmented_worths,
     ),

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import softmax
 
 from plackett.model.diagnostics import agreement
+from plackett.model.mixture import POOLED
 from plackett.model.race import Array
 from plackett.posterior.base import NO_CHAINS, Codes, Explanation, Posterior, Quantities, Table, Variables
+from plackett.posterior.linear_choices import standard_normals
 from plackett.posterior.pool import Pool
-from plackett.posterior.segment_members import SegmentDraws, SegmentMembers
+from plackett.posterior.segment_members import Drawn, SegmentDraws, SegmentMembers
 from plackett.posterior.segmented_choices import share_scalars
 from plackett.posterior.worths import better, item_pools, worth_table
 
@@ -33,6 +36,9 @@ class SegmentedWorths(Posterior[Any]):
         Whether this is the estimate of EM.
     converged : bool
         Whether EM ended at a maximum.
+    covariance : (C K + C − 1, C K + C − 1) array, optional
+        Of an estimate: of the log-worths of each segment in turn and ln π_c − ln π_1, the inverse information; None
+        where the likelihood is flat, or items are many.
     """
 
     model_name = "Plackett–Luce model in segments"
@@ -43,11 +49,12 @@ class SegmentedWorths(Posterior[Any]):
     shape: Array = field(repr=False)
     estimate: bool = False
     converged: bool = True
+    covariance: Array | None = field(default=None, repr=False)
 
     @property
     def no_interval(self) -> str | None:  # type: ignore[override]
         """Why there is no interval, if there is none."""
-        return ONE_ESTIMATE if self.estimate else None
+        return ONE_ESTIMATE if self.estimate and self.covariance is None else None
 
     @property
     def no_chains(self) -> str | None:  # type: ignore[override]
@@ -65,21 +72,47 @@ class SegmentedWorths(Posterior[Any]):
         _, _, C, K = self.of_segments.parameters.shape
         return C * (K - 1) + C - 1
 
+    def _normal_draws(self, covariance: Array) -> Drawn:
+        """Draws about the estimate, always the same."""
+        best, (C, K) = self.of_segments.all_draws(), self.of_segments.parameters.shape[2:]
+        values, vectors = np.linalg.eigh(covariance)
+        steps = standard_normals(POOLED, len(values)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        logits = np.log(best.shares[0]) + np.append(np.zeros((len(steps), 1)), steps[:, C * K :], axis=1)
+        return Drawn(best.parameters + steps[:, : C * K].reshape(-1, C, K), softmax(logits, axis=1))
+
+    def _spread(self) -> tuple[Drawn, Array, int]:
+        """Draws that show what is known with their weights, and how many modes they end with."""
+        draws = self.of_segments.all_draws()
+        if self.covariance is None:
+            S = len(draws.shares)
+            return draws, np.full(S, 1 / S), 0
+        about = self._normal_draws(self.covariance)
+        parts = zip((about.parameters, about.shares), (draws.parameters, draws.shares), strict=True)
+        return Drawn(*(np.concatenate(both) for both in parts)), np.append(np.zeros(len(about.shares)), 1.0), 1
+
+    def spread_members(self) -> SegmentMembers:
+        """Members that show what is known: draws, or draws about the estimate and last the estimate, which predicts."""
+        if self.covariance is None:
+            return self.members()
+        draws, weight, modes = self._spread()
+        return draws.members(False, weight, modes)
+
     def members(self, every: bool = False) -> SegmentMembers:
         """Draws, at most 400 of them unless all are asked for."""
         draws = self.of_segments.all_draws() if every else self.of_segments.some_draws(False)
         return draws.members(False)
 
     def pool_of(self, c: int) -> Pool:
-        """Log-rates of all items in segment c, under all draws."""
-        draws = self.of_segments.all_draws()
-        alone = type(draws)(draws.parameters[:, [c]], np.ones((len(draws.shares), 1)))
-        (pool,) = item_pools(alone.members(False), np.ones((1, 1)))
+        """Log-rates of all items in segment c, under all draws, or about the estimate and at it."""
+        draws, weight, modes = self._spread()
+        alone = Drawn(draws.parameters[:, [c]], np.ones((len(draws.shares), 1)))
+        (pool,) = item_pools(alone.members(False, weight, modes), np.ones((1, 1)))
         return pool
 
     def share_draws(self) -> Array:
         """Shares (S, C) under draws."""
-        return self.of_segments.all_draws().shares
+        draws, _, modes = self._spread()
+        return draws.shares[: len(draws.shares) - modes]
 
     def predicted(self, known: Codes) -> Array:
         """Probabilities (N, K) of being first for known persons, by their places among those of the fit."""
@@ -98,7 +131,7 @@ class SegmentedWorths(Posterior[Any]):
     ) -> list[tuple[Codes, Table]]:
         """For each segment its items, the best first, and the columns of `worth`."""
         some = range(self.of_segments.segments)
-        return [worth_table(self.pool_of(c), prob, self.estimate, unit, anchor) for c in some]
+        return [worth_table(self.pool_of(c), prob, self.no_interval is not None, unit, anchor) for c in some]
 
     def table(self, model: Any, prob: float) -> Table:
         """The columns of `worth`, rounded, segment by segment."""
@@ -125,7 +158,10 @@ class SegmentedWorths(Posterior[Any]):
             return agreement(model.diagnostics_)
         if not self.converged:
             return False, "EM did not reach a maximum"
-        return None, "the best of several starts; one estimate without uncertainty"
+        if self.covariance is None:
+            return None, "the best of several starts; one estimate without uncertainty"
+        what = "the maximum of the likelihood" if float(self.shape[0, 0]) == 1.0 else "the mode of the posterior"
+        return True, f"{what}, the best of several starts, with intervals from the curvature there"
 
     def explain(self, model: Any, row: object, prob: float) -> Explanation:
         """There are no covariates."""

@@ -20,11 +20,13 @@ from plackett.posterior.segmented_choices import SegmentedChoices
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.priors import as_prior
 from plackett.segments.chances import Chances, chances_of_choices, chances_of_rankings
-from plackett.segments.choices import ChoicesOfPersons, observed_information
+from plackett.segments.choices import ChoicesOfPersons
+from plackett.segments.choices import observed_information as information_of_choices
 from plackett.segments.em import Climbed, maximum
 from plackett.segments.movers import ChoiceMover, Mover, WorthMover
 from plackett.segments.number import folds_of, held_out_loss, losses_of_numbers
 from plackett.segments.persons import Codes, Persons
+from plackett.segments.ranking_information import MOST, covariance_of, observed_information
 from plackett.segments.rankings import RankingsOfPersons
 from plackett.segments.segment_chains import SegmentRun, SegmentSampler, in_common_order, kept_memberships
 from plackett.segments.segments import Segments
@@ -87,7 +89,7 @@ def estimate_choices(task: SegmentTask, persons: ChoicesOfPersons, spread: float
     places = persons.layout(segments).places
     if task.inference.maximises:
         task.warn(best)
-        scores, information = observed_information(persons, *best.place, best.member)
+        scores, information = information_of_choices(persons, *best.place, best.member)
         values = np.linalg.eigvalsh(information)
         if values[0] <= FLAT * values[-1]:
             warnings.warn(
@@ -123,8 +125,9 @@ def estimate_rankings(task: SegmentTask, persons: RankingsOfPersons, shape: floa
             persons = replace(persons, shape=shape)
         best = maximum(persons, segments, task.settings.starts, rng, task.em.tol, task.em.max_iter)
         task.warn(best)
-        draws, _ = _of_estimate(best, task.named)
-        posterior = SegmentedWorths(draws, np.full((1, 1), shape), True, best.converged)
+        draws, order = _of_estimate(best, task.named)
+        covariance = _covariance_of_worths(task, persons, best, order)
+        posterior = SegmentedWorths(draws, np.full((1, 1), shape), True, best.converged, covariance)
         return Fit(posterior, shape, np.array(best.trace), len(best.trace), found)  # type: ignore[arg-type]
     best = maximum(persons, segments, task.settings.starts, rng, task.em.tol, task.em.max_iter)
     persons = replace(persons, shape=climbed if shape is None else shape)
@@ -135,6 +138,23 @@ def estimate_rankings(task: SegmentTask, persons: RankingsOfPersons, shape: floa
     run = _run(task, persons, mover, best, chances, held)
     drawn, _, shapes = _sampled(run, task, persons, False)
     return _fit_of(run, SegmentedWorths(drawn, shapes), float(shapes.mean()), found)
+
+
+def _covariance_of_worths(task: SegmentTask, persons: RankingsOfPersons, best: Climbed, order: Codes) -> Array | None:
+    """Return the covariance of log-worths and share logits of the segments in this order, or None."""
+    (C, K), (log_worths, log_shares) = best.place.parameters.shape, best.place
+    if C * K + C - 1 > MOST:
+        return None
+    found = covariance_of(observed_information(persons, log_worths[order], log_shares[order], best.member[:, order]))
+    if found is None:
+        warnings.warn(
+            f"{C} segment{'' if C == 1 else 's'} are more than these rankings tell apart, or the worth of an item runs "
+            "away: the log-likelihood is flat at its maximum, so that there are no intervals. Ask for fewer segments, "
+            "or give worths a prior, shape=2.",
+            UserWarning,
+            stacklevel=task.level + 1,
+        )
+    return found
 
 
 def _held_out_shape(

@@ -117,6 +117,22 @@ class RankingsOfPersons:
         wins, exposure = (np.bincount(self.item, x * by_entry, self.n_items) for x in (arrivals, at_risk))
         return wins.astype(np.float64), exposure.astype(np.float64)
 
+    def slope(self, log_worths: Array, weight: Array) -> Array:
+        """Slopes (K,) of Σ w_i V_i in the log-worths of one segment."""
+        _, arrivals, at_risk = self._pass(log_worths)
+        wins, exposure = self.summed(arrivals, at_risk, weight)
+        return wins - np.exp(log_worths) * exposure
+
+    def slopes(self, log_worths: Array) -> Array:
+        """Slopes (N, K) of the log-likelihood of each person in the log-worths of one segment."""
+        _, arrivals, at_risk = self._pass(log_worths)
+        of_entries = (arrivals - np.exp(log_worths)[self.item] * at_risk) * np.repeat(
+            self.outcomes.counts, np.diff(self.outcomes.start)
+        )
+        person = np.repeat(np.arange(len(self.counts)), np.diff(self.outcomes.start[self.owned]))
+        found = np.bincount(person * self.n_items + self.item, of_entries, len(self.counts) * self.n_items)
+        return found.reshape(-1, self.n_items).astype(np.float64)
+
     def part(self, some: Codes) -> Self:
         """The rankings of some persons."""
         rankings = in_order(some, self.owned)
