@@ -1,11 +1,14 @@
 """Explanations of models with segments, intervals of worths after EM, and segments on the command line."""
 
+import io
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
+from commands import mistake, plackett
 from model_kinds import STORED
 from plackett import EM, Gibbs, PlackettLuceChooser, PlackettLuceRanker, Rankings, explain, load, plots
 from plackett.data.observations import Observations
@@ -16,6 +19,7 @@ from plackett.segments import estimation
 from plackett.segments.em import memberships
 from plackett.segments.ranking_information import observed_information
 from plackett.segments.rankings import rankings_of_persons
+from test_cli_choices import usage
 from test_segments import chooser, rankers, travellers
 
 MODES = ["bus", "car", "walk"]
@@ -214,3 +218,107 @@ def test_where_there_are_no_intervals(monkeypatch):
     assert many.worth()["lower"].isna().all() and "one estimate without uncertainty" in repr(many)
     old = load(STORED / "v2-ranker-segments-em.plk")  # written before there were any
     assert old.worth()["lower"].isna().all()
+
+
+KEYS = "--situation", "trip", "--alternative", "by", "--choice", "taken", "--attributes", "price,time"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A long table of two kinds of travellers, and tables of rankings of two kinds of judges."""
+    folder = tmp_path_factory.mktemp("segments")
+    X, y, who, _ = travellers(n_persons=40, each=5)
+    long = pd.DataFrame(X.values, columns=["price", "time"]).assign(trip=X.situation, by=X.alternatives[X.alternative])
+    long = long.assign(who=who[X.situation], taken=(long["by"] == y[X.situation]).astype(int))
+    long.to_csv(folder / "trips.csv", index=False)
+    R, judges, _ = rankers(n_persons=40)
+    orders = pd.DataFrame(R.to_orders()).iloc[:, :3].map(lambda item: item if isinstance(item, str) else None)
+    orders.assign(judge=judges).to_csv(folder / "orders.csv", index=False)
+    return folder
+
+
+def test_segments_of_choices_on_the_command_line(folder):
+    made = "--linear", "--inference", "em", "--segments", "2", "--persons", "who", "--test", "0.2"
+    said = plackett("fit", folder / "trips.csv", *KEYS, *made, "--out", folder / "m.plk")
+    assert said.exit_code == 0, said.output
+    model, frame = load(folder / "m.plk"), pd.read_csv(folder / "trips.csv")
+    shares = model.segments_
+    first = f"segment 1: share {shares.loc[1, 'share']:.3f}, from {shares.loc[1, 'lower']:.3f} to "
+    assert first in said.stdout and "segment 2: share " in said.stdout and "held out, 40 situations" in said.stdout
+    X, y = model.table_.choices(frame)
+    held = model.table_.held_out(X.with_schema(model.schema_), y)
+    who = model.table_.who(frame)
+    fit = model.fit_statistics(X[~held], y[~held], groups=who[~held])
+    assert f"log-likelihood {fit.log_likelihood:,.2f}, of constants alone" in said.stdout
+    done = plackett("predict", folder / "m.plk", folder / "trips.csv")
+    found = pd.read_csv(io.StringIO(done.stdout))["probability"].to_numpy().reshape(-1, 3)
+    np.testing.assert_allclose(found, model.predict_proba(X, groups=who), rtol=1e-5)
+    assert np.abs(found - model.predict_proba(X)).max() > 0.05  # known persons have memberships
+    shown = plackett("show", folder / "m.plk").stdout
+    assert "2 segments with shares" in shown and "price" in shown
+    report = plackett("report", folder / "m.plk", folder / "trips.csv", "--out", folder / "r.html")
+    assert report.exit_code == 0, report.output
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "Segments" in page and "Why? A few situations" in page
+
+
+def test_the_number_and_columns_of_segments_on_the_command_line(folder):
+    made = "--linear", "--inference", "em", "--segments", "auto", "--segments-by", "time", "--persons", "who"
+    pd.read_csv(folder / "trips.csv").query("trip < 50").to_csv(folder / "few.csv", index=False)
+    said = plackett("fit", folder / "few.csv", *KEYS, *made, "--out", folder / "auto.plk")
+    assert said.exit_code == 0 and "number is chosen by the log-loss of a held-out person" in said.stdout, said.output
+    model = load(folder / "auto.plk")
+    assert model.segments.by == ["time"] and model.segments.count == "auto"
+    one = plackett("fit", folder / "few.csv", *KEYS, *made[:4], "2", *made[5:], "--out", folder / "two.plk")
+    assert one.exit_code == 0, one.output
+    assert load(folder / "two.plk").coefficients().query("column == 'price'")["segment"].tolist() == ["all"]
+
+
+def test_segments_of_rankings_on_the_command_line(folder):
+    fast = "--inference", "em", "--shape", "1.5"
+    read = "--table", "orders", "--unranked", "last"
+    made = "--segments", "2", "--persons", "judge", "--out", folder / "q.plk"
+    said = plackett("rank", folder / "orders.csv", *read, *made, *fast)
+    assert said.exit_code == 0, said.output
+    model, (R, judges, _) = load(folder / "q.plk"), rankers(n_persons=40)
+    expected = PlackettLuceRanker("em", shape=1.5, segments=2, random_state=0).fit(None, R, groups=judges)
+    assert model.worth().equals(expected.worth()) and model.table_.drop == ("judge",)
+    assert f"segment 1: share {expected.segments_.loc[1, 'share']:.3f}, from " in said.stdout
+    rows = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in said.stdout.splitlines() if "│" in line]
+    assert [(int(row[0]), row[1]) for row in rows] == expected.worth().index.tolist()
+    assert plackett("report", folder / "q.plk", folder / "orders.csv", "--out", folder / "q.html").exit_code == 0
+    alone = plackett("rank", folder / "orders.csv", *read, "--drop", "judge", "--segments", "2", *fast)
+    assert alone.exit_code == 0 and "segment 2: share" in alone.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--segments", "2"), "--segments is for linear utilities: give --linear, too, without --random"),
+        (("--random", "time", "--segments", "2"), "--segments is for linear utilities: give --linear, too"),
+        (("--linear", "--segments-by", "time"), "--segments-by is about --segments: say how many"),
+        (("--linear", "--segments", "none"), "--segments must be a whole number of at least 1, or auto, got 'none'"),
+        (("--linear", "--segments", "0"), "--segments must be a whole number of at least 1, or auto, got '0'"),
+    ],
+)
+def test_options_of_segments_that_do_not_apply_are_refused(folder, options, words):
+    assert words in usage("fit", folder / "trips.csv", *KEYS, *options, "--out", folder / "x.plk")
+
+
+def test_other_options_of_segments_that_are_refused(folder):
+    usual = "--linear", "--inference", "em", "--segments", "2", "--out", folder / "x.plk"
+    assert "segments have no nests" in mistake("fit", folder / "trips.csv", *KEYS, "--nest", "dry=bus,car", *usual)
+    line = mistake("fit", folder / "trips.csv", *KEYS, "--segments-by", "tme", *usual)
+    assert "Segments(by) names 'tme'" in line
+    classes = usage("fit", folder / "trips.csv", "--target", "by", "--segments-by", "time", "--out", folder / "x.plk")
+    assert "--segments-by is for choices and --target for classes" in classes
+    ranks = usage("rank", folder / "orders.csv", "--table", "orders", "--persons", "judge")
+    assert "--persons is about --segments" in ranks
+    ranks = usage("rank", folder / "all.soc", "--segments", "2", "--persons", "judge")
+    assert "--persons is for tables (--table)" in ranks
+    missing = pd.read_csv(folder / "orders.csv")
+    missing.loc[3, "judge"] = None
+    missing.to_csv(folder / "missing.csv", index=False)
+    read = "--table", "orders", "--unranked", "last", "--segments", "2"
+    line = mistake("rank", folder / "missing.csv", *read, "--persons", "judge", notes=False)
+    assert "column 'judge' has no person in row 3, counted from 0" in line

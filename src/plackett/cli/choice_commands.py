@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from plackett.chooser import PlackettLuceChooser
 from plackett.cli.console import note
-from plackett.cli.models import columns_of, fitted, refuse_twice, save_and_tell
+from plackett.cli.models import columns_of, fitted, refuse_twice, save_and_tell, shares_in_words
 from plackett.cli.options import ChoiceColumns, Settings
 from plackett.data.choice_sets import ChoiceSets
 from plackett.data.columns import check_column, listed
@@ -17,6 +17,7 @@ from plackett.data.labels import Labels
 from plackett.data.long_table import LongTable, persons_of, random_situations, situation_marks
 from plackett.output.constants import Quality, choice_constants, quality_of_choices, quality_of_constants
 from plackett.report import write_report
+from plackett.segments import Segments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,7 @@ def fit(
     settings: Settings,
     weights: str,
     nests: dict[str, list[str]] | None,
+    segments: int | str | Segments,
     frame: pd.DataFrame,
     columns: ChoiceColumns,
     drop: list[str],
@@ -43,7 +45,7 @@ def fit(
     X, y = ChoiceSets.read_choices(spared, **names, attributes=attributes, person=person or ())
     labels = {str(label): label for label in X.alternatives.tolist()}
     named = nests and {name: [labels.get(each, each) for each in members] for name, members in nests.items()}
-    model = PlackettLuceChooser(**settings, weights=weights, nests=named)
+    model = PlackettLuceChooser(**settings, weights=weights, nests=named, segments=segments)
     who = None if persons is None else persons_of(frame, names["situation"], persons)
     held = random_situations(len(X), test, settings["random_state"], None if model.weights == "person" else who)
     X_fit, y_fit, who_fit = X[~held], y[~held], None if who is None else who[~held]
@@ -60,7 +62,7 @@ def fit(
     )
     more = []
     if model._linear():
-        found = model.fit_statistics(X_fit, y_fit)
+        found = model.fit_statistics(X_fit, y_fit, groups=who_fit if model._segmented() else None)
         more.append(
             f"log-likelihood {found.log_likelihood:,.2f}, of constants alone {found.constants:,.2f}, of equal "
             f"chances {found.null:,.2f}; rho-square {found.rho2:.3f}, adjusted {found.rho2_adjusted:.3f}"
@@ -70,6 +72,8 @@ def fit(
         more.append(f"log-likelihood integrated over persons {integrated:,.2f}, at the average law")
     if held.any():
         more.append(f"held out, {_scores(model, X[held], y[held], _known(model, who, held))}")
+    if model._segmented() and len(model.segments_) > 1:
+        more += shares_in_words(model)
     save_and_tell(model, out, origin(model), words, more)
 
 
@@ -110,7 +114,7 @@ def tell_scores(model: PlackettLuceChooser, frame: pd.DataFrame) -> None:
     X, y = table.choices(frame)
     held = table.held_out(X.with_schema(model.schema_), y)
     if held.any():
-        groups = None if model.weights != "person" or table.persons not in frame else table.who(frame)
+        groups = table.who(frame) if _persons_differ(model) and table.persons in frame else None
         scores = _scores(model, X[held], y[held], None if groups is None else groups[held])
         note(f"the table has the column {table.choice!r}; {scores}")
 
@@ -133,14 +137,20 @@ def report(model: PlackettLuceChooser, frame: pd.DataFrame, out: str, title: str
 
 
 def _persons(model: PlackettLuceChooser, frame: pd.DataFrame) -> Labels | None:
-    """Person of each situation, or None unless persons have weights or tastes of their own."""
+    """Person of each situation, or None unless persons have weights, tastes or memberships of their own."""
     table: LongTable = model.table_
-    if model.weights != "person" and not (model._tasting() and table.persons is not None):
+    if not _persons_differ(model):
         return None
     if table.persons not in frame:
         note(f"there is no column {table.persons!r}: everyone is taken for someone who was not in the fit.")
         return None
     return table.who(frame)
+
+
+def _persons_differ(model: PlackettLuceChooser) -> bool:
+    """True if persons of the fit are predicted with their own weights, tastes or memberships."""
+    own = model._tasting() or model._segmented() is not None
+    return model.weights == "person" or (own and model.table_.persons is not None)
 
 
 def _known(model: PlackettLuceChooser, who: Labels | None, some: npt.NDArray[np.bool_]) -> Labels | None:

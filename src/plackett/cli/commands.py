@@ -37,6 +37,7 @@ from plackett.cli.options import (
     TargetESS,
     Tol,
     nests_of,
+    segments_of,
     shape_of,
 )
 from plackett.cli.rank_command import rank
@@ -138,6 +139,12 @@ def fit(
     nest: Annotated[
         Columns, _about_choices("Alternatives that substitute for each other, name=a,b; may be repeated.")
     ] = None,
+    segments: Annotated[
+        str | None, _about_choices("Segments of persons with coefficients of their own (--linear): a number, or auto.")
+    ] = None,
+    segments_by: Annotated[
+        Columns, _about_choices("Columns whose coefficients differ between segments (all), a,b or repeated.")
+    ] = None,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated.")] = None,
     categorical: Annotated[Columns, typer.Option(help="Column of codes, not quantities; may be repeated.")] = None,
     missing: Annotated[Missing | None, typer.Option(help="Fill missing values in (default), or refuse them.")] = None,
@@ -174,6 +181,7 @@ def fit(
     columns = ChoiceColumns(situation, alternative, choice, available, attributes, person, persons)
     for_choices = {**columns._asdict(), "weights": weights, "linear": linear, "nest": nest}
     for_choices |= {"random": random, "law": law, "correlated": correlated}
+    for_choices |= {"segments": segments, "segments_by": segments_by}
     for_classes = {"categorical": categorical, "missing": missing, "class_weight": class_weight}
     wrong = _mistake(target, columns, weights, features, for_choices, for_classes)
     if wrong is not None:
@@ -202,7 +210,8 @@ def fit(
     frame = cli.tablefile.read_table(data[0], sep, decimal)
     if target is None:
         owner = (weights or Weights.shared).value
-        cli.choice_commands.fit(settings, owner, nests_of(nest), frame, columns, drop or [], test, out)
+        kinds = cli.models.segments_from(segments_of(segments), segments_by)
+        cli.choice_commands.fit(settings, owner, nests_of(nest), kinds, frame, columns, drop or [], test, out)
     else:
         encoding = Encoding(drop=drop or [], categorical=categorical or [], missing=missing or Missing.impute)
         cli.class_commands.fit(settings, frame, target, encoding, class_weight, test, out)
@@ -213,7 +222,8 @@ def _check_cluster(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value:
             raise typer.BadParameter(
-                f"--{name} cannot be had with --engine dask, which takes Parquet files of numbers and a --target."
+                f"{_options([name])} cannot be had with --engine dask, which takes Parquet files of numbers and a "
+                "--target."
             )
 
 
@@ -228,7 +238,9 @@ def _mistake(
     """Error in the options for classes or for choices, or None."""
     given = [name for name, value in for_choices.items() if value]
     if target is not None:
-        return f"--{given[0]} is for choices and --target for classes: give one or the other." if given else None
+        return (
+            f"{_options(given[:1])} is for choices and --target for classes: give one or the other." if given else None
+        )
     if not given:
         return "say what to predict: --target for classes, or --situation, --alternative, --choice."
     missing = [name for name in ("situation", "alternative", "choice") if for_choices[name] is None]
@@ -241,6 +253,10 @@ def _mistake(
         return "--random has features and tastes of its own: leave --linear, --features and --weights out."
     if (for_choices["law"] or for_choices["correlated"]) and not for_choices["random"]:
         return "--law and --correlated are about --random: name the columns whose coefficients differ between persons."
+    if for_choices["segments"] and not for_choices["linear"]:
+        return "--segments is for linear utilities: give --linear, too, without --random."
+    if for_choices["segments_by"] and not for_choices["segments"]:
+        return "--segments-by is about --segments: say how many."
     if for_choices["linear"] and features is not FeatureKind.learned:
         return f"--linear has features of its own: leave --features {features.value} out, or --linear."
     if weights is Weights.person and columns.persons is None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as Grid
@@ -22,11 +23,13 @@ from plackett.output.modelfile import save
 from plackett.output.summary import TEXT, Table, cells, describe
 from plackett.output.terminal import printable
 from plackett.race_model import INFERENCES
+from plackett.segments import Segments
 from plackett.tastes import Tastes
 from plackett.tastes.settings import LAWS
 
 if TYPE_CHECKING:
     from plackett.estimator import Model
+    from plackett.segmenting import SegmentedModel
 
 
 def inference_of(kind: Inference, **settings: float | None) -> str | EM | Variational | Gibbs | Bootstrap:
@@ -59,12 +62,26 @@ def features_of(kind: str, linear: bool, random: Columns, law: Columns, correlat
     return Tastes(random=names, law=laws or None, correlated=correlated)
 
 
+def segments_from(count: int | str, by: Columns) -> int | str | Segments:
+    """Number of segments, or settings of segments that differ in some columns."""
+    return Segments(count, by=[name for part in by for name in part.split(",")]) if by else count
+
+
 def columns_of(given: Columns, known: Iterable[str]) -> list[str] | None:
     """Names of columns from an option that may be repeated and may hold several names separated by commas."""
     if given is None:
         return None
     columns = set(known)
     return [name for part in given for name in ([part] if part in columns else part.split(","))]
+
+
+def shares_in_words(model: SegmentedModel) -> list[str]:
+    """Return one line per segment, with its share of the persons and the interval where there is one."""
+    lines = []
+    for segment, row in model.segments_.iterrows():
+        between = "" if np.isnan(row["lower"]) else f", from {row['lower']:.3f} to {row['upper']:.3f} with 90 %"
+        lines.append(f"segment {segment}: share {row['share']:.3f}{between}")
+    return lines
 
 
 def read_model(path: str) -> Model:

@@ -92,6 +92,15 @@ def nests_of(texts: Columns) -> dict[str, list[str]] | None:
     return found or None
 
 
+def segments_of(text: str | None) -> int | str:
+    """Return a number of segments, or "auto"; 1 if none is given."""
+    if text is None or text == "auto":
+        return text or 1
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    raise typer.BadParameter(f"--segments must be a whole number of at least 1, or auto, got {text!r} instead.")
+
+
 def shape_of(text: str) -> float | str:
     """Return a number, or "learn"."""
     try:

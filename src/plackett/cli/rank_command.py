@@ -27,6 +27,7 @@ from plackett.cli.options import (
     Shape,
     TargetESS,
     Tol,
+    segments_of,
     shape_of,
 )
 from plackett.data.ballots import Ballots
@@ -94,6 +95,12 @@ def rank(
     tiers: Annotated[
         bool, typer.Option("--tiers", help="Let items share worths, and print which are in one tier (gibbs).")
     ] = False,
+    segments: Annotated[
+        str | None, typer.Option(help="Segments of persons with worths of their own: a number, or auto.")
+    ] = None,
+    persons: Annotated[
+        str | None, typer.Option(help="Column that tells who ranks (--segments, --table); else each row is a person.")
+    ] = None,
     inference: Method = Inference.gibbs,
     shape: Shape = "learn",
     draws: Draws = None,
@@ -113,10 +120,12 @@ def rank(
     """Fit worths of items to rankings and print them, the best first. Ctrl-C keeps the draws made so far."""
     if out is not None:
         check_output(out, force)
-    alone = {"--counts": counts, "--drop": drop, "--sep": sep, "--decimal": decimal}
+    alone = {"--counts": counts, "--drop": drop, "--persons": persons, "--sep": sep, "--decimal": decimal}
     wrong = [name for name, value in alone.items() if value is not None and table is None]
     if wrong:
         raise typer.BadParameter(f"{wrong[0]} is for tables (--table), and a file of PrefLib is none.")
+    if persons is not None and segments is None:
+        raise typer.BadParameter("--persons is about --segments: say how many.")
     limits: dict[str, float | None] = {
         "draws": draws,
         "tune": tune,
@@ -131,5 +140,7 @@ def rank(
         random_state=seed,
         progress=sys.stderr.isatty(),
     )
-    ballots = Ballots(table and table.value, unranked and unranked.value, counts, tuple(drop or ()))
-    cli.ranking_commands.fit(settings, ties.value, order_effect, tiers, data, ballots, sep, decimal, items, out)
+    dropped = (*(drop or ()), *(() if persons is None else (persons,)))
+    ballots = Ballots(table and table.value, unranked and unranked.value, counts, dropped)
+    kinds = {"ties": ties.value, "order_effect": order_effect, "tiers": tiers, "segments": segments_of(segments)}
+    cli.ranking_commands.fit(settings, kinds, data, ballots, sep, decimal, items, persons, out)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plackett.cli.models import fitted, save_and_tell
+from plackett.cli.models import fitted, save_and_tell, shares_in_words
 from plackett.cli.options import Settings
 from plackett.data.ballots import Ballots
 from plackett.data.columns import texts
@@ -22,26 +23,30 @@ if TYPE_CHECKING:
 
 def fit(
     settings: Settings,
-    ties: str,
-    order_effect: bool,
-    tiers: bool,
+    kinds: Mapping[str, Any],
     data: str,
     ballots: Ballots,
     sep: str | None,
     decimal: str | None,
     items: str | None,
+    persons: str | None,
     out: str | None,
 ) -> None:
     """Fit a ranker to a file of rankings, print the worths of the items and save the model."""
-    model = PlackettLuceRanker(**settings, ties=ties, order_effect=order_effect, tiers=tiers)
-    R = ballots.read(data, sep, decimal)
+    model = PlackettLuceRanker(**settings, **kinds)
+    if persons is None:
+        R, groups = ballots.read(data, sep, decimal), None
+    else:
+        R, groups = ballots.read_with_persons(data, persons, sep, decimal)
     covariates = None if items is None else described(items, R)
-    words = fitted(lambda: model.fit(None, R, items=covariates))
+    words = fitted(lambda: model.fit(None, R, groups=groups, items=covariates))
     model.table_ = replace(ballots, rankings=float(R.counts.sum()))
-    found = model.worth().join(model.tiers()[["tier", "prob_same_as_next"]]) if tiers else model.worth()
+    found = model.worth().join(model.tiers()[["tier", "prob_same_as_next"]]) if kinds["tiers"] else model.worth()
     known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
-    worths = {"item": found.index.to_numpy()} | {name: found[name].to_numpy() for name in known}
-    save_and_tell(model, out, origin(model), words, _parameters(model), worths)
+    names = {str(name): found.index.get_level_values(name).to_numpy() for name in found.index.names}
+    worths = names | {name: found[name].to_numpy() for name in known}
+    more = shares_in_words(model) if model._segmented() and len(model.segments_) > 1 else _parameters(model)
+    save_and_tell(model, out, origin(model), words, more, worths)
 
 
 def described(path: str, R: Rankings) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.data.columns import check_column, listed
+from plackett.data.labels import Labels, label_array
 from plackett.data.preflib import KINDS
 from plackett.data.rankings import Rankings
 from plackett.data.tablefile import read_table
@@ -49,20 +50,36 @@ class Ballots:
     drop: tuple[str, ...] = field(default=())
     rankings: float = 0.0
 
+    def read_with_persons(
+        self, path: str, persons: str, sep: str | None = None, decimal: str | None = None
+    ) -> tuple[Rankings, Labels]:
+        """Read the rankings of a table, and the label of the person of each, from a column that is dropped."""
+        self._check_name(path)
+        frame = read_table(path, sep, decimal)
+        check_column(frame, persons)
+        if frame[persons].isna().any():
+            row = int(frame[persons].isna().to_numpy().argmax())
+            raise ValueError(f"column {persons!r} has no person in row {row}, counted from 0.")
+        return self.of(frame), label_array(frame[persons].tolist())
+
+    def _check_name(self, path: str) -> None:
+        """Raise where the name of a file is not that of its layout."""
+        preflib = Path(path).suffix.removeprefix(".").lower() in KINDS
+        if self.table is None and not preflib:
+            kinds = ", ".join(KINDS)
+            raise ValueError(
+                f"the name of {path} does not end as those of PrefLib files do ({kinds}). If it is a table, give "
+                "table='ranks' (one column per item), table='orders' (one column per place, the best first) or "
+                "table='pairs' (columns winner and loser)."
+            )
+        if self.table is not None and preflib:
+            raise ValueError(f"{path} has the name of a PrefLib file; omit table={self.table!r}.")
+
     def read(self, path: str, sep: str | None = None, decimal: str | None = None) -> Rankings:
         """Read the rankings of a file."""
-        preflib = Path(path).suffix.removeprefix(".").lower() in KINDS
+        self._check_name(path)
         if self.table is None:
-            if not preflib:
-                kinds = ", ".join(KINDS)
-                raise ValueError(
-                    f"the name of {path} does not end as those of PrefLib files do ({kinds}). If it is a table, give "
-                    "table='ranks' (one column per item), table='orders' (one column per place, the best first) or "
-                    "table='pairs' (columns winner and loser)."
-                )
             return Rankings.read_preflib(path, unranked=self.unranked)
-        if preflib:
-            raise ValueError(f"{path} has the name of a PrefLib file; omit table={self.table!r}.")
         return self.of(read_table(path, sep, decimal))
 
     def of(self, frame: pd.DataFrame) -> Rankings:
