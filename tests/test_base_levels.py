@@ -188,6 +188,19 @@ def test_nests_and_segments_have_base_levels(settings, tmp_path):
     assert np.array_equal(load(tmp_path / "m.plk").predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_segments_may_differ_in_a_text():
+    wide, y = table(100)
+    segments = Segments(2, by=["seat", "cost"], ignored=["seat"], starts=2)
+    weak = LinearUtility(spread=2)
+    model = PlackettLuceChooser(EM(max_iter=5), features=weak, segments=segments, random_state=0).fit(sets(wide), y)
+    found = model.coefficients()
+    of_all = found.loc[found["segment"] == "all", "column"].tolist()
+    assert not any(name.startswith(("seat", "cost")) for name in of_all) and "home=farm: car" in of_all
+    assert found["column"].tolist().count("seat=good") == 1  # one of the segments ignores it
+    assert model.segments.by == ["seat", "cost"]
+
+
 def test_random_tastes_have_base_levels():
     wide, y = table(150)
     model = PlackettLuceChooser(Gibbs(draws=20, tune=20, chains=2), features=Tastes(), random_state=0)
@@ -196,6 +209,11 @@ def test_random_tastes_have_base_levels():
     assert found.attrs["base_levels"] == {"seat": "best", "home": "city"} and "seat: best" in repr(found)
     assert found.to_latex().splitlines()[2].startswith("attribute & law & mean")
     assert "base levels seat: best, home: city" in repr(model)
+    law = {"seat": "normal", "home": "fixed"}
+    some = model.set_params(features=Tastes(random=["seat"], law=law)).fit(sets(wide), y).population()
+    assert some.index[(some["law"] == "normal")].tolist() == ["seat=good", "seat=poor"]
+    of_home = model.set_params(features=Tastes(random=["home"])).fit(sets(wide), y).population()
+    assert of_home.index[(of_home["law"] == "normal")].str.startswith("home=").all() and (of_home["sd"] > 0).sum() == 4
     with pytest.raises(ValueError, match="Tastes names 'seat=best', and the columns are constant: car"):
         model.set_params(features=Tastes(random=["seat=best"])).fit(sets(wide), y)
 

@@ -328,7 +328,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
         segments = self._segmented()
         with one_blas_thread():
             if segments is not None:
-                fit = fit_segmented_choices(run, segments, self.design_, Z, seen)
+                named = segments.with_levels((*X.attribute_columns, *X.person_columns), self.design_.source_)
+                fit = fit_segmented_choices(run, named, self.design_, Z, seen)
             else:
                 fit = fit_linear(run, self.design_, Z, X.alternative, X.alternatives, seen, nests)
         self._keep(run.inference, fit)
@@ -350,7 +351,8 @@ class PlackettLuceChooser(ClassifierMixin, TastingModel):
             self._seen = EntryTable.of(X).take(spread_out(len(X)))
             self.design_ = ChoiceDesign(settings.constants, person=False, drop_first=True).fit(X)
             own = np.delete(np.array(self.attributes_, dtype=object), self.design_.left_out()[0]).tolist()
-            law = settings.of_columns(self.design_.names_, self.design_.source_, own)
+            named = settings.with_levels((*X.attribute_columns, *X.person_columns), self.design_.source_)
+            law = named.of_columns(self.design_.names_, self.design_.source_, own)
             units = self.design_.to_units()
             units[np.diag_indices(len(units))] += np.diag(units) == 0  # constant columns, refused below
             to_standard = np.asarray(np.linalg.inv(units), dtype=np.float64)

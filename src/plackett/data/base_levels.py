@@ -5,7 +5,7 @@ The base level is the first of the levels that occur in the situations of a fit,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -57,6 +57,22 @@ def level_places(columns: Columns) -> list[tuple[str, dict[str, int]]]:
             found.append((column.name, {level: start + place for place, level in enumerate(shown)}))
         start += len(names)
     return found
+
+
+def with_levels_named(names: Iterable[str], columns: Columns, known: Iterable[str]) -> list[str]:
+    """Return names, with the indicators that are `known` in place of the name of a text column.
+
+    Examples
+    --------
+    >>> from plackett.data.base_levels import with_levels_named
+    >>> from plackett.data.columns import Category
+    >>> region = Category("region", ("east", "north", "west"), (0.5, 0.3, 0.2), False)
+    >>> with_levels_named(["cost", "region"], (region,), ["region=north", "region=west"])
+    ['cost', 'region=north', 'region=west']
+    """
+    kept = set(known)
+    levels = {column.name: [name for name in column.names() if name in kept] for column in columns if column.text}
+    return [each for name in names for each in levels.get(name, [name])]
 
 
 def base_places(columns: Columns) -> Codes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from plackett.data.base_levels import with_levels_named
+from plackett.data.choice_tables import Columns
 from plackett.data.columns import listed
 from plackett.data.validation import check_names, is_bool, is_whole, plain, positive
 from plackett.inference.base import check_count
@@ -21,8 +23,8 @@ class Segments(BaseEstimator):
     count : int or "auto"
         Number of segments; "auto" takes the one from 1 to `most` that predicts held-out persons best.
     by : list of str, optional
-        Attributes, or other columns, whose coefficients differ between segments; the others are the same in all. None:
-        all of them. For choices.
+        Attributes, or other columns, whose coefficients differ between segments; the others are the same in all. The
+        name of a text stands for all its levels. None: all of them. For choices.
     ignored : list of str, optional
         Columns, of those that differ, whose coefficients are 0 in one of the segments: its persons do not attend to
         them. For choices.
@@ -76,6 +78,14 @@ class Segments(BaseEstimator):
                     f"Segments({name}={value!r}) would be ignored: it is for count='auto', and count={self.count!r} is "
                     "given. Leave one of the two out."
                 )
+
+    def with_levels(self, columns: Columns, source: Iterable[str]) -> Segments:
+        """Return these settings with the levels of a text, by their columns' `source`, in place of its name."""
+        known, found = list(source), Segments(**self.get_params())
+        for name in ("by", "ignored"):
+            given = getattr(self, name)
+            setattr(found, name, None if given is None else with_levels_named(given, columns, known))
+        return found
 
     def own_columns(self, names: Any, source: Any) -> tuple[Any, Any]:
         """Which columns of a design differ between segments, and which of them one segment ignores."""

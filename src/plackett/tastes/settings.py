@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from plackett.capabilities import Ignored
+from plackett.data.base_levels import with_levels_named
+from plackett.data.choice_tables import Columns
 from plackett.data.columns import listed
 from plackett.data.validation import check_bool, check_names, plain
 from plackett.inference.base import open_ended
@@ -27,8 +29,8 @@ class Tastes(BaseEstimator):
     Parameters
     ----------
     random : list of str, optional
-        Attributes, or other columns of the design, whose coefficients differ between persons. None: all attributes.
-        The other columns have a common coefficient.
+        Attributes, or other columns of the design, whose coefficients differ between persons; the name of a text
+        stands for all its levels. None: all attributes. The other columns have a common coefficient.
     law : dict, optional
         Law of a coefficient over the population: "normal", the default; "lognormal", e^b with normal b, which is
         always positive; "-lognormal", −e^b, always negative, as for a price; "fixed", the same for all.
@@ -79,6 +81,14 @@ class Tastes(BaseEstimator):
                 raise ValueError(f"Tastes(law[{name!r}]) must be one of {list(LAWS)}, got {plain(law)} instead.")
         for name in ("correlated", "constants"):
             check_bool(f"Tastes({name})", getattr(self, name))
+
+    def with_levels(self, columns: Columns, source: Iterable[str]) -> Tastes:
+        """Return these settings with the levels of a text, by their columns' `source`, in place of its name."""
+        known = list(source)
+        random = None if self.random is None else with_levels_named(self.random, columns, known)
+        laws = dict(self.law or {})
+        law = {each: laws[name] for name in laws for each in with_levels_named([name], columns, known)}
+        return Tastes(random, law or None, self.correlated, self.constants)
 
     def of_columns(self, names: npt.NDArray[Any], source: npt.NDArray[Any], attributes: Sequence[str]) -> TasteLaw:
         """Return the law for the columns of a design; a column may also be named by its `source`."""
