@@ -88,7 +88,7 @@ class SegmentedChoices(ChoicePosterior):
     @property
     def n_free(self) -> int:
         """P."""
-        return int(self.places.max(initial=-1)) + 1
+        return len(np.unique(self.places[self.places >= 0]))
 
     @property
     def counted(self) -> tuple[int | None, bool]:
