@@ -18,7 +18,7 @@ def ours(data, train, test, seed):
 
 
 def utility(data):
-    """Linear utilities as papers print them, with a prior so weak that it matters for redundant columns alone."""
+    """Linear utilities as papers print them, with a prior so weak that it matters where choices are separated alone."""
     return LinearUtility(constants=data.labelled, spread=10)
 
 

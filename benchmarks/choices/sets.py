@@ -53,7 +53,7 @@ def swissmetro():
     for mode in ("train", "swissmetro"):
         wide[f"CO_{mode}"] = wide[f"CO_{mode}"] * (frame.GA == 0)
     wide |= {f"AV_{m}": frame[f"{s}_AV"] for m, s in short.items()}
-    about = pd.get_dummies(frame[["PURPOSE", "TICKET", "WHO"]].astype(str), dtype=float)
+    about = frame[["PURPOSE", "TICKET", "WHO"]].astype(str)  # codes of levels
     about = pd.concat([about, frame[["FIRST", "LUGGAGE", "AGE", "MALE", "INCOME", "GA"]]], axis=1)
     X = ChoiceSets.from_wide(
         pd.concat([pd.DataFrame(wide), about], axis=1),
