@@ -15,7 +15,7 @@ from plackett.data.observations import Observations
 from plackett.linear import LinearUtility
 from plackett.report import write_report
 from plackett.responses import make_response
-from plackett.segments import estimation
+from plackett.segments import estimation, ranking_information
 from plackett.segments.em import memberships
 from plackett.segments.ranking_information import observed_information
 from plackett.segments.rankings import rankings_of_persons
@@ -124,7 +124,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_information_of_worths_is_the_curvature_of_the_log_posterior(case):
+def test_information_of_worths_is_the_curvature_of_the_log_posterior(case, monkeypatch):
+    monkeypatch.setattr(ranking_information, "NUMBERS", 30)  # three persons at a time
     R, who, response = CASES[case]
     persons, rng, (C, K) = persons_of(R, who, response), np.random.default_rng(1), (2, 4)
     x = rng.normal(size=(C, K))

@@ -16,6 +16,7 @@ from plackett.segments.rankings import RankingsOfPersons
 
 STEP = 1e-5  # of finite differences of slopes
 MOST = 1500  # coordinates up to which there is a covariance
+NUMBERS = 1 << 22  # of a block of persons
 FLAT = 1e-9  # of the largest eigenvalue, what counts as none
 
 
@@ -37,22 +38,31 @@ def observed_information(persons: RankingsOfPersons, log_worths: Array, log_shar
     """
     (C, K), shares = log_worths.shape, np.exp(log_shares)
     weight = member * persons.counts[:, None]
-    slopes = [persons.slopes(logs) for logs in log_worths]
-    complete = block_diag(*(_of_segment(persons, *each) for each in zip(log_worths, weight.T, strict=True)))
     found = np.zeros((C * K + C - 1, C * K + C - 1))
-    found[: C * K, : C * K] = complete
+    each = zip(log_worths, weight.T, strict=True)
+    found[: C * K, : C * K] = block_diag(*(_of_segment(persons, *segment) for segment in each))
     found[C * K :, C * K :] = persons.counts.sum() * (np.diag(shares[1:]) - np.outer(shares[1:], shares[1:]))
+    step, N = max(1, NUMBERS // len(found)), len(member)
+    for some in (np.arange(first, min(first + step, N)) for first in range(0, N, step)):
+        found -= _variance(persons.part(some), log_worths, shares, member[some])
+    return (found + found.T) / 2
+
+
+def _variance(persons: RankingsOfPersons, log_worths: Array, shares: Array, member: Array) -> Array:
+    """Return Σ_i Var_i(g_ic) (Q, Q) of some persons."""
+    C, K = log_worths.shape
+    slopes, weight = [persons.slopes(logs) for logs in log_worths], member * persons.counts[:, None]
     mean = np.column_stack([*(member[:, [c]] * slopes[c] for c in range(C)), member[:, 1:] - shares[1:]])
-    found += mean.T @ (mean * persons.counts[:, None])
+    found: Array = -(mean.T @ (mean * persons.counts[:, None]))
     for c, of_persons in enumerate(slopes):
         own, marks = slice(c * K, (c + 1) * K), (np.arange(1, C) == c) - shares[1:]
         weighted = of_persons * weight[:, [c]]
-        found[own, own] -= of_persons.T @ weighted
+        found[own, own] += of_persons.T @ weighted
         both = np.outer(weighted.sum(axis=0), marks)
-        found[own, C * K :] -= both
-        found[C * K :, own] -= both.T
-        found[C * K :, C * K :] -= weight[:, c].sum() * np.outer(marks, marks)
-    return (found + found.T) / 2
+        found[own, C * K :] += both
+        found[C * K :, own] += both.T
+        found[C * K :, C * K :] += weight[:, c].sum() * np.outer(marks, marks)
+    return found
 
 
 def _of_segment(persons: RankingsOfPersons, log_worths: Array, weight: Array) -> Array:
