@@ -21,6 +21,7 @@ from plackett.inference.limits import Clock
 from plackett.inference.store import Portion, room_for
 from plackett.inference.sweeps import Target
 from plackett.inference.worth_mode import WorthPrior
+from plackett.inference.worth_walk import SAMPLER
 from plackett.model.diagnostics import Diagnostics, Report, diagnose, probed_probabilities
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
@@ -57,7 +58,7 @@ class DescribedRun(Run):
         shapes: dict[str, tuple[int, ...]] = {"log_weights": (K, 1), "shape": (), "value": (), "gamma": (d,)}
         if problem.rows.parameters:
             shapes["parameters"] = (len(problem.rows.parameters),)
-        identity = (*problem.rows.identity(None), z, shape, *table)
+        identity = (*problem.rows.identity(None), z, shape, *table, SAMPLER)
         super().__init__(settings, problem, walk, chains, shapes, identity, Clock(settings.max_seconds), goes_on)
 
     def probe(self, draws: Portion) -> Array:

@@ -77,19 +77,21 @@ class ShapedMetric:
     """
 
     basis: Array
+    inverse: Array
     growth: Array
     shape: float
 
     @classmethod
     def of(cls, curvature: Array, by_shape: Array, shape: float) -> ShapedMetric:
         """Factorise the curvature at this shape and its derivative."""
-        whitened = whitening(curvature)
+        whitened, inverse = whitening(curvature)
         growth, turned = eigh(whitened.T @ by_shape @ whitened)
-        return cls(np.ascontiguousarray(whitened @ turned), np.clip(growth, 0.0, 1.0 / shape), shape)
+        return cls(whitened @ turned, turned.T @ inverse, np.clip(growth, 0.0, 1.0 / shape), shape)
 
     def at(self, shape: float) -> MatrixMetric:
         """Return the coordinates at another shape."""
-        return MatrixMetric(self.basis * np.sqrt(1.0 / np.maximum(1.0 + (shape - self.shape) * self.growth, 1e-12)))
+        root = np.sqrt(np.maximum(1.0 + (shape - self.shape) * self.growth, 1e-12))
+        return MatrixMetric(self.basis / root, root[:, None] * self.inverse)
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,13 @@ class Factored:
         x = slope[:known] / self.root
         gamma = slope[known:] - x[: self.K] @ self.border
         return np.append(x, solve_triangular(self.corner, gamma, lower=True))
+
+    def place(self, displacement: Array) -> Array:
+        """Return Lᵀ (q − mode)."""
+        known, gamma = self.K + self.P, displacement[self.K + self.P :]
+        x = displacement[:known] * self.root
+        x[: self.K] += self.border @ gamma
+        return np.append(x, self.corner.T @ gamma)
 
 
 class DescribedWalk(WorthWalk):

@@ -23,7 +23,7 @@ from plackett.inference.parameters import dispersed
 from plackett.inference.situation_moves.sampler import SituationExchange
 from plackett.inference.store import Portion, room_for
 from plackett.inference.sweeps import Target
-from plackett.inference.worth_walk import WorthWalk
+from plackett.inference.worth_walk import SAMPLER, WorthWalk
 from plackett.model.diagnostics import Diagnostics, Report, diagnose_weights, probed_probabilities
 from plackett.model.mixture import POOLED
 from plackett.model.race import Array
@@ -217,6 +217,7 @@ class WeightRun(Run):
         observed = problem.rows.identity(problem.mirrors)
         identity = (*observed, problem.rate, shape, *table, settings.moves, settings.move_budget)
         identity += () if tailed is None else (repr(tailed),)
+        identity += (SAMPLER,) if settings.moves == "walk" else ()
         super().__init__(settings, problem, runner, chains, shapes, identity, Clock(settings.max_seconds), goes_on)
 
     def probe(self, draws: Portion) -> Array:

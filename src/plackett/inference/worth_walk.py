@@ -1,9 +1,11 @@
 """Hamiltonian Monte Carlo on worths and the parameters of a response, for rows with slopes of the likelihood.
 
-Coordinates are x = ln λ and the unconstrained parameters, made alike in all directions by the curvature at the mode:
-then the posterior is nearly a standard normal law, and three leapfrog steps make a nearly independent draw. The shape a
-is drawn given λ as by plain sweeps, and with standardised log-worths held; while tuning, the mode and its curvature
-follow the shapes that were drawn.
+Coordinates z of q = (ln λ, unconstrained parameters) are made alike in all directions by the curvature at the mode, so
+that the posterior is nearly a standard normal law. A trajectory of that law is a rotation of (z, momentum), which needs
+no likelihood. Steps are rotations between two kicks by the slope of ln p(z) + z²/2, the remainder (Shahbaba et al.
+2014): where data are many, one step of a quarter turn, and one pass, makes a nearly independent draw. The shape a is
+drawn given λ as by plain sweeps, and with standardised log-worths held; while tuning, the mode and its curvature follow
+the shapes that were drawn.
 """
 
 from __future__ import annotations
@@ -22,15 +24,19 @@ from plackett.inference.base import Problem
 from plackett.inference.chains import WeightChain
 from plackett.inference.store import Portion
 from plackett.inference.sweeps import LOG_MASS, SHAPE, State, Target, log_prior, redraw_shape
+from plackett.inference.sweeps import LOG_STEP as LOG_STEP_OF_SHAPE
 from plackett.inference.worth_mode import DENSE, Density, Known, WorthPrior
 from plackett.model.race import Array
 
 LATE = 0.4  # of tuning, from where on coordinates follow the shapes drawn
 PROBES = 20  # of a diagonal
-ACCEPTANCE, LENGTH, SPREAD = 0.8, np.pi / 2, 0.3  # aimed at; of a trajectory, and its relative spread
-LONGEST = 40  # leapfrog steps
+ACCEPTANCE, LENGTH, SPREAD = 0.9, np.pi / 2, 0.3  # aimed at; of a trajectory, and its relative spread
+LONGEST = 40  # steps of a trajectory
+LONGEST_STEP = np.log(LENGTH * (1.0 + SPREAD))  # ln of the whole of the longest trajectory
 DISPERSED, FREEDOM = 1.5, 4  # starts: deviations of Student's t about the mode
+SELDOM = 0.05  # smallest probability of a stretch
 LOG_STEP, STEPS, LOG_STRETCH = range(3)  # of WalkChain.step
+SAMPLER = "rotations"  # a checkpoint of another sampler is refused
 TOO_FAR = 1000.0  # a loss of log-density after which a trajectory is given up
 
 
@@ -57,11 +63,16 @@ class Metric(Protocol):
         """Return the slope in z from the slope in q."""
         ...
 
+    def place(self, displacement: Array) -> Array:
+        """Return z from q − mode."""
+        ...
+
 
 class MatrixMetric(NamedTuple):
-    """A as a matrix, or its diagonal."""
+    """A and its inverse as matrices, or their diagonals."""
 
     scale: Array
+    inverse: Array
 
     def outward(self, z: Array) -> Array:
         """Return A z."""
@@ -70,6 +81,10 @@ class MatrixMetric(NamedTuple):
     def inward(self, slope: Array) -> Array:
         """Return the slope in z."""
         return np.asarray(self.scale * slope if self.scale.ndim == 1 else slope @ self.scale)
+
+    def place(self, displacement: Array) -> Array:
+        """Return A⁻¹ (q − mode)."""
+        return np.asarray(self.inverse * displacement if self.inverse.ndim == 1 else self.inverse @ displacement)
 
 
 class WorthWalk:
@@ -93,9 +108,10 @@ class WorthWalk:
         density = self._density(shape)
         self.mode = density.mode()
         if len(self.mode) > DENSE:
-            self.metric = MatrixMetric(1.0 / np.sqrt(roughly_diagonal(density, self.mode)))
+            root = np.sqrt(roughly_diagonal(density, self.mode))
+            self.metric = MatrixMetric(1.0 / root, root)
             return
-        self.metric = MatrixMetric(whitening(density.curvature(self.mode)))
+        self.metric = MatrixMetric(*whitening(density.curvature(self.mode)))
 
     def metric_at(self, shape: float) -> Metric:
         """Return the coordinates of trajectories at this shape."""
@@ -144,10 +160,15 @@ class WorthWalk:
             self._put(chain, q)
             if self.target.learn:
                 self._redraw(chain.rng, state, q, tuning, self.shape_steps)
-                q, known = self._stretch(chain, q, known, tuning)
+                if chain.rng.random() < self._often(chain):
+                    q, known = self._stretch(chain, q, known, tuning)
         if self.target.learn and not len(draws["shape"]):  # compile
             at = State(state.log_weights.copy(), state.numbers.copy())
             self._redraw(np.random.default_rng(0), at, q, False, 0)
+
+    def _often(self, chain: WalkChain) -> float:
+        """Return the probability of a stretch: small where ln a given the worths makes much longer steps."""
+        return float(np.clip(np.exp(chain.step[LOG_STRETCH] - chain.state.numbers[LOG_STEP_OF_SHAPE]), SELDOM, 1.0))
 
     def _redraw(self, rng: np.random.Generator, state: State, q: Array, tuning: bool, steps: int) -> None:
         """Draw the shape given the worths."""
@@ -157,28 +178,35 @@ class WorthWalk:
     def _trajectory(
         self, chain: WalkChain, density: Density, q: Array, known: Known, tuning: bool
     ) -> tuple[Array, Known]:
-        """Do leapfrog steps in whitened coordinates, and the Metropolis test."""
-        rng, step = chain.rng, float(np.exp(chain.step[LOG_STEP]))
+        """Rotate between kicks by the remainder, in whitened coordinates, and do the Metropolis test."""
+        rng = chain.rng
         metric = self.metric_at(float(chain.state.numbers[SHAPE]))
         length = LENGTH * (1.0 + SPREAD * (2.0 * rng.random() - 1.0))
+        longest = float(np.exp(chain.step[LOG_STEP]))
+        steps = min(int(np.ceil(length / longest)), LONGEST)
+        step = min(length / steps, longest)
+        cosine, sine = np.cos(step), np.sin(step)
         momentum = rng.standard_normal(len(q))
         value, slope = density.joined(q, known)
         energy = 0.5 * float(momentum @ momentum) - value
-        new, there, found, gradient = q, known, value, metric.inward(slope)
-        for _ in range(int(np.clip(np.rint(length / step), 1, LONGEST))):
-            momentum = momentum + 0.5 * step * gradient
-            new = new + metric.outward(step * momentum)
+        z = metric.place(q - self.mode)
+        new, there, found, remainder = q, known, value, metric.inward(slope) + z
+        for _ in range(steps):
+            momentum = momentum + 0.5 * step * remainder
+            z, momentum = cosine * z + sine * momentum, cosine * momentum - sine * z
+            new = self.mode + metric.outward(z)
             there = density.of_data(new)
             found, slope = density.joined(new, there)
             if not (np.isfinite(found) and np.isfinite(slope).all()) or energy + found < -TOO_FAR:
                 found = -np.inf
                 break
-            gradient = metric.inward(slope)
-            momentum = momentum + 0.5 * step * gradient
+            remainder = metric.inward(slope) + z
+            momentum = momentum + 0.5 * step * remainder
         accepted = float(np.exp(min(0.0, energy - 0.5 * float(momentum @ momentum) + found)))
         if tuning:
             chain.step[STEPS] += 1.0
-            chain.step[LOG_STEP] += (accepted - ACCEPTANCE) / (chain.step[STEPS] + 5.0) ** 0.6
+            log_step = chain.step[LOG_STEP] + (accepted - ACCEPTANCE) / (chain.step[STEPS] + 5.0) ** 0.6
+            chain.step[LOG_STEP] = min(log_step, LONGEST_STEP)
         return (new, there) if rng.random() < accepted else (q, known)
 
     def _stretch(self, chain: WalkChain, q: Array, known: Known, tuning: bool) -> tuple[Array, Known]:
@@ -229,13 +257,14 @@ class WorthWalk:
             self._settle(float(np.exp(np.log(lately).mean())))
 
 
-def whitening(curvature: Array) -> Array:
-    """Return A with A Aᵀ the inverse of a curvature, to which a ridge is added if it is not positive definite."""
+def whitening(curvature: Array) -> tuple[Array, Array]:
+    """Return A and A⁻¹, with A Aᵀ the inverse of a curvature; a ridge is added if it is not positive definite."""
     unit, ridge = np.eye(len(curvature)), 0.0
     while True:
         try:
             factor = cholesky(curvature + ridge * unit, lower=True)
-            return np.ascontiguousarray(solve_triangular(factor, unit, lower=True).T)
+            whitened = solve_triangular(factor, unit, lower=True).T
+            return np.ascontiguousarray(whitened), np.ascontiguousarray(factor.T)
         except LinAlgError:
             ridge = max(10.0 * ridge, 1e-8 * np.abs(np.diag(curvature)).max())
 
