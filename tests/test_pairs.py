@@ -18,7 +18,7 @@ from plackett.priors import GIG
 from plackett.responses import Outcomes, make_response
 from plackett.responses.base import parameters_of
 from plackett.responses.order_effect import OrderEffect
-from plackett.responses.pair_laws import BradleyTerry, Davidson, RaoKupper, law_of
+from plackett.responses.pair_laws import BradleyTerry, Davidson, PairLaw, RaoKupper, law_of
 
 K = 5
 NAMES = ("unknown-order", "photo-finish", "davidson", "race")
@@ -80,6 +80,18 @@ def test_slopes_and_curvature_are_those_of_the_value(name, order):
     assert stats.value == pytest.approx(slopes(q)[0], rel=1e-14)
 
 
+def test_many_pairs_go_in_blocks(monkeypatch):
+    """Blocks that cut runs of the same items, and two of one pair that differ in who was shown first."""
+    rows = rows_of("davidson", True, *some_pairs()[:3])
+    q = np.random.default_rng(1).normal(size=K + 2)
+    whole = *rows.slopes(q[:K], q[K:]), rows.value(Weights.point(q[:K, None]))
+    assert 0 < len(rows.runs) < len(rows.first)
+    monkeypatch.setattr("plackett.engines.pairs.BLOCK", 7)
+    again = *rows.slopes(q[:K], q[K:]), rows.value(Weights.point(q[:K, None]))
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_pairs_are_situations(name):
     """Values, wins and exposures are those of the response, pair by pair."""
@@ -115,6 +127,21 @@ def test_without_ties_all_laws_are_one():
     for law, near, some in ((RaoKupper(), 1.0 + 1e-12, 1.4), (Davidson(), 1e-12, 0.8)):
         np.testing.assert_allclose(law.chances(u, v, np.array([near])).value[:2], plain.value[:2], atol=1e-11)
         np.testing.assert_allclose(np.exp(law.chances(u, v, np.array([some])).value).sum(axis=0), 1.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("law", [BradleyTerry(), RaoKupper(), Davidson()])
+def test_sums_over_outcomes_are_those_of_the_chances(law):
+    """Sums in closed form, of log-odds of any size; without votes everything is 0."""
+    rng, values = np.random.default_rng(3), np.array([1.7] * len(law.parameters))
+    u, v = rng.normal(size=(2, 60)) * np.repeat([1.0, 30.0, 400.0], 20)
+    counts = rng.integers(0, 4, (3, 60)).astype(float)
+    own, general = law.summed(u, v, values, counts), PairLaw.summed(law, u, v, values, counts)
+    assert type(law).summed is not PairLaw.summed
+    assert own.value == pytest.approx(general.value, rel=1e-13)
+    for one, other in zip(own[1:], general[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    empty = law.summed(u, v, values, np.zeros((3, 60)))
+    assert empty.value == 0.0 and all((each == 0.0).all() for each in empty[1:])
 
 
 def test_equal_pairs_are_counted_in_any_order():

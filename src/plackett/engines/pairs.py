@@ -10,6 +10,7 @@ are sums of those of the pairs. Knows no prior.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -20,11 +21,11 @@ from plackett.engines.base import SituationRows, check_counts
 from plackett.model.race import Array, Stats, Weights
 from plackett.responses.base import Parameter, Response, checked, parameters_of
 from plackett.responses.order_effect import SHOWN_FIRST
-from plackett.responses.pair_laws import FIRST, SECOND, TIE, Chances, PairLaw, is_ordered, law_of
+from plackett.responses.pair_laws import FIRST, SECOND, TIE, PairLaw, Summed, is_ordered, law_of
 
 ONE = np.ones((1, 1))  # W of pairs without covariates
 LOWEST = -690.0  # log-weights further below the largest are raised to this distance
-ALL, BLOCK = slice(None), 1 << 13  # all pairs; number of pairs whose arrays stay in the cache
+ALL, BLOCK = slice(None), 1 << 14  # all pairs; number of pairs whose arrays stay in the cache
 STEP = 1e-5  # of finite differences of slopes
 
 
@@ -44,6 +45,8 @@ class PairRows(SituationRows):
         The items; the first is the one shown first, if any was, else the one with the smaller code.
     shown : (pairs,) array
         1 if the first item was shown first, else 0.
+    runs : array
+        Where runs of the same two items begin.
     differences : (pairs, d) array
         Attributes of the first item minus those of the second, divided by the units of their coefficients.
     counts : (3, pairs) array
@@ -90,6 +93,7 @@ class PairRows(SituationRows):
         times: Array = np.bincount(outcome[among] * size + which, counts[among], 3 * size).astype(np.float64)
         self.counts = times.reshape(3, size)
         self.first, self.second, self.shown = first[distinct], second[distinct], (shown != 0)[distinct].astype(np.int64)
+        self.runs = np.flatnonzero(np.diff(key[distinct] // 2, prepend=-1))
         units = np.array([each.unit for each in self.parameters[len(self.parameters) - d :]])
         self.differences: Array = differences[distinct] / units
 
@@ -137,13 +141,12 @@ class PairRows(SituationRows):
             u, v = u + half, v - half
         return u, v, values[:n]
 
-    def _chances(self, log_weights: Array, values: Array, some: slice = ALL) -> Chances:
-        return self.law.chances(*self._log_rates(log_weights, values, some))
-
-    def _by_item(self, of_first: Array, of_second: Array, some: slice = ALL) -> Array:
-        K = self.n_groups
-        of_each = (self.first, of_first), (self.second, of_second)
-        found: Array = np.sum([np.bincount(item[some], numbers, K) for item, numbers in of_each], axis=0, dtype=float)
+    def _by_item(self, of_first: Array, of_second: Array) -> Array:
+        """Return the sums of numbers of both items of each pair (K,)."""
+        found = np.zeros(self.n_groups)
+        if len(self.runs):
+            for item, numbers in ((self.first, of_first), (self.second, of_second)):
+                found += np.bincount(item[self.runs], np.add.reduceat(numbers, self.runs), self.n_groups)
         return found
 
     def _arrivals(self) -> Array:
@@ -156,10 +159,14 @@ class PairRows(SituationRows):
         top = 0.0 if self.absolute else max(float(x.max()), -np.finfo(np.float64).max)
         waited = self._by_item(first, second) * np.exp(-np.maximum(x - top, LOWEST) - top)
         wins = self._arrivals()
-        if weights.log_own is not weights.log_rival:
-            won = wins > 0
-            value += float(wins[won] @ (weights.log_own - weights.log_rival)[won, 0])
-        return Stats(wins[:, None], waited[:, None], value)
+        return Stats(wins[:, None], waited[:, None], value + self._gain(weights, wins))
+
+    def _gain(self, weights: Weights, wins: Array) -> float:
+        """Return what the own weights of arrivals add to the value of rival weights."""
+        if weights.log_own is weights.log_rival:
+            return 0.0
+        won = wins > 0
+        return float(wins[won] @ (weights.log_own - weights.log_rival)[won, 0])
 
     def _rival(self, weights: Weights) -> Array:
         """Return ln λ, bounded below."""
@@ -171,7 +178,7 @@ class PairRows(SituationRows):
 
     def expect(self, weights: Weights) -> Stats:
         """Return expected wins and exposure."""
-        found = self._chances(self._rival(weights), self.values_of_parameters)
+        found = self.law.chances(*self._log_rates(self._rival(weights), self.values_of_parameters))
         of_first, of_second = (np.einsum("op,op->p", self.counts, each) for each in (found.first, found.second))
         return self._stats(weights, of_first, of_second, self._total(found.value))
 
@@ -184,7 +191,8 @@ class PairRows(SituationRows):
 
     def value(self, weights: Weights) -> float:
         """Return the log-likelihood."""
-        return self.expect(weights).value
+        blocks = self._blocks(self._rival(weights), self.values_of_parameters)
+        return sum(found.value for _, found in blocks) + self._gain(weights, self._arrivals())
 
     def walk(self) -> PairRows:
         """Return self: a Hamiltonian walk uses the pairs directly."""
@@ -192,31 +200,26 @@ class PairRows(SituationRows):
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
         """Return the log-likelihood, and its slopes in ln λ (K,) and in the unconstrained parameters (P,)."""
-        values, K, n = self._bound(free), self.n_groups, len(self.law.parameters)
-        total, of_items, of_free = 0.0, np.zeros(K), np.zeros(len(free))
+        values, n = self._bound(free), len(self.law.parameters)
+        total, of_free, (of_first, of_second) = 0.0, np.zeros(len(free)), np.empty((2, len(self.first)))
+        for some, found in self._blocks(log_weights, values):
+            total += found.value
+            of_first[some], of_second[some] = found.first, found.second
+            of_free[:n] += found.slopes.sum(axis=1)
+            if self.ordered:
+                of_free[n] += found.first @ self.shown[some]
+            if self.differences.size:
+                of_free[n + self.ordered :] += (found.first - found.second) @ self.differences[some] / 2.0
+        return total, self._by_item(of_first, of_second), of_free
+
+    def _blocks(self, log_weights: Array, values: Array) -> Iterator[tuple[slice, Summed]]:
+        """Yield places of pairs, with their log-likelihood and its slopes."""
         for start in range(0, len(self.first), BLOCK):
             some = slice(start, start + BLOCK)
-            found = self._chances(log_weights, values, some)
-            of_first, of_second, of_law = self._by_pair(found, some)
-            one, two = self._shifts(some)
-            total += float(np.einsum("op,op->", self.counts[:, some], found.value))
-            of_items += self._by_item(of_first, of_second, some)
-            of_free[:n] += of_law.sum(axis=1)
-            of_free[n:] += of_first @ one + of_second @ two
-        return total, of_items, of_free
+            yield some, self.law.summed(*self._log_rates(log_weights, values, some), self.counts[:, some])
 
     def _bound(self, free: Array) -> Array:
         return np.array([each.bound(u) for each, u in zip(self.parameters, free, strict=True)])
-
-    def _by_pair(self, found: Chances, some: slice = ALL) -> tuple[Array, Array, Array]:
-        """Return the slopes of each pair in both log-rates, and in the unconstrained parameters of the law."""
-        counts = self.counts[:, some]
-        of_first, of_second = (
-            np.einsum("op,op->p", counts, arrivals[:, None] - each)
-            for arrivals, each in zip(self.law.arrivals.T, (found.first, found.second), strict=True)
-        )
-        of_free = np.einsum("op,fop->fp", counts, found.slopes)
-        return of_first, of_second, of_free
 
     @property
     def effects(self) -> Array:
@@ -225,12 +228,12 @@ class PairRows(SituationRows):
         found: Array = one - two
         return found
 
-    def _shifts(self, some: slice = ALL) -> tuple[Array, Array]:
+    def _shifts(self) -> tuple[Array, Array]:
         """Return the slopes of both log-rates in the coordinates of η and the coefficients, (pairs, parameters)."""
-        half = self.differences[some] / 2.0
+        half = self.differences / 2.0
         if not self.ordered:
             return half, -half
-        shown = self.shown[some, None]
+        shown = self.shown[:, None]
         return np.hstack([shown, half]), np.hstack([np.zeros_like(shown), -half])
 
     def curvature(self, log_weights: Array, free: Array) -> Array:
@@ -275,5 +278,6 @@ class PairRows(SituationRows):
                 values = values.copy()
                 values[which - 2] = self.law.parameters[which - 2].bound(free[which - 2] + h)
             at = u + h * (which == 0), v + h * (which == 1), values
-            moved.append(self._by_pair(self.law.chances(*at)))
+            found = self.law.summed(*at, self.counts)
+            moved.append((found.first, found.second, found.slopes))
         return tuple((low - high) / (2.0 * STEP) for low, high in zip(*moved, strict=True))

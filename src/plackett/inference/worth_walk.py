@@ -124,7 +124,7 @@ class WorthWalk:
         chain = WalkChain(start, rng, place=np.empty(len(q)))
         if self.likelihood.parameters:
             chain.values = np.empty(len(self.likelihood.parameters))
-        chain.step[LOG_STEP] = np.log(1.2 * len(q) ** -0.25)
+        chain.step[LOG_STEP] = np.log(LENGTH)
         self._put(chain, q)
         return chain
 
