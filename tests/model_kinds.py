@@ -106,7 +106,7 @@ def comparisons(styled=False, **settings):
         seen["attributes"] = pd.DataFrame(rng.normal(size=(40, 2)), columns=["style", "length"])
     R = Rankings.from_pairs(*pairs.T, **seen)
     model = PlackettLuceRanker(random_state=0, order_effect=True, **settings).fit(None, R)
-    model.table_ = Ballots("pairs", counts="n", rankings=40.0)
+    model.table_ = Ballots("pairs", counts="n", rankings=40.0, attributes=R.attribute_names)
     return model
 
 

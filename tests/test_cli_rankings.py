@@ -169,6 +169,68 @@ def test_a_table_of_pairs_is_ranked_and_reported(tmp_path):
         assert "3 items in 20 rankings" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
 
 
+STYLED = 'winner,loser,length,tie,"emoji, count"\nAnn,Bob,1.5,0,1\nBob,Ann,2,0,0\nBob,Cy,-1,0,2\nCy,Ann,0.5,1,-1\n'
+
+
+def styled(path):
+    """Write twenty comparisons with two attributes; return them."""
+    frame = pd.concat([pd.read_csv(io.StringIO(STYLED))] * 5)
+    frame["length"] += np.random.default_rng(0).normal(size=20)
+    frame.to_csv(path, index=False)
+    return frame
+
+
+def test_columns_of_a_table_of_pairs_are_attributes(tmp_path):
+    """Coefficients are printed and saved, and reports read the same columns, also of models saved in Python."""
+    frame = styled(tmp_path / "p.csv")
+    rank = ("rank", tmp_path / "p.csv", "--table", "pairs", *FAST, "--ties", "davidson")
+    done = plackett(*rank, "--attributes", "length", "--attributes", "emoji, count", "--out", tmp_path / "m.plk")
+    assert done.exit_code == 0, done.output
+    names = ["length", "emoji, count"]
+    R = Rankings.from_pairs(frame["winner"], frame["loser"], ties=frame["tie"].eq(1), attributes=frame[names])
+    model, found = PlackettLuceRanker("em", shape=1.5, ties="davidson").fit(None, R), load(tmp_path / "m.plk")
+    assert found.attributes_ == names and found.table_.attributes == tuple(names)
+    np.testing.assert_allclose(found.parameters(), model.parameters(), rtol=1e-5)
+    assert f"length = {model.parameters().loc['length', 'mean']:.4g}" in done.stdout
+    model.save(tmp_path / "python.plk")
+    for name in ("m.plk", "python.plk"):
+        done = plackett("report", tmp_path / name, tmp_path / "p.csv", "--out", tmp_path / f"{name}.html")
+        assert done.exit_code == 0, done.output
+        assert "emoji, count" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_names_of_attributes_may_stand_together(tmp_path):
+    """A comma separates names, unless it is part of one."""
+    styled(tmp_path / "p.csv").rename(columns={"emoji, count": "lists"}).to_csv(tmp_path / "q.csv", index=False)
+    options = ("--table", "pairs", *FAST, "--ties", "davidson", "--attributes")
+    said = [
+        plackett("rank", tmp_path / table, *options, *names).stdout
+        for table, names in (("p.csv", ["length", "--attributes", "emoji, count"]), ("q.csv", ["length,lists"]))
+    ]
+    assert said[0].replace("emoji, count", "lists") == said[1] and "lists = " in said[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--table", "pairs", "--attributes", "lenght"], "there is no attribute 'lenght'; did you mean length?"),
+        (["--table", "pairs", "--attributes", "tie"], "column 'tie' of a table of pairs has a meaning of its own"),
+        (["--table", "pairs", "--attributes", "length"], "drop it, or name it as counts or attribute"),
+        (["--table", "pairs", "--attributes", "length,name"], "column 'name' must hold numbers"),
+    ],
+)
+def test_mistakes_in_attributes(tmp_path, options, words):
+    text = STYLED.replace('"emoji, count"', "name").replace(",1\n", ",x\n")
+    (tmp_path / "p.csv").write_text(text)
+    assert words in mistake("rank", tmp_path / "p.csv", *options, *FAST)
+
+
+def test_attributes_are_for_pairs(folder):
+    for options in ((), ("--table", "ranks")):
+        result = plackett("rank", folder / "all.soc", *options, "--attributes", "length")
+        assert result.exit_code == 2 and "--attributes is for comparisons of two items" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -321,7 +321,8 @@ def report(
     found = cli.models.read_model_of(model, data, _knows_items)
     kind = _kind(found)
     if kind is cli.ranking_commands:
-        ballots = found.table_ if hasattr(found, "table_") else ballots_of(data, sep, decimal)
+        known = getattr(found, "attributes_", ())
+        ballots = found.table_ if hasattr(found, "table_") else ballots_of(data, sep, decimal, known)
         kind.report(found, ballots.read(data, sep, decimal), out, title)
     else:
         kind.report(found, cli.tablefile.read_table(data, sep, decimal), out, title)

@@ -76,6 +76,13 @@ def rank(
         ),
     ] = None,
     counts: Annotated[str | None, typer.Option(help="Column that tells how often a row was seen (--table).")] = None,
+    attributes: Annotated[
+        Columns,
+        typer.Option(
+            help="Columns of numbers that may decide a comparison, the winner's minus the loser's, a,b or repeated "
+            "(--table pairs)."
+        ),
+    ] = None,
     drop: Annotated[Columns, typer.Option(help="Column to leave out; may be repeated (--table).")] = None,
     ties: Annotated[
         Ties,
@@ -126,6 +133,8 @@ def rank(
         raise typer.BadParameter(f"{wrong[0]} is for tables (--table), and a file of PrefLib is none.")
     if persons is not None and segments is None:
         raise typer.BadParameter("--persons is about --segments: say how many.")
+    if attributes is not None and table is not Layout.pairs:
+        raise typer.BadParameter("--attributes is for comparisons of two items (--table pairs).")
     limits: dict[str, float | None] = {
         "draws": draws,
         "tune": tune,
@@ -143,4 +152,5 @@ def rank(
     dropped = (*(drop or ()), *(() if persons is None else (persons,)))
     ballots = Ballots(table and table.value, unranked and unranked.value, counts, dropped)
     kinds = {"ties": ties.value, "order_effect": order_effect, "tiers": tiers, "segments": segments_of(segments)}
-    cli.ranking_commands.fit(settings, kinds, data, ballots, sep, decimal, items, persons, out)
+    ballots, R, groups = cli.ranking_commands.read(ballots, attributes, persons, data, sep, decimal)
+    cli.ranking_commands.fit(settings, kinds, ballots, R, groups, items, out)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plackett.cli.models import fitted, save_and_tell, shares_in_words
-from plackett.cli.options import Settings
+from plackett.cli.models import columns_of, fitted, save_and_tell, shares_in_words
+from plackett.cli.options import Columns, Settings
 from plackett.data.ballots import Ballots
 from plackett.data.columns import texts
+from plackett.data.labels import Labels
 from plackett.data.rankings import Rankings
 from plackett.data.tablefile import read_table
 from plackett.ranker import PlackettLuceRanker
@@ -21,28 +22,33 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def read(
+    ballots: Ballots, attributes: Columns, persons: str | None, data: str, sep: str | None, decimal: str | None
+) -> tuple[Ballots, Rankings, Labels | None]:
+    """Read a file of rankings; return what a model stores about it, the rankings, and the person of each."""
+    if attributes is None and persons is None:
+        return ballots, ballots.read(data, sep, decimal), None
+    frame = ballots.frame(data, sep, decimal)
+    ballots = replace(ballots, attributes=tuple(columns_of(attributes, frame) or ()))
+    return ballots, *((ballots.of(frame), None) if persons is None else ballots.with_persons(frame, persons))
+
+
 def fit(
     settings: Settings,
     kinds: Mapping[str, Any],
-    data: str,
     ballots: Ballots,
-    sep: str | None,
-    decimal: str | None,
+    R: Rankings,
+    groups: Labels | None,
     items: str | None,
-    persons: str | None,
     out: str | None,
 ) -> None:
-    """Fit a ranker to a file of rankings, print the worths of the items and save the model."""
+    """Fit a ranker to rankings, print the worths of the items and save the model."""
     model = PlackettLuceRanker(**settings, **kinds)
-    if persons is None:
-        R, groups = ballots.read(data, sep, decimal), None
-    else:
-        R, groups = ballots.read_with_persons(data, persons, sep, decimal)
     covariates = None if items is None else described(items, R)
     words = fitted(lambda: model.fit(None, R, groups=groups, items=covariates))
     model.table_ = replace(ballots, rankings=float(R.counts.sum()))
     found = model.worth().join(model.tiers()[["tier", "prob_same_as_next"]]) if kinds["tiers"] else model.worth()
-    known = [name for name in found if not found[name].isna().all()]  # EM has no intervals
+    known = [name for name in found if not found[name].isna().all()]  # EM may have no intervals
     names = {str(name): found.index.get_level_values(name).to_numpy() for name in found.index.names}
     worths = names | {name: found[name].to_numpy() for name in known}
     more = shares_in_words(model) if model._segmented() and len(model.segments_) > 1 else _parameters(model)

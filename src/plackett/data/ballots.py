@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ class Ballots:
         Columns of a table to ignore.
     rankings : float
         Number of rankings in the fit.
+    attributes : tuple of str
+        Columns of a table of pairs with attributes of the comparison: the winner's minus the loser's.
     """
 
     table: str | None = None
@@ -49,22 +52,11 @@ class Ballots:
     counts: str | None = None
     drop: tuple[str, ...] = field(default=())
     rankings: float = 0.0
-
-    def read_with_persons(
-        self, path: str, persons: str, sep: str | None = None, decimal: str | None = None
-    ) -> tuple[Rankings, Labels]:
-        """Read the rankings of a table, and the label of the person of each, from a column that is dropped."""
-        self._check_name(path)
-        frame = read_table(path, sep, decimal)
-        check_column(frame, persons)
-        if frame[persons].isna().any():
-            row = int(frame[persons].isna().to_numpy().argmax())
-            raise ValueError(f"column {persons!r} has no person in row {row}, counted from 0.")
-        return self.of(frame), label_array(frame[persons].tolist())
+    attributes: tuple[str, ...] = field(default=())
 
     def _check_name(self, path: str) -> None:
         """Raise where the name of a file is not that of its layout."""
-        preflib = Path(path).suffix.removeprefix(".").lower() in KINDS
+        preflib = _is_preflib(path)
         if self.table is None and not preflib:
             kinds = ", ".join(KINDS)
             raise ValueError(
@@ -77,10 +69,23 @@ class Ballots:
 
     def read(self, path: str, sep: str | None = None, decimal: str | None = None) -> Rankings:
         """Read the rankings of a file."""
-        self._check_name(path)
         if self.table is None:
+            self._check_name(path)
             return Rankings.read_preflib(path, unranked=self.unranked)
-        return self.of(read_table(path, sep, decimal))
+        return self.of(self.frame(path, sep, decimal))
+
+    def frame(self, path: str, sep: str | None = None, decimal: str | None = None) -> pd.DataFrame:
+        """Read the table of a file."""
+        self._check_name(path)
+        return read_table(path, sep, decimal)
+
+    def with_persons(self, frame: pd.DataFrame, persons: str) -> tuple[Rankings, Labels]:
+        """Return the rankings of a table, and the label of the person of each, from a column that is dropped."""
+        check_column(frame, persons)
+        if frame[persons].isna().any():
+            row = int(frame[persons].isna().to_numpy().argmax())
+            raise ValueError(f"column {persons!r} has no person in row {row}, counted from 0.")
+        return self.of(frame), label_array(frame[persons].tolist())
 
     def of(self, frame: pd.DataFrame) -> Rankings:
         """Convert a table to rankings.
@@ -99,17 +104,19 @@ class Ballots:
         counts = None if named is None else frame[named].to_numpy(dtype=np.float64, na_value=np.nan)
         frame = frame.drop(columns=[*self.drop, *(() if named is None else (named,))])
         if self.table == "pairs":
-            return pairs_of(frame, counts, self.unranked)
+            return pairs_of(frame, counts, self.unranked, self.attributes)
         make = Rankings.from_ranks if self.table == "ranks" else Rankings.from_orders
         return make(frame, unranked=self.unranked, counts=counts)
 
 
-def ballots_of(path: str, sep: str | None = None, decimal: str | None = None) -> Ballots:
+def ballots_of(
+    path: str, sep: str | None = None, decimal: str | None = None, attributes: Sequence[str] = ()
+) -> Ballots:
     """Infer the layout of a file of rankings: PrefLib's formats by name, tables of pairs by their columns."""
-    if Path(path).suffix.removeprefix(".").lower() in KINDS:
+    if _is_preflib(path):
         return Ballots()
     if {WINNER, LOSER} <= set(read_table(path, sep, decimal).columns):
-        return Ballots("pairs")
+        return Ballots("pairs", attributes=tuple(attributes))
     raise ValueError(
         f"{path} is neither a file of PrefLib nor a table of pairs with the columns {WINNER!r} and {LOSER!r}, and the "
         "model was saved in Python, so that it does not know the table it was fitted to. Use "
@@ -117,8 +124,14 @@ def ballots_of(path: str, sep: str | None = None, decimal: str | None = None) ->
     )
 
 
-def pairs_of(frame: pd.DataFrame, counts: Array | None, unranked: str | None) -> Rankings:
-    """Convert a table of pairs to rankings.
+def _is_preflib(path: str) -> bool:
+    return Path(path).suffix.removeprefix(".").lower() in KINDS
+
+
+def pairs_of(
+    frame: pd.DataFrame, counts: Array | None, unranked: str | None, attributes: Sequence[str] = ()
+) -> Rankings:
+    """Convert a table of pairs, some of whose columns may be attributes of the comparison, to rankings.
 
     Examples
     --------
@@ -135,16 +148,24 @@ def pairs_of(frame: pd.DataFrame, counts: Array | None, unranked: str | None) ->
                 f"a table of pairs has the columns {WINNER!r} and {LOSER!r}, and may have {TIE!r}, {FIRST!r} and "
                 f"{COUNT!r}; there is no {name!r} among {listed(frame.columns)}."
             )
-    others = [name for name in frame if name not in (WINNER, LOSER, TIE, FIRST)]
+    for name in attributes:
+        if name in (WINNER, LOSER, TIE, FIRST):
+            raise ValueError(f"column {name!r} of a table of pairs has a meaning of its own and is no attribute.")
+        check_column(frame, name, "attribute")
+    others = [name for name in frame if name not in (WINNER, LOSER, TIE, FIRST, *attributes)]
     if others:
-        raise ValueError(f"column {plain(others[0])} of a table of pairs is not read: drop it, or name it as counts.")
+        raise ValueError(
+            f"column {plain(others[0])} of a table of pairs is not read: drop it, or name it as counts or attribute."
+        )
     for name in (WINNER, LOSER):
         if frame[name].isna().any():
             row = int(frame[name].isna().to_numpy().argmax())
             raise ValueError(f"column {name!r} has no item in row {row}, counted from 0.")
     tied = _truths(frame[TIE]) if TIE in frame else None
     first = frame[FIRST].tolist() if FIRST in frame else None
-    return Rankings.from_pairs(frame[WINNER].tolist(), frame[LOSER].tolist(), ties=tied, counts=counts, first=first)
+    pairs = frame[WINNER].tolist(), frame[LOSER].tolist()
+    differences = frame[list(attributes)] if attributes else None
+    return Rankings.from_pairs(*pairs, ties=tied, counts=counts, first=first, attributes=differences)
 
 
 def _truths(column: pd.Series[Any]) -> npt.NDArray[np.bool_]:

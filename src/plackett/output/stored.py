@@ -538,7 +538,7 @@ RECORDS = by_name(
             "table": one_of(*TABLES) | NONE,
             "unranked": one_of("absent", "last") | NONE,
             "counts": TEXT | NONE,
-            "drop": each(TEXT),
+            **dict.fromkeys(("drop", "attributes"), each(TEXT)),
             "rankings": number(NOT_NEGATIVE),
         },
     ),

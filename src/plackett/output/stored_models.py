@@ -193,6 +193,9 @@ def law_of_ranker(model: Any, name: str, sizes: Sizes) -> None:
     insist(plain != hasattr(model, "features_"), "the model must have 'features_' if it has covariates, only then.")
     _law_of_ties(model)
     law_of_parameters(model, plain)
+    if hasattr(model, "table_"):
+        held, known = list(model.table_.attributes), list(getattr(model, "attributes_", ()))
+        insist(held in ([], known), f"table_ must have the attributes {known}, got {held} instead.")
     if plain:
         sizes.agree("feature", 1, "a model without covariates")
         return
