@@ -494,6 +494,41 @@ def test_items_that_were_never_ranked_change_no_estimate():
     assert own.loc["bay", "upper"] - own.loc["bay", "lower"] > known["upper"].sub(known["lower"]).max()
 
 
+@pytest.mark.parametrize("ties", ["unknown-order", "davidson"])
+def test_new_items_are_compared_and_placed(ties):
+    """Tables list what `worth` lists, with the same draws; those of ranked items stay as they were."""
+    more = pd.concat([table(), pd.DataFrame({"height": [500.0, 20], "kind": ["b", "c"]}, index=["bay", "box"])])
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(LABELS, 2, replace=False) for _ in range(60)])
+    R = Rankings.from_pairs(*pairs.T, ties=rng.random(60) < 0.3) if ties == "davidson" else rankings()
+    few, m = (fitted(items=items, R=R, ties=ties) for items in (table(), more))
+    worth, places, better = m.worth(), m.rank_distribution(), m.prob_better()
+    assert worth["new"].sum() == 2 and places.columns.tolist() == [*range(1, 8)]
+    assert places.index.tolist() == better.index.tolist() == better.columns.tolist() == worth.index.tolist()
+    np.testing.assert_allclose(places.sum(axis=1), 1.0)
+    np.testing.assert_allclose(places.to_numpy() @ np.arange(1, 8), worth["rank"])
+    np.testing.assert_allclose(places[1], worth["first"])
+    np.testing.assert_allclose(7 - better.sum(axis=1), worth["rank"])  # one more than those that are better
+    known = few.worth().index
+    for of in ("worth", "ranking"):
+        own = m.prob_better(of=of)
+        pd.testing.assert_frame_equal(own.loc[known, known], few.prob_better(of=of))
+        pd.testing.assert_frame_equal(few.prob_better(of=of, items=more), own)
+        sums = (own + own.T).to_numpy()[~np.eye(7, dtype=bool)]
+        assert (sums < 1).all() if ties == "davidson" and of == "ranking" else np.allclose(sums, 1)
+    pd.testing.assert_frame_equal(few.rank_distribution(items=more), places)
+    assert few.rank_distribution(items=more, top=3).shape == (3, 3)
+    if ties == "davidson":
+        with pytest.raises(ValueError, match="law of pairs"):
+            m.rank_distribution(of="ranking")
+    else:
+        drawn = m.rank_distribution(of="ranking")
+        np.testing.assert_allclose(drawn[1], worth["worth"], atol=5 * drawn.attrs["error"])
+    for ask in (few.prob_better, few.rank_distribution):
+        with pytest.raises(ValueError, match="there is no column 'kind'"):
+            ask(items=more[["height"]])
+
+
 def test_new_items_after_em_are_on_the_line():
     m = fitted(EM(), {name: k for k, name in enumerate(LABELS)}, shape=4.0)
     gamma = m.parameters().loc["gamma[z0]", "mean"]
@@ -559,8 +594,10 @@ def test_errors_of_new_items():
     ):
         with pytest.raises(ValueError, match=words):
             m.worth(items=items)
-    with pytest.raises(ValueError, match="fitted without covariates of the items"):
-        PlackettLuceRanker("em", shape=2.0).fit(None, rankings()).worth(items=table())
+    plain = PlackettLuceRanker("em", shape=2.0).fit(None, rankings())
+    for ask in (plain.worth, plain.prob_better, plain.rank_distribution):
+        with pytest.raises(ValueError, match="fitted without covariates of the items"):
+            ask(items=table())
 
 
 # What is refused
@@ -642,7 +679,9 @@ def test_reports_and_plots_show_new_items_and_coefficients(inference, tmp_path):
     write_report(m, None, rankings(), tmp_path / "r.html")
     said = (tmp_path / "r.html").read_text()
     assert ">bay (new)<" in said and ">bay<" not in said and "gamma[height]" in said
-    assert "bay (new)" in [each.get_text() for each in plots.worth(m).get_yticklabels()]
+    for plot in (plots.worth, plots.rank_distribution, plots.prob_better):
+        assert "bay (new)" in [each.get_text() for each in plot(m).get_yticklabels()]
+    assert "bay (new)" in [each.get_text() for each in plots.prob_better(m).get_xticklabels()]
 
 
 def test_arviz_has_gamma_per_unit():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,13 @@ class DescribingRankings(TieringRankings):
         if not len(labels):
             return pool, known
         return self._with_new(posterior, pool, z, labels), label_array([*known.tolist(), *labels.tolist()])
+
+    def _pools_listed(self, X: Any, items: Any) -> tuple[Callable[[], Iterator[Pool]], Labels]:
+        """Return log-rates of the items that `worth` lists, and their labels."""
+        if self._described_worths is None:
+            return super()._pools_listed(X, items)
+        pool, labels = self._listed(X, items)
+        return lambda: iter([pool]), labels
 
     def _with_new(self, posterior: DescribedDraws | DescribedPoint, pool: Pool, z: Array, labels: Labels) -> Pool:
         """Return a pool of all items with new ones behind them, whose draws do not depend on their order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -30,6 +31,7 @@ from plackett.posterior.weights import WeightPosterior
 from plackett.posterior.worths import (
     OF,
     averaged,
+    before,
     better,
     finite_logs,
     first_intervals,
@@ -42,10 +44,11 @@ from plackett.posterior.worths import (
     worth_table,
 )
 from plackett.race_model import RaceModel
-from plackett.responses import RESPONSES, Outcomes, Response, make_response
+from plackett.responses import RESPONSES, Response, make_response
 from plackett.responses.attribute_effect import coefficient
 from plackett.responses.base import Parameter, parameters_of
 from plackett.responses.order_effect import ETA
+from plackett.responses.pair_laws import law_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,6 +154,12 @@ class RankingModel(RaceModel):
         """Return log-rates of the items that `worth` lists, those of the rankings first, and their labels."""
         return self._whole_pool(X), self.items_
 
+    def _pools_listed(self, X: Any, items: Any) -> tuple[Callable[[], Iterator[Pool]], Labels]:
+        """Return log-rates of the items that comparisons list, for runs of rows, and their labels."""
+        if items is not None:
+            raise ValueError(NO_ITEMS)
+        return partial(self._pools, X), self.items_
+
     def _anchor(self, anchor: Any, unit: float) -> tuple[int, float] | None:
         """Return the code of the anchored item and its log-worth."""
         if anchor is None:
@@ -163,7 +172,7 @@ class RankingModel(RaceModel):
             raise ValueError(f"the value of the anchor must be a finite number, got {plain(value)} instead.")
         return int(code), float(value) / unit
 
-    def prob_better(self, X: Any = None, of: str = "worth", top: int | None = None) -> pd.DataFrame:
+    def prob_better(self, X: Any = None, of: str = "worth", top: int | None = None, items: Any = None) -> pd.DataFrame:
         """Return the probability that an item (row) is better than another (column), the best items first.
 
         Parameters
@@ -177,6 +186,8 @@ class RankingModel(RaceModel):
             more than θ. With the latter and with ``ties="davidson"`` the remainder to 1 is the probability of a tie.
         top : int, optional
             Number of best items; None: all.
+        items : data frame or dict, optional
+            As in `worth`, for a model fitted with ``items``: new items. None: those that were never ranked.
 
         Returns
         -------
@@ -185,26 +196,19 @@ class RankingModel(RaceModel):
             these rows.
         """
         self._check_of(of)
-        best = self._best(X)[: _checked_top(top, len(self.items_))]
+        pools, labels = self._pools_listed(X, items)
+        best = self._best(pools)[: _checked_top(top, len(labels))]
+        law = law_of(make_response(self._ties)) if of == "ranking" and self._law_of_pairs else None
+        parameters = self._members().of_response
 
         def chances(pool: Pool) -> Array:
-            if of == "ranking" and self._law_of_pairs:
-                return self._chances_of_pairs(best)[None]
             some = pool._replace(log_rates=pool.log_rates[:, :, best], available=pool.available[:, best])
+            if law is not None and parameters is not None:
+                return before(some, law, parameters)
             return better(some, of, self._slots)
 
-        return self._square("prob_better", X, chances, best, self.items_[best], "than")
-
-    def _chances_of_pairs(self, some: Codes) -> Array:
-        """Return the probability that an item comes before another by the law of pairs, without covariates."""
-        K = len(some)
-        first, second = np.nonzero(~np.eye(K, dtype=bool))
-        items = some[np.column_stack([first, second]).ravel()]
-        entries = Entries(self._rows(None), items, np.zeros_like(items), np.arange(0, len(items) + 1, 2))
-        outcomes = Outcomes.choices(np.full(len(first), 2))
-        found = np.full((K, K), np.nan)
-        found[first, second] = np.exp(log_scores(self._members(), entries, outcomes, make_response(self._ties)))
-        return found
+        found = np.concatenate([chances(pool) for pool in pools()])
+        return _square("prob_better", X, found, labels[best], labels[best], "than")
 
     @property
     def _ties(self) -> str:
@@ -254,15 +258,17 @@ class RankingModel(RaceModel):
         if of == "worth" and self._segmented_worths is not None:
             raise ValueError("worths differ between segments: worth() lists them by segment. Use of='ranking'.")
 
-    def _best(self, X: Any) -> Codes:
+    def _best(self, pools: Callable[[], Iterator[Pool]]) -> Codes:
         """Return the items by their log-worth averaged over the rows, the best first; with segments as in `predict`."""
         if self._segmented_worths is not None:
-            return self._segmented_worths.order(next(self._pools(X)))
-        logs = np.concatenate([averaged(pool, log_worths(pool)) for pool in self._pools(X)])
+            return self._segmented_worths.order(next(pools()))
+        logs = np.concatenate([averaged(pool, log_worths(pool)) for pool in pools()])
         found: Codes = np.argsort(-logs.mean(axis=0), kind="stable")
         return found
 
-    def rank_distribution(self, X: Any = None, of: str = "worth", top: int | None = None) -> pd.DataFrame:
+    def rank_distribution(
+        self, X: Any = None, of: str = "worth", top: int | None = None, items: Any = None
+    ) -> pd.DataFrame:
         """Return the probability of every place of each item, the best items first.
 
         Parameters
@@ -273,6 +279,10 @@ class RankingModel(RaceModel):
             "worth": places among the worths, given the data; after EM 0 or 1. "ranking": places in a new ranking of all
             items, simulated: ``attrs["error"]`` is the largest standard error. Tied items have the place of the first
             of them.
+        top : int, optional
+            Number of best items and first places; None: all.
+        items : data frame or dict, optional
+            As in `worth`, for a model fitted with ``items``: new items. None: those that were never ranked.
 
         Returns
         -------
@@ -282,17 +292,13 @@ class RankingModel(RaceModel):
         self._check_of(of)
         if of == "ranking":
             self._refuse_longer_rankings()
-        errors, rng = [], np.random.default_rng(self._run_settings()[0])
-
-        def shares(pool: Pool) -> Array:
-            found, error = place_shares(pool, of, self._slots, rng)
-            errors.append(error)
-            return found[:, best, : len(best)]
-
-        best = self._best(X)[: _checked_top(top, len(self.items_))]
-        places = np.arange(1, len(best) + 1)
-        frame = self._square("rank_distribution", X, shares, best, places, "place")
-        frame.attrs["error"] = max(errors, default=0.0)
+        rng = np.random.default_rng(self._run_settings()[0])
+        pools, labels = self._pools_listed(X, items)
+        best = self._best(pools)[: _checked_top(top, len(labels))]
+        found, errors = zip(*(place_shares(pool, of, self._slots, rng) for pool in pools()), strict=True)
+        shares = np.concatenate([each[:, best, : len(best)] for each in found])
+        frame = _square("rank_distribution", X, shares, labels[best], np.arange(1, len(best) + 1), "place")
+        frame.attrs["error"] = max(errors)
         return frame
 
     @overload
@@ -309,7 +315,7 @@ class RankingModel(RaceModel):
             check_is_fitted(self)
             return lazily(self.predict, X, np.empty((0, len(self.items_)), dtype=self.items_.dtype))
         if self._segmented_worths is not None:
-            order = self._best(X)
+            order = self._best(partial(self._pools, X))
             return self.items_[order if X is None else np.tile(order, (len(X), 1))]
         found = np.concatenate([order_of(pool) for pool in self._pools(X)])
         return self.items_[found if X is not None else found[0]]
@@ -565,17 +571,6 @@ class RankingModel(RaceModel):
         centred: Array = logs - logs.mean(axis=3, keepdims=True)
         return centred
 
-    def _square(
-        self, what: str, X: Any, answer: Callable[[Pool], Array], some: Codes, columns: npt.NDArray[Any], name: str
-    ) -> pd.DataFrame:
-        """Return tables (n, K, K) of runs of rows, concatenated."""
-        pandas = optional("pandas", what)
-        found, items = np.concatenate([answer(pool) for pool in self._pools(X)]), self.items_[some]
-        index = pandas.Index(items, name="item")
-        if X is not None:
-            index = pandas.MultiIndex.from_product([range(len(found)), items], names=["row", "item"])
-        return pandas.DataFrame(found.reshape(-1, len(columns)), index, pandas.Index(columns, name=name))
-
     def _checked_rows(self, X: Any, reset: bool) -> Any:
         """Check covariates and convert them for the feature map."""
         if not self._takes_numbers():
@@ -604,6 +599,17 @@ def _scale(scale: Any) -> float:
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {list(SCALES)}, got {plain(scale)} instead.")
     return SCALES[scale]
+
+
+def _square(
+    what: str, X: Any, found: Array, items: npt.NDArray[Any], columns: npt.NDArray[Any], name: str
+) -> pd.DataFrame:
+    """Return tables (n, items, columns) of the rows as a data frame."""
+    pandas = optional("pandas", what)
+    index = pandas.Index(items, name="item")
+    if X is not None:
+        index = pandas.MultiIndex.from_product([range(len(found)), items], names=["row", "item"])
+    return pandas.DataFrame(found.reshape(-1, len(columns)), index, pandas.Index(columns, name=name))
 
 
 def _checked_top(top: int | None, K: int) -> int:

@@ -120,6 +120,12 @@ def tiers(ranker: TieringRankings, *, prob: float = 0.9, n: int | None = None, a
     return ax
 
 
+def _marked(ranker: RankingModel, items: Any) -> list[Any]:
+    """Return the items, with those that were never ranked marked as new."""
+    known = set(ranker.items_.tolist())
+    return [item if item in known else f"{item} (new)" for item in items]
+
+
 def _spread(edges: Any, ax: Axes) -> list[tuple[int, float]]:
     """Return the tiers whose numbers do not overlap, and the middles of their bands."""
     room, last, found = TICK * (edges[-1] - edges[0]) / max(_inches(ax, "y"), TICK), -np.inf, []
@@ -154,7 +160,7 @@ def rank_distribution(
     """
     table = ranker.rank_distribution(row, of=of)
     what = "place by worth" if of == "worth" else "place in a new ranking"
-    return _shades(ranker, row, table, n, table.columns, what, False, ax)
+    return _shades(ranker, row, table, n, what, False, ax)
 
 
 def prob_better(
@@ -181,15 +187,10 @@ def prob_better(
     """
     table = ranker.prob_better(row, of=of)
     what = "has the larger worth than" if of == "worth" else "comes before"
-    ax = _shades(ranker, row, table, n, _best(ranker, row), what, True, ax)
+    table = table.rename(columns=dict(zip(table.columns, _marked(ranker, table.columns), strict=True)))
+    ax = _shades(ranker, row, table, n, what, True, ax)
     ax.tick_params(axis="x", rotation=90)
     return ax
-
-
-def _best(ranker: RankingModel, row: RowLike | None) -> Any:
-    """Return the items, the best first."""
-    order = ranker.predict(row)
-    return order if row is None else order[0]
 
 
 def _shades(
@@ -197,22 +198,19 @@ def _shades(
     row: RowLike | None,
     table: Any,
     n: int,
-    columns: Any,
     what: str,
     turned: bool,
     ax: Axes | None,
 ) -> Axes:
     """Draw numbers between 0 and 1 by item and column, darker for larger ones, written where there is room."""
-    check_is_fitted(ranker)
-    best = _best(ranker, row)
     if row is not None:
-        if len(table) != len(best):
+        if len(table.index.levels[0]) != 1:
             raise ValueError("one row is drawn at a time: give one row of X.")
         table = table.droplevel("row")
     from matplotlib.colors import to_rgb
 
-    columns = columns[:n]
-    values = table.loc[best[:n], columns].to_numpy()
+    columns, items = table.columns[:n], _marked(ranker, table.index[:n])
+    values = table.iloc[:n, :n].to_numpy()
     ax = _axes(ax, max(6.4, MARGIN + 1.6 + ROOM * len(columns)), len(values))
     image = ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     image.set_cmap(image.cmap.with_extremes(bad=(*to_rgb(REST), 0.2)))
@@ -225,7 +223,7 @@ def _shades(
     high = int(np.clip(HIGH * size_of(ax)[1] / LETTER, 8, 20))
     names = [label(column, high) for column in columns]
     foot = FOOT + LETTER * max(map(len, names)) * turned
-    _name(ax, "y", [label(item, beside(ax, BESIDES)) for item in best[:n]], below=foot)
+    _name(ax, "y", [label(item, beside(ax, BESIDES)) for item in items], below=foot)
     _name(ax, "x", names, turned)
     ax.set_xlabel(wrapped(what, across(ax)))
     ax.set_title(wrapped(of("items", len(values), len(table)), across(ax)))

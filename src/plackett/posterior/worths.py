@@ -14,6 +14,7 @@ from scipy.special import expit
 from plackett.model.race import Array
 from plackett.posterior.base import Codes, Table, around
 from plackett.posterior.pool import CHUNK, Members, Pool, all_entries
+from plackett.responses.pair_laws import FIRST, PairLaw
 
 SIMULATED = 40_000  # number of simulated rankings per row, for probabilities of places
 OF = ("worth", "ranking")
@@ -131,6 +132,16 @@ def better(pool: Pool, of: str, slots: bool) -> Array:
         else:
             chance = _in_an_earlier_slot(pool.log_rates, k) if slots else expit(ahead)
             found[:, k] = averaged(pool, chance)
+        found[:, k, k] = np.nan
+    return found
+
+
+def before(pool: Pool, law: PairLaw, parameters: Array) -> Array:
+    """Return (n, K, K): probability that an item comes before another by a law of pairs with parameters (S, P)."""
+    logs = pool.log_rates
+    found, values = np.empty((*logs.shape[1:], logs.shape[2])), parameters.T[:, :, None, None]
+    for k in range(len(found[0])):
+        found[:, k] = pool.mixed(np.exp(law.chances(logs[:, :, k, None], logs, values).value[FIRST]))
         found[:, k, k] = np.nan
     return found
 
