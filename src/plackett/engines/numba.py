@@ -17,7 +17,8 @@ from plackett.compute.pieces import cores
 from plackett.data.observations import Observations, Situations
 from plackett.engines import entries, exponential_rankings, exponential_situations
 from plackett.engines import sparse as sparse_rows
-from plackett.engines.base import ClassRows, Features, Places, Rows, canonical_order, check_counts
+from plackett.engines.alike_orders import likelihood_of_orders
+from plackett.engines.base import ClassRows, Features, Likelihood, Places, Rows, canonical_order, check_counts
 from plackett.engines.exponential import ExponentialRows
 from plackett.engines.panels import LANES, Panels, expect_blocks, pack, sample_blocks
 from plackett.engines.plain_rankings import CompiledLeftSets, plain_rows
@@ -282,6 +283,10 @@ class CompiledSituations(NumpySituations):
         if self.covariates is None:
             return super().gradient(beta, log_weights)
         return exponential_situations.gradient(self.covariates, beta, log_weights)
+
+    def walk(self) -> Likelihood | None:
+        """Return the likelihood of worths for ties of unknown order, or None."""
+        return None if super().walk() is None else likelihood_of_orders(self)
 
     def moves(self) -> CompiledSituations | None:
         """Return self; None without features, where plain sweeps mix, or if the likelihood depends on Λ."""

@@ -162,10 +162,10 @@ class DescribedWalk(WorthWalk):
     def _density(self, shape: float) -> DescribedDensity:
         return DescribedDensity(self.likelihood, WorthPrior(shape, 1.0, 0.0, True), self.z)
 
-    def _settle(self, shape: float) -> None:
-        """Compute the mode at this shape and the coordinates of trajectories at any shape."""
+    def _settle(self, shape: float, start: Array | None = None) -> None:
+        """Climb to the mode at this shape, and find the coordinates of trajectories at any shape."""
         density = self._density(shape)
-        self.mode = density.mode()
+        self.mode = density.mode(start)
         K, P = density.K, density.P
         shares = np.exp(density.residuals(self.mode))
         shares *= K / shares.sum()

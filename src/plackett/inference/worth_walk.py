@@ -103,10 +103,10 @@ class WorthWalk:
         prior = WorthPrior(shape, self.target.rate, self.target.tail, self.scale_free)
         return Density(self.likelihood, prior)
 
-    def _settle(self, shape: float) -> None:
-        """Compute the mode at this shape, and coordinates z with q = mode + A z in which its curvature is 1."""
+    def _settle(self, shape: float, start: Array | None = None) -> None:
+        """Climb to the mode at this shape, and find coordinates z with q = mode + A z in which its curvature is 1."""
         density = self._density(shape)
-        self.mode = density.mode()
+        self.mode = density.mode(start)
         if len(self.mode) > DENSE:
             root = np.sqrt(roughly_diagonal(density, self.mode))
             self.metric = MatrixMetric(1.0 / root, root)
@@ -254,7 +254,7 @@ class WorthWalk:
         """After about half of tuning, update the mode and its curvature to the shapes drawn recently."""
         if self.target.learn and LATE <= done < 1.0 and states["shape"].size:
             lately = states["shape"][:, states["shape"].shape[1] // 2 :]
-            self._settle(float(np.exp(np.log(lately).mean())))
+            self._settle(float(np.exp(np.log(lately).mean())), self.mode)
 
 
 def whitening(curvature: Array) -> tuple[Array, Array]:
