@@ -1,4 +1,4 @@
-"""Comparisons of pairs in one run: maximum likelihood beside choix, evalica and SciPy, posteriors, best–worst tasks.
+"""Comparisons in one run: maximum likelihood beside choix, evalica and SciPy, posteriors, best–worst tasks, attributes.
 
 Libraries that are not installed are left out, and the output says so. Bradley–Terry is fitted to decided votes, the
 laws of ties to all; SciPy's L-BFGS has the gradient by distinct pair, as the ranker has.
@@ -13,8 +13,15 @@ from scipy.optimize import minimize
 from plackett import EM, Gibbs, PlackettLuceRanker, Rankings
 from plackett.datasets import load
 
-DRAWS, TASKS, SPARSE = 1000, (3000, 12), (10_000, 1_000_000)
-SMALLEST = {"DRAWS": 10, "TASKS": (40, 6), "SPARSE": (30, 400), "votes": lambda: simulated_votes(6, 300)[0]}
+DRAWS, SPARSE, STYLED = 1000, (10_000, 1_000_000), (50, 100_000)
+TASKS = (3000, 12, 5), (3000, 20, 4), (3000, 50, 5)  # tasks, items, and items of a task
+SMALLEST = {
+    "DRAWS": 10,
+    "TASKS": ((40, 6, 4),),
+    "SPARSE": (30, 400),
+    "STYLED": (6, 400),
+    "votes": lambda: simulated_votes(6, 300)[0],
+}
 
 
 def votes():
@@ -125,27 +132,44 @@ def posteriors(R):
         )
 
 
-def best_worst():
-    """Draws of best–worst tasks, by the walk and by plain sweeps."""
-    n, K = TASKS
+def best_worst(n, K, m):
+    """Draws of n best–worst tasks of m among K items, by the walk and by plain sweeps."""
     rng = np.random.default_rng(0)
     log_worth, sets, best, worst = rng.normal(size=K), [], [], []
     for _ in range(n):
-        some = rng.choice(K, 5, replace=False)
+        some = rng.choice(K, m, replace=False)
         times = rng.exponential(np.exp(-log_worth[some]))
         sets.append(some.tolist())
         best.append(int(some[times.argmin()]))
         worst.append(int(some[times.argmax()]))
     R = Rankings.from_best_worst(sets, best, worst)
-    taken = []
+    taken, each = [], []
     for moves in ("walk", "none"):
         sampler = Gibbs(draws=DRAWS, tune=300, chains=4, moves=moves)
         started = time.process_time()
         model = PlackettLuceRanker(sampler, random_state=0).fit(None, R)
         taken.append(time.process_time() - started)
         ess = model.diagnostics_.smallest_ess
-        print(f"  {n:,} best–worst tasks, moves={moves!r}: {taken[-1]:.1f} CPU seconds, ESS from {ess:.0f}")
-    print(f"  plain sweeps take {taken[1] / taken[0]:.1f} times as long")
+        each.append(taken[-1] / ess)
+        tasks = f"{n:,} best–worst tasks of {m} among {K}"
+        print(f"  {tasks}, moves={moves!r}: {taken[-1]:.1f} CPU seconds, ESS from {ess:.0f}")
+    longer, worse = taken[1] / taken[0], each[1] / each[0]
+    print(f"  plain sweeps take {longer:.1f} times as long, and {worse:.1f} times for an effective draw")
+
+
+def styled():
+    """Votes with an attribute that is never twice the same: maximum likelihood and draws."""
+    K, n = STYLED
+    R, _ = simulated_votes(K, n)
+    attribute = np.random.default_rng(1).normal(size=(n, 1))
+    pairs, tied = R.item.reshape(-1, 2), R.outcomes.sizes[R.outcomes.bucket_start[:-1]] == 2
+    R = Rankings.from_pairs(*pairs.T, ties=tied, items=range(K), attributes=attribute)
+    for inference, shape in ((EM(), 1), (Gibbs(), "learn")):
+        started = time.process_time()
+        model = PlackettLuceRanker(inference, shape=shape, ties="davidson", random_state=0).fit(None, R)
+        taken, found = time.process_time() - started, getattr(model, "diagnostics_", None)
+        more = "" if found is None else f", ESS from {found.smallest_ess:.0f}"
+        print(f"  {n:,} votes with an attribute, {type(inference).__name__}: {taken:.1f} CPU seconds{more}")
 
 
 def sparse_network():
@@ -168,5 +192,7 @@ def main():
         None, R[:50]
     )  # loads, or compiles, the kernels
     posteriors(R)
-    best_worst()
+    for tasks in TASKS:
+        best_worst(*tasks)
+    styled()
     sparse_network()

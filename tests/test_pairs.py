@@ -18,7 +18,7 @@ from plackett.priors import GIG
 from plackett.responses import Outcomes, make_response
 from plackett.responses.base import parameters_of
 from plackett.responses.order_effect import OrderEffect
-from plackett.responses.pair_laws import BradleyTerry, Davidson, PairLaw, RaoKupper, law_of
+from plackett.responses.pair_laws import BradleyTerry, Davidson, PairLaw, RaoKupper, Slots, law_of
 
 K = 5
 NAMES = ("unknown-order", "photo-finish", "davidson", "race")
@@ -129,7 +129,7 @@ def test_without_ties_all_laws_are_one():
         np.testing.assert_allclose(np.exp(law.chances(u, v, np.array([some])).value).sum(axis=0), 1.0, rtol=1e-13)
 
 
-@pytest.mark.parametrize("law", [BradleyTerry(), RaoKupper(), Davidson()])
+@pytest.mark.parametrize("law", [BradleyTerry(), RaoKupper(), Davidson(), Slots()])
 def test_sums_over_outcomes_are_those_of_the_chances(law):
     """Sums in closed form, of log-odds of any size; without votes everything is 0."""
     rng, values = np.random.default_rng(3), np.array([1.7] * len(law.parameters))

@@ -196,6 +196,18 @@ class Slots(PairLaw):
         second = q * empty + np.array([q, _inside(q), _inside(q)])
         return Chances(value, first, second, np.empty((0, *value.shape)))
 
+    def summed(self, u: Array, v: Array, values: Array, counts: Array) -> Summed:
+        """An item arrives in its wins and ties; in its losses, and in empty slots, it waits for all of the slot."""
+        r, q = np.exp(np.clip(u, -HIGHEST, HIGHEST)), np.exp(np.clip(v, -HIGHEST, HIGHEST))
+        arrived, votes, both = self.arrivals.T @ counts, counts.sum(axis=0), r + q
+        any_came = -np.expm1(-both)
+        empty = votes * np.exp(-both) / any_came
+        value, slopes = -float(votes @ np.log(any_came)), []
+        for rate, n, lost in ((r, arrived[0], counts[SECOND]), (q, arrived[1], counts[FIRST])):
+            value += float(n @ np.log(-np.expm1(-rate)) - lost @ rate)
+            slopes.append(n * (1.0 - _inside(rate)) - rate * (empty + lost))
+        return Summed(value, slopes[0], slopes[1], np.empty((0, len(votes))))
+
     def draw(self, rng: np.random.Generator, u: Array, v: Array, values: Array, counts: Array) -> tuple[Array, Array]:
         """Draw the empty slots, and the time within a slot of each arrival, vote by vote."""
         rates = np.exp(np.clip(u, -HIGHEST, HIGHEST)), np.exp(np.clip(v, -HIGHEST, HIGHEST))
