@@ -28,7 +28,7 @@ FEWEST = 256  # rankings per kind, on average, from which on they are
 NUMBERS = 1 << 15  # in an array for each subset, over all subsets
 
 
-class Kind(NamedTuple):
+class Alike(NamedTuple):
     """Rankings with buckets of the same sizes and as many entries: items (entry, ranking) and counts."""
 
     sizes: tuple[int, ...]
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 class AlikeOrders(ByPasses):
     """V(ln λ) of rankings with ties of unknown order, of few kinds."""
 
-    def __init__(self, rows: NumpySituations, kinds: list[Kind]):
+    def __init__(self, rows: NumpySituations, kinds: list[Alike]):
         super().__init__(rows)
         self.kinds = [part for kind in kinds for part in _parts(kind)]
 
@@ -61,7 +61,7 @@ def likelihood_of_orders(rows: NumpySituations) -> ByPasses:
     return AlikeOrders(rows, kinds) if few else ByPasses(rows)
 
 
-def kinds_of(rows: NumpySituations) -> list[Kind]:
+def kinds_of(rows: NumpySituations) -> list[Alike]:
     """Group the rankings by the sizes of their buckets and the number of their entries."""
     (start, bucket_start, sizes, counts), found = rows.outcomes, defaultdict[tuple[int, ...], list[int]](list)
     listed, bounds, lengths = sizes.tolist(), bucket_start.tolist(), np.diff(start).tolist()
@@ -70,15 +70,15 @@ def kinds_of(rows: NumpySituations) -> list[Kind]:
     kinds = []
     for (length, *buckets), which in found.items():
         items = rows.group[start[which] + np.arange(length)[:, None]]
-        kinds.append(Kind(tuple(buckets), items, counts[which]))
+        kinds.append(Alike(tuple(buckets), items, counts[which]))
     return kinds
 
 
-def _parts(kind: Kind) -> list[Kind]:
+def _parts(kind: Alike) -> list[Alike]:
     """Cut a kind into parts whose arrays stay in the cache."""
     n, step = len(kind.counts), max(NUMBERS >> max(kind.sizes, default=1), 1)
     cuts = [slice(first, first + step) for first in range(0, n, step)]
-    return [Kind(kind.sizes, np.ascontiguousarray(kind.items[:, cut]), kind.counts[cut]) for cut in cuts]
+    return [Alike(kind.sizes, np.ascontiguousarray(kind.items[:, cut]), kind.counts[cut]) for cut in cuts]
 
 
 def _log_chances(rates: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
