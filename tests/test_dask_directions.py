@@ -26,7 +26,7 @@ from plackett.cluster.together import Together
 from plackett.data.observations import Observations
 from plackett.directions import LearnedDirections
 from plackett.directions.class_task import make_class_task
-from plackett.directions.map import path, scales_for
+from plackett.directions.map import SCALES, path
 from plackett.engines.exponential import ExponentialRows
 from plackett.inference.driver import Source
 from plackett.model.mixture import probabilities
@@ -47,7 +47,6 @@ WEIGHT = rng.choice([0.5, 1.0, 3.0], size=600)
 SHORT = {"draws": 6, "tune": 8, "chains": 2}
 FEW = LearnedDirections(components=2, leapfrogs=3)
 SEED = Source(np.random.SeedSequence(0))
-SCALES = scales_for(4)
 
 
 @pytest.fixture(autouse=True)

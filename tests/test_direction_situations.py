@@ -16,10 +16,11 @@ from plackett.directions import LearnedDirections
 from plackett.directions.class_task import make_class_task
 from plackett.directions.density import density_of, entry_density, float_ranking_density, make_density, ranking_density
 from plackett.directions.learning import learn
-from plackett.directions.map import ascend
+from plackett.directions.map import ascend, path
 from plackett.directions.positions import directions_and_weights
 from plackett.directions.prior import log_weights_of, parts, reflected, size
 from plackett.directions.scales import renew_scales
+from plackett.directions.settings import shrinkage
 from plackett.directions.situation_task import fold_numbers, make_situation_task
 from plackett.directions.stacking import best_weight, mean_and_error
 from plackett.inference import hmc
@@ -339,3 +340,20 @@ def test_a_model_file_holds_the_posterior(quiet):
     entries = Entries(X, situations.group, situations.row, situations.outcomes.start)
     assert type(same) is SituationDraws
     np.testing.assert_array_equal(same.predict(entries), draws.predict(entries))
+
+
+def test_em_ends_at_the_mode_that_begins_without_the_first_fold(monkeypatch):
+    """Without held-out folds at hand the path begins at a weak penalty, but for one component at the weakest."""
+    task, begun = task_of("choice"), []
+
+    def noted(task, prior, scales, max_iter, tol, start=None, last_tol=None):
+        begun.append((len(prior.owner), list(scales), start, last_tol))
+        return path(task, prior, scales, max_iter, tol, start, last_tol)
+
+    for place in ("elimination", "learning"):
+        monkeypatch.setattr(f"plackett.directions.{place}.path", noted)
+    learn(EM(cv=3), task, LearnedDirections(components=2), 0.1)
+    *folds, (m, scales, start, finest) = begun
+    assert start is not None and len(scales) == 1 and finest == (1e-13 if m == 1 else 1e-9)
+    widest = {m: max(max(scales) for n, scales, *_ in folds if n == m) / shrinkage(task.n_columns) for m in (1, 2)}
+    assert widest == {1: pytest.approx(8.0), 2: pytest.approx(2.0)}

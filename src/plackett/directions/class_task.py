@@ -46,7 +46,7 @@ class ClassReader(Reader):
     rows: Array
 
     noun, fold_tolerance, mode_tolerance, mixes_on_gpu = "rows", 1e-6, 1e-10, True
-    folds_if_wide = 5
+    weakest, folds_if_wide = np.inf, 5
     error_by_unit = False  # even if rows are held out by groups
     em_compares_designs, em_skips_constant_rows = False, True
 

@@ -120,19 +120,17 @@ def held_out_modes(
     folds: Folds,
     max_iter: int,
     clock: Clock,
-) -> tuple[Contest, dict[Choice, Array]]:
-    """Return held-out losses of modes, and their predictions; NaN for observations that no mode could predict."""
+) -> tuple[Contest, dict[Choice, Array], dict[Choice, Array]]:
+    """Return held-out losses of modes, their predictions, and the modes without the first fold.
+
+    Predictions are NaN for observations that no mode could predict. A mode is left out if its groups are not all.
+    """
     reader, n, width = tasks[0].reader, len(tasks[0].seen), tasks[0].n_predicted
     most = min(max_iter, ITERATIONS)
-    every = [
-        (which, m, scale)
-        for which, task in enumerate(tasks)
-        for m in components
-        for scale in scales_for(task.n_columns)
-    ]
+    every = [(which, m, scale) for which, task in enumerate(tasks) for m in components for scale in scales_for(task, m)]
     contest = Contest(tasks[0], every)
     found = {choice: np.full((n, width), np.nan) for choice in every}
-    begun: dict[Choice, Array] = {}  # modes of the first fold, as starting points if the mode is unique
+    begun: dict[Choice, Array] = {}
 
     def way(choices: list[Choice], prior: Prior) -> list[Choice]:
         """Order choices along the path of penalties."""
@@ -150,8 +148,8 @@ def held_out_modes(
             for m in components:
                 prior = reader.prior(part, settings, shape, m)
                 choices = way([choice for choice in left if choice[:2] == (which, m)], prior)
-                alike = is_concave(prior) and (groups is None or len(groups) == task.seen.n_groups)
-                start = begun.get(choices[0]) if choices and alike else None
+                alike = groups is None or len(groups) == task.seen.n_groups
+                start = begun.get(choices[0]) if choices and alike and is_concave(prior) else None
                 climbs = path(part, prior, [scale for *_, scale in choices], most, reader.fold_tolerance, start)
                 for choice, (position, *_) in zip(choices, climbs, strict=True):
                     predicted = np.zeros((len(test), width))
@@ -183,4 +181,4 @@ def held_out_modes(
                 report(f + 1)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    return contest, found
+    return contest, found, begun

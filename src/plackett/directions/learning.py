@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from plackett.directions.budget import plan_fit
 from plackett.directions.elimination import held_out_modes
-from plackett.directions.map import mode_at, path, scales_for, way_to
+from plackett.directions.map import is_concave, mode_at, path, scales_for, way_to
 from plackett.directions.prior import n_owners
 from plackett.directions.sampler import DirectionRun
 from plackett.directions.settings import LearnedDirections, lengths
@@ -19,6 +19,8 @@ from plackett.directions.weighted_modes import bootstrap
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.limits import Clock, TimeIsUp
+
+LOCAL = 1e-9  # tolerance per observation of EM's final mode, if it is one of several
 
 
 def learn(
@@ -99,14 +101,15 @@ def climb(em: EM, task: Task, settings: LearnedDirections, shape: float) -> Fit:
         prior = reader.prior(task, settings, shape)
         components = sorted({1, len(prior.owner) // n_owners(prior)})
         folds = reader.splits(task, em.cv)
-        contest, _ = held_out_modes(candidates, settings, shape, components, folds, em.max_iter, Clock())
+        contest, _, begun = held_out_modes(candidates, settings, shape, components, folds, em.max_iter, Clock())
         (which, m, scale), losses = contest.mean_losses()
     else:
-        (which, m, scale), losses = (0, 1, scales_for(task.n_columns)[-1]), {}
+        (which, m, scale), losses, begun = (0, 1, scales_for(task, 1)[-1]), {}, {}
     task = candidates[which]
-    prior = reader.prior(task, settings, shape, m)
-    way = way_to(task, prior, scale)
-    climbs = path(task, prior, way, em.max_iter, reader.fold_tolerance, last_tol=reader.mode_tolerance)
+    prior, start = reader.prior(task, settings, shape, m), begun.get((which, m, scale))
+    way = [scale] if start is not None else way_to(task, prior, scale)
+    finest = reader.mode_tolerance if is_concave(prior) else max(reader.mode_tolerance, LOCAL)
+    climbs = path(task, prior, way, em.max_iter, reader.fold_tolerance, start, finest)
     position, trace, converged = climbs[-1]
     if not converged:
         message = f"L-BFGS did not converge in {em.max_iter} iterations. Raise EM(max_iter=...)."

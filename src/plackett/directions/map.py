@@ -27,9 +27,10 @@ Density = Callable[[Array, Array], float]
 Climb = tuple[Array, list[float], bool]  # final position, objective of each iteration, True if it converged
 
 
-def scales_for(n_columns: int) -> list[float]:
-    """σ along the path for this number of columns."""
-    return [scale * shrinkage(n_columns) for scale in SCALES]
+def scales_for(task: Task, components: int) -> list[float]:
+    """σ along the path for this number of components per owner."""
+    weakest = np.inf if components == 1 else task.reader.weakest
+    return [scale * shrinkage(task.n_columns) for scale in SCALES if scale <= weakest]
 
 
 def ascend(
@@ -126,7 +127,7 @@ def is_concave(prior: Prior) -> bool:
 
 def way_to(task: Task, prior: Prior, scale: float) -> list[float]:
     """Return the scales of the path down to this one, or this one alone if the mode is unique."""
-    scales = scales_for(task.n_columns)
+    scales = scales_for(task, len(prior.owner) // n_owners(prior))
     return [scale] if is_concave(prior) else scales[: scales.index(scale) + 1]
 
 

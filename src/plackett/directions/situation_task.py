@@ -66,7 +66,7 @@ class SituationReader(Reader):
     nest: Whole | None = None
 
     noun, fold_tolerance, mode_tolerance, mixes_on_gpu = "situations", 1e-5, 1e-13, False
-    folds_if_wide = None
+    weakest, folds_if_wide = 2.0, None
     error_by_unit = True
     em_compares_designs, em_skips_constant_rows = True, False
 

@@ -173,7 +173,7 @@ def stacked_mode(
     `whole` has all observations if those of the task are a part that decides; the mode uses all.
     """
     reader, folds, average = task.reader, held_out.folds, held_out.average
-    contest, modes = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
+    contest, modes, _ = held_out_modes([task], settings, shape, [1], folds, ITERATIONS, clock)
     _, _, scale = best = contest.best()
     mode, observed, weights = modes[best], reader.observed(task), task.seen.weights
     if observed is None:

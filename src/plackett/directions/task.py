@@ -70,7 +70,9 @@ class Reader(ABC):
     fold_tolerance : float
         Tolerance per observation of the objective and the gradient of modes that predict a fold.
     mode_tolerance : float
-        Tolerance per observation of the objective and the gradient of EM's final mode.
+        Tolerance per observation of the objective and the gradient of EM's final mode, if there is only one.
+    weakest : float
+        Largest σ of EM's path with several components per owner.
     folds_if_wide : int or None
         Number of folds if covariates outnumber observations; None: the same as otherwise.
     error_by_unit : bool
@@ -86,6 +88,7 @@ class Reader(ABC):
     noun: ClassVar[str]
     fold_tolerance: ClassVar[float]
     mode_tolerance: ClassVar[float]
+    weakest: ClassVar[float]
     folds_if_wide: ClassVar[int | None]
     error_by_unit: ClassVar[bool]
     em_compares_designs: ClassVar[bool]

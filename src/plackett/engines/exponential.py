@@ -39,7 +39,7 @@ from plackett.model.race import Array, Slopes
 
 TILE = 8  # panels whose residuals are buffered before the product with the rows
 BLOCK = 1 << 14  # rows per block of sums
-LARGE = 1 << 22  # multiplications for the scores of all rows, from which threads share one chain
+LARGE = 1 << 24  # multiplications for the scores of all rows, from which threads share one chain
 LOWEST, LOWEST_FLOAT = -600.0, -80.0  # ln of the smallest gate, relative to the largest of its row
 RAREST, RAREST_FLOAT = -100.0, -50.0  # ln of the smallest vote, relative to the largest of its component
 

@@ -52,7 +52,7 @@ from plackett.responses.base import Outcomes, Response, Whole
 
 TILE = 64  # rows per tile, approximately
 BLOCK = 1 << 13  # rows whose sums are taken together
-LARGE = 1 << 22  # multiplications for the scores of all rows, from which threads share one chain
+LARGE = 1 << 24  # multiplications for the scores of all rows, from which threads share one chain
 LOWEST = -600.0  # ln of the smallest gate, relative to the largest of its row
 RAREST = -300.0  # ln of the smallest vote, relative to the largest of its component
 FARTHEST = -300.0  # smallest ln of a row's largest gate relative to its situation, where rates are relative
