@@ -21,15 +21,16 @@ from plackett import (
 )
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
-from plackett.directions import LearnedDirections, weighted_modes
+from plackett.directions import LearnedDirections, climbers, weighted_modes
 from plackett.directions import task as tasks
 from plackett.directions.class_task import make_class_task
+from plackett.directions.climbers import Climber
 from plackett.directions.density import density_of
 from plackett.directions.map import ascend, path, pure_votes
 from plackett.directions.prior import size
 from plackett.directions.situation_task import make_situation_task
 from plackett.directions.task import random_weights
-from plackett.directions.weighted_modes import Climber, choose_scale, draw_modes
+from plackett.directions.weighted_modes import choose_scale, draw_modes
 from plackett.inference.driver import Source
 from plackett.inference.limits import Clock
 from plackett.model.verdict import PROBABILITIES
@@ -120,12 +121,12 @@ def test_equal_weights_and_a_prior_about_zero_give_the_mode_of_em(make, monkeypa
     prior = task.reader.prior(task, ONE, 0.02)
     climber = Climber(task, prior, np.random.SeedSequence(3), 500, lambda: False)
     climber.tilt[:] = 0.0
-    monkeypatch.setattr(weighted_modes, "TOLERANCE", 1e-10)
-    monkeypatch.setattr(weighted_modes, "ascend", lambda *given: ascend(*given[:-1]))  # scales s stay at 1, as in EM
+    monkeypatch.setattr(climbers, "TOLERANCE", 1e-10)
+    monkeypatch.setattr(climbers, "ascend", lambda *given: ascend(*given[:-1]))  # scales s stay at 1, as in EM
     found = climber.to(1.0)
     ((mode, *_),) = path(task, prior, [1.0], 500, 1e-12)
     every = np.arange(len(task.seen))
-    one, other = (task.predicted(position[None], prior, every) for position in (found, mode))
+    one, other = (task.predicted(positions, prior, every) for positions in (found, mode[None]))
     np.testing.assert_allclose(one, other, atol=2e-4)  # passes of classes are in floats
 
 

@@ -172,7 +172,7 @@ def test_sums_by_class_make_the_gradient_of_the_reference(n_chains):
     X, codes, weight = rng.normal(size=(n, d)), rng.integers(K, size=n), rng.gamma(1.0, size=n)
     beta, log_weights = rng.normal(size=(n_chains, M, d)), 3 * rng.normal(size=(n_chains, K, M))
     votes, log_total = votes_and_totals(log_weights, -100.0)
-    by_class = [class_sums(X[codes == k], weight[codes == k], beta, votes[:, k], log_total) for k in range(K)]
+    by_class = [class_sums(X[codes == k], weight[codes == k, None], beta, votes[:, k], log_total) for k in range(K)]
     sums = np.array([np.concatenate([each.ravel() for each in found]) for found in by_class])
     slopes, wins, gates, value = split_sums(sums, n_chains, M, d)
     reference = class_gradient("numpy", X, codes, weight)

@@ -346,9 +346,9 @@ def test_em_ends_at_the_mode_that_begins_without_the_first_fold(monkeypatch):
     """Without held-out folds at hand the path begins at a weak penalty, but for one component at the weakest."""
     task, begun = task_of("choice"), []
 
-    def noted(task, prior, scales, max_iter, tol, start=None, last_tol=None):
+    def noted(task, prior, scales, max_iter, tol, start=None, last_tol=None, **how):
         begun.append((len(prior.owner), list(scales), start, last_tol))
-        return path(task, prior, scales, max_iter, tol, start, last_tol)
+        return path(task, prior, scales, max_iter, tol, start, last_tol, **how)
 
     for place in ("elimination", "learning"):
         monkeypatch.setattr(f"plackett.directions.{place}.path", noted)

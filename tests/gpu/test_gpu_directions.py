@@ -43,6 +43,22 @@ def test_gradients_agree_with_the_reference(size, n_chains, dtype):
     np.testing.assert_allclose(alone.directions, slopes[0], atol=close * size_of_slopes)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [(3000, 3, 3, 6), (9000, 20, 4, 16), (900, 12, 8, 64)])
+def test_each_chain_has_its_own_weights(size, dtype):
+    X, codes, _, beta, log_weights = problem(*size, n_chains=3)
+    X, weights = X.astype(dtype).astype(float), np.random.default_rng(1).gamma(1.0, size=(3, len(X)))
+    rows = class_gradient("cupy", X, codes, np.ones(len(X)), dtype).reweighted(list(weights))
+    values, slopes, in_log_weights = rows.gradients(beta, log_weights)
+    close = 1e-10 if dtype == np.float64 else 2e-5
+    for c, weight in enumerate(weights):
+        want = class_gradient("numpy", X, codes, weight).gradient(beta[c], log_weights[c])
+        size_of_slopes = np.sqrt((weight**2).sum())
+        assert values[c] == pytest.approx(want.value, rel=close)
+        np.testing.assert_allclose(slopes[c], want.directions, atol=close * size_of_slopes)
+        np.testing.assert_allclose(in_log_weights[c], want.log_weights, atol=close * size_of_slopes)
+
+
 def test_both_ways_are_tried():
     found = [plan_gradient(d, M, 4, chip_bytes()) for _, d, _, M in SIZES]
     assert any(plan is None for plan in found) and {plan.ROWS for plan in found if plan is not None} == {1, 2}

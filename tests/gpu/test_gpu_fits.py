@@ -7,13 +7,16 @@ import pytest
 
 from conftest import class_gradient
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, classifier
-from plackett.directions import LearnedDirections, flights
+from plackett.directions import LearnedDirections, climbers, flights
 from plackett.directions.centred import log_spread, uncentred
+from plackett.directions.class_task import make_class_task
+from plackett.directions.climbers import climb_at_once, make_climbers
 from plackett.directions.density import density_of
 from plackett.directions.flights import Trajectories
 from plackett.directions.prior import size as prior_size
 from plackett.engines import factory
 from plackett.features import ExpFeatures
+from plackett.inference.driver import Source
 from plackett.inference.hmc import Flight, begin, leap, push
 
 pytestmark = pytest.mark.gpu
@@ -168,3 +171,21 @@ def test_learned_directions_predict_as_on_the_processor():
     one = {"inference": EM(cv=2), "features": LearnedDirections(components=1)}  # with more, rounding picks the mode
     here, there = (fitted(e, X, y, **one) for e in ("numba", "cupy"))
     np.testing.assert_allclose(here.predict_proba(new), there.predict_proba(new), atol=1e-5)
+
+
+def test_climbers_on_the_gpu_reach_modes_of_their_own_weights(monkeypatch):
+    """With one component per class the mode under given weights is unique, and that of the processor."""
+    (X, codes), positions = data(3000), {}
+    seeds = np.random.SeedSequence(3).spawn(6)
+    monkeypatch.setattr(climbers, "TOLERANCE", 1e-8)
+    for engine in ("numba", "cupy"):
+        task = make_class_task(X, codes, None, Source(np.random.SeedSequence(0)), engine=engine)
+        prior = task.reader.prior(task, LearnedDirections(components=1), 0.02)
+        parts = [seeds] if climb_at_once(task) else [[seed] for seed in seeds]
+        made = [make_climbers(task, prior, some, 1000, lambda: False) for some in parts]
+        positions[engine] = np.concatenate([each.to(0.5) for each in made])
+    every = np.arange(len(X))
+    modes = {engine: [task.predicted(q[None], prior, every) for q in found] for engine, found in positions.items()}
+    for one, other in zip(*modes.values(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3)  # passes are in floats
+    assert np.std(modes["cupy"], axis=0).max() > 0.01  # the weights differ

@@ -150,7 +150,8 @@ def held_out_modes(
                 choices = way([choice for choice in left if choice[:2] == (which, m)], prior)
                 alike = groups is None or len(groups) == task.seen.n_groups
                 start = begun.get(choices[0]) if choices and alike and is_concave(prior) else None
-                climbs = path(part, prior, [scale for *_, scale in choices], most, reader.fold_tolerance, start)
+                scales, dtype = [scale for *_, scale in choices], task.precision if task.on_gpu else np.float64
+                climbs = path(part, prior, scales, most, reader.fold_tolerance, start, dtype=dtype)
                 for choice, (position, *_) in zip(choices, climbs, strict=True):
                     predicted = np.zeros((len(test), width))
                     predicted[:, columns] = task.predicted(position[None], prior, test)

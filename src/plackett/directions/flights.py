@@ -101,11 +101,19 @@ class Trajectories:
 
     def look(self, position: Array) -> tuple[Array, Array]:
         """Return log-densities (C,) and gradients (C, D) at positions (C, D)."""
+        self.start_look(position)
+        return self.found()
+
+    def start_look(self, position: Array) -> None:
+        """Start a pass at positions (C, D) without waiting for it."""
         nothing = np.zeros_like(position)
         self._put(position, nothing, nothing, nothing, np.zeros(len(position)), np.full(len(position), -np.inf))
         self._go_on(LOOK)
         self.rows.run(self.room)
         self._go_on(ARRIVED)
+
+    def found(self) -> tuple[Array, Array]:
+        """Return log-densities (C,) and gradients (C, D) of the last pass."""
         _, _, gradient, value = self._get()
         return value, gradient
 

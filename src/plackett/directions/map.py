@@ -60,15 +60,16 @@ def ascend(
     held = pure_votes(position, prior, d)
     gradient, trace = np.empty_like(position), []
     n = task.n_seen
+    width = widths(position, prior, d, n)[free]
 
     def objective(x: Array) -> tuple[float, Array]:
-        position[free] = x
+        position[free] = x * width
         value = density(position, gradient)
         if tilt is not None:
-            value += float(tilt[free] @ x)
+            value += float(tilt[free] @ position[free])
             gradient[:] += tilt
         gradient[held] = 0.0
-        return -value / n, -gradient[free] / n
+        return -value / n, -gradient[free] * width / n
 
     def note(intermediate_result: OptimizeResult) -> None:
         trace.append(-n * intermediate_result.fun)
@@ -77,15 +78,28 @@ def ascend(
 
     found = minimize(
         objective,
-        position[free],
+        position[free] / width,
         jac=True,
         method="L-BFGS-B",
         callback=note,
         options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": tol, "gtol": tol, "maxcor": 20},
     )
-    position[free] = found.x
+    position[free] = found.x * width
     flat = np.abs(found.jac).max() <= FLAT  # near a mode rounding can keep L-BFGS from reporting success
     return position, trace, bool(found.success or flat)
+
+
+def widths(position: Array, prior: Prior, d: int, n: float) -> Array:
+    """Return a scale for each coordinate on which n observations bend the log-posterior about equally.
+
+    Standardised covariates bend it by σ² per observation in u and v, and the prior by 1.
+    """
+    (K, M), found = prior.shape.shape, np.ones_like(position)
+    u, v, *_, log_sigma = parts(position, K, M, d, n_owners(prior))
+    shared, single = 1 / np.sqrt(np.exp(2 * log_sigma) + 1 / n)
+    wide_u, wide_v, *_ = parts(found, K, M, d, n_owners(prior))
+    wide_u[:], wide_v[:] = shared, single
+    return found
 
 
 def pure_votes(position: Array, prior: Prior, d: int) -> npt.NDArray[np.bool_]:
@@ -108,9 +122,10 @@ def path(
     tol: float,
     start: Array | None = None,
     last_tol: float | None = None,
+    dtype: npt.DTypeLike = np.float64,
 ) -> list[Climb]:
     """Return modes at these scales, each starting at the last mode; the last may have its own tolerance."""
-    density = density_of(task.prepared(np.float64), prior, task.n_columns, of_coordinates=False)
+    density = density_of(task.prepared(dtype), prior, task.n_columns, of_coordinates=False)
     position = task.starts(prior, [np.random.default_rng(0)])[0] if start is None else start
     climbs: list[Climb] = []
     for i, scale in enumerate(scales, start=1):

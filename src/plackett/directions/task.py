@@ -180,8 +180,10 @@ class Reader(ABC):
 def random_weights(seen: Observations, rng: np.random.Generator) -> Array:
     """Draw Gam(c, 1) for an observation with count c, or c·Exp(1), one exponential per unit; scaled to sum to Σ c."""
     counts = seen.weights
-    if seen.units is None:
-        found: Array = rng.standard_gamma(counts)
+    if seen.units is None and (counts == 1).all():
+        found: Array = rng.standard_exponential(len(counts))  # the same numbers, faster
+    elif seen.units is None:
+        found = rng.standard_gamma(counts)
     else:
         found = counts * rng.standard_exponential(int(seen.units.max()) + 1)[seen.units]
     return found * (counts.sum() / found.sum())

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import NamedTuple
 
@@ -25,10 +24,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.compute.pieces import cores
+from plackett.directions.climbers import climb_at_once, make_climbers
 from plackett.directions.density import density_of
 from plackett.directions.elimination import Choice, Contest, first_folds
-from plackett.directions.map import ascend
-from plackett.directions.prior import Prior, n_owners, parts, size
+from plackett.directions.prior import Prior, size
 from plackett.directions.settings import LearnedDirections, shrinkage
 from plackett.directions.stacking import CLEARLY, HeldOut, n_folds_of, stacked_mode
 from plackett.directions.task import Task
@@ -46,28 +45,8 @@ DECIDE = 100_000  # maximum of observations that decide: more would hardly chang
 FEW_SCALES = (2.0, 1.0, 0.6, 0.35, 0.2)  # the path, from weak to strong penalties
 USUAL = 0.35  # σ if too little can be held out
 LATE = "there was no time to predict all held-out data: no mode is stacked with the draws"
-TOLERANCE = 1e-5  # of objective and gradient per observation: about a hundredth of the spread of modes
-
-
-class Climber:
-    """Optimisation under its own weights, prior centre and starting point."""
-
-    def __init__(self, task: Task, prior: Prior, seed: np.random.SeedSequence, max_iter: int, up: Callable[[], bool]):
-        rng = np.random.default_rng(seed)
-        self.task, self.prior, self.max_iter, self.up = task, prior, max_iter, up
-        weighted = task.reweighted(rng)
-        self.tilt = np.zeros(size(prior, task.n_columns))
-        (K, M), owners = prior.shape.shape, n_owners(prior)
-        u, v, *_ = parts(self.tilt, K, M, task.n_columns, owners)
-        u[:], v[:] = rng.standard_normal(u.shape), rng.standard_normal(v.shape)
-        (self.position,) = weighted.starts(prior, [rng])
-        self.density = density_of(weighted.prepared(task.precision), prior, task.n_columns, of_coordinates=False)
-
-    def to(self, scale: float) -> Array:
-        """Return the mode at this scale, starting at the last position."""
-        how = self.max_iter, TOLERANCE, self.tilt, self.up, True
-        self.position, *_ = ascend(self.task, self.prior, self.density, self.position, scale, *how)
-        return self.position
+AT_ONCE = 32  # climbers that share passes
+Seeds = list[np.random.SeedSequence]
 
 
 class Decided(NamedTuple):
@@ -81,9 +60,16 @@ class Decided(NamedTuple):
 
 
 def workers_for(task: Task, prior: Prior) -> int:
-    """Number of concurrent optimisations: one if a pass uses all cores, or the GPU."""
+    """Number of concurrent optimisations: one if a pass uses all cores, two to keep a GPU busy."""
+    if climb_at_once(task):
+        return 2
     packed = task.prepared(task.precision).packed_for(len(prior.owner), task.precision)
     return cores() if packed is not None and not task.on_gpu else 1
+
+
+def batches(seeds: Seeds, at_once: int) -> list[Seeds]:
+    """Divide seeds among optimisations that share passes."""
+    return [seeds[i : i + at_once] for i in range(0, len(seeds), at_once)]
 
 
 def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter: int, clock: Clock) -> Decided:
@@ -98,13 +84,14 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
     found = {choice: np.full((len(task.seen), task.n_predicted), np.nan) for choice in every}
     repeats = next(n for many, n in PER_FOLD.items() if task.n_rows < many)
     root = np.random.SeedSequence(0)  # decisions depend on the data alone
-    seeds = [[root.spawn(repeats) for _ in folds] for _ in tasks]
+    at_once = repeats if climb_at_once(task) else 1
+    seeds = [[batches(root.spawn(repeats), at_once) for _ in folds] for _ in tasks]
     given_up = threading.Event()
 
-    def predict(which: int, f: int, seed: np.random.SeedSequence, scales: list[float]) -> list[Array]:
+    def predict(which: int, f: int, seeds: Seeds, scales: list[float]) -> list[Array]:
         (train, test), prior = folds[f], priors[which]
-        climber = Climber(tasks[which].part(train), prior, seed, max_iter, given_up.is_set)
-        return [tasks[which].predicted(climber.to(scale)[None], prior, test) for scale in scales]
+        climbers = make_climbers(tasks[which].part(train), prior, seeds, max(max_iter // 2, 1), given_up.is_set)
+        return [tasks[which].predicted(climbers.to(scale), prior, test) for scale in scales]
 
     first = first_folds(folds)
     pool = ThreadPoolExecutor(workers_for(task, priors[0]))
@@ -113,7 +100,7 @@ def choose_scale(task: Task, settings: LearnedDirections, shape: float, max_iter
             for part in (range(first), range(first, n_folds)):
                 scales = {which: [c[2] for c in contest.left if c[0] == which] for which in range(len(tasks))}
                 jobs = {
-                    (which, f): [pool.submit(predict, which, f, seed, scales[which]) for seed in seeds[which][f]]
+                    (which, f): [pool.submit(predict, which, f, some, scales[which]) for some in seeds[which][f]]
                     for f in part
                     for which in scales
                     if scales[which]
@@ -160,27 +147,29 @@ def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int
     If time is up there are fewer, but at least one.
     """
     given_up, found = threading.Event(), list[Array]()
+    rows = task.prepared(task.precision)
 
-    def climb(seed: np.random.SeedSequence) -> Array:
-        return Climber(task, prior, seed, max_iter, given_up.is_set).to(scale)
+    def climb(seeds: Seeds) -> Array:
+        return make_climbers(task, prior, seeds, max_iter, given_up.is_set, rows).to(scale)
 
     pool = ThreadPoolExecutor(workers_for(task, prior))
     try:
         with progress_bar(task.progress, f"bootstrap, {draws} draws", draws) as report:
-            jobs = [pool.submit(climb, seed) for seed in task.seed.spawn(draws)]
+            at_once = AT_ONCE if climb_at_once(task) else 1
+            jobs = [pool.submit(climb, some) for some in batches(task.seed.spawn(draws), at_once)]
             for job in jobs:
                 wait([job], clock.left)
                 if clock.up:
                     given_up.set()
                     if found:
                         break
-                found.append(job.result())
+                found += list(job.result())
                 report(len(found))
     finally:
         given_up.set()
         pool.shutdown(wait=False, cancel_futures=True)
     positions = np.array(found)
-    density, gradient = density_of(task.prepared(task.precision), prior, task.n_columns), np.empty(positions.shape[1])
+    density, gradient = density_of(rows, prior, task.n_columns), np.empty(positions.shape[1])
     return positions, np.array([density(position, gradient) for position in positions])
 
 

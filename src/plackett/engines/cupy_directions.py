@@ -7,6 +7,8 @@ the steps between them with array operations of CuPy or NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -73,15 +75,15 @@ def votes_and_totals(log_weights: Array, rarest: float) -> tuple[Array, Array]:
 def class_sums(X: Any, weight: Any, beta: Any, votes: Any, log_total: Any, xp: Any = np) -> tuple[Any, ...]:
     """For rows X (n, d) of one class, return Xᵀw(ρ − π) (C, M, d), Σ wρ/θ and Σ wπ (C, M), Σ w ln p (C,).
 
-    β (C, M, d), θ of the class (C, M), ln Λ (C, M).
+    Weights are (n, 1), or (n, C) if each chain has its own. β (C, M, d), θ of the class (C, M), ln Λ (C, M).
     """
     C, M, d = beta.shape
     score = (X @ beta.reshape(C * M, d).T).reshape(-1, C, M) + log_total
     score -= score.max(axis=2, keepdims=True)
     e = xp.exp(score, out=score)
     every, own = e.sum(axis=2), xp.einsum("ncm,cm->nc", e, votes)
-    value = (weight[:, None] * xp.log(own / every)).astype(np.float64).sum(axis=0)
-    for_own, for_all = weight[:, None] / own, weight[:, None] / every
+    value = (weight * xp.log(own / every)).astype(np.float64).sum(axis=0)
+    for_own, for_all = weight / own, weight / every
     wins = xp.matmul(for_own.T[:, None, :], e.transpose(1, 0, 2))[:, 0]
     gates = xp.matmul(for_all.T[:, None, :], e.transpose(1, 0, 2))[:, 0]
     e *= votes * for_own[:, :, None] - for_all[:, :, None]
@@ -128,13 +130,24 @@ def split_sums(sums: Any, n_chains: int, n_components: int, d: int) -> tuple[Any
 
 
 class CupyDirections:
-    """Covariates (n, d) on the GPU, sorted by class, with their pass."""
+    """Covariates (n, d) on the GPU, sorted by class, with their pass.
+
+    Rows have one weight for all chains, weight (1, n), or one for each, (C, n). `order` sorts the task's rows by class;
+    None if they are sorted.
+    """
 
     flight: tuple[str, str] = ("class_flight", "flight_over_classes")
 
-    def __init__(self, X: Any, weight: Any, counts: npt.NDArray[np.intp], n_columns: int):
+    def __init__(
+        self,
+        X: Any,
+        weight: Any,
+        order: npt.NDArray[np.intp] | None,
+        counts: npt.NDArray[np.intp],
+        n_columns: int,
+    ):
         xp = gpu()
-        self.X, self.weight, self.counts, self.n_columns = X, weight, counts, n_columns
+        self.X, self.weight, self.order, self.counts, self.n_columns = X, weight, order, counts, n_columns
         self.n_rows = int(counts.sum())
         blocks = blocks_of(counts, BLOCK)
         self.n_blocks, self.blocks = len(blocks.label), Blocks(*map(xp.asarray, blocks))
@@ -143,6 +156,14 @@ class CupyDirections:
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
         """Return None: chains are not compiled."""
         return None
+
+    def reweighted(self, weights: Sequence[Array]) -> CupyDirections:
+        """Return the same rows with weights (n,) of each chain, in the order of the task."""
+        found, xp = copy(self), gpu()
+        found.weight = xp.zeros((len(weights), self.n_rows + BEYOND), self.X.dtype)
+        for c, weight in enumerate(weights):
+            found.weight[c, : self.n_rows] = xp.asarray(sorted_by(self.order, weight).astype(self.X.dtype))
+        return found
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """Return ln p(Y|β, λ) and its gradient, for β (M, d) and ln λ (K, M)."""
@@ -192,7 +213,8 @@ class CupyDirections:
         sizes = {name: value for name, value in plan._asdict().items() if name != "chip"}
         run = kernel("gradient", ("gradient",), plan.chip, D=self.n_columns, **sizes)
         blocks = self.blocks.first_row, self.blocks.n_rows, self.blocks.label
-        run((self.n_blocks,), (32 * plan.WARPS,), (self.X, self.weight, *blocks, *room[:3], np.int32(K), sums),
+        apart = np.int64(self.weight.shape[1] if len(self.weight) > 1 else 0)  # between weights of chains
+        run((self.n_blocks,), (32 * plan.WARPS,), (self.X, self.weight, apart, *blocks, *room[:3], np.int32(K), sums),
             shared_mem=plan.chip)  # fmt: skip
         add = kernel("add_blocks", ("sums",))
         add((-(-columns // 32), K), (32, 32), (sums, self.blocks.first_block, np.int32(columns), room.sums))
@@ -208,19 +230,26 @@ class CupyDirections:
                 whole[k] = 0.0
             for start in range(row, row + count, some):
                 rows = slice(start, min(start + some, row + count))
-                found = class_sums(self.X[rows, :d], self.weight[rows], beta, votes[:, k], log_total, gpu())
+                found = class_sums(self.X[rows, :d], self.weight[:, rows].T, beta, votes[:, k], log_total, gpu())
                 for whole, part in zip(wholes, found, strict=True):
                     whole[k] += part
             row += count
 
 
+def sorted_by(order: npt.NDArray[np.intp] | None, rows: Array) -> Array:
+    """Return rows in this order; None: as they are."""
+    return rows if order is None else rows[order]
+
+
 def bring_covariates(X: Array, seen: Observations, dtype: np.dtype[Any]) -> CupyDirections:
     """Copy rows to the GPU by class, in input order; columns are padded to 4 mod 8."""
     xp, (n, d), codes = gpu(), X.shape, seen.class_codes
-    order, wide = np.argsort(codes, kind="stable"), d + (4 - d) % 8
+    order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
+    wide = d + (4 - d) % 8
     needed = (n + BEYOND) * (wide + 1) * dtype.itemsize + (2 * PRODUCTS if dtype.itemsize == 8 else 0)
     check_fits(needed, free_bytes(), f"{n:,} rows of {d:,} covariates", dtype.itemsize == 4)
-    values, weights = np.zeros((n + BEYOND, wide), dtype), np.zeros(n + BEYOND, dtype)
-    values[:n, :d] = X[order]
-    weights[:n] = seen.weights[order]
-    return CupyDirections(xp.asarray(values), xp.asarray(weights), np.bincount(codes, minlength=seen.n_groups), d)
+    values, weights = np.zeros((n + BEYOND, wide), dtype), np.zeros((1, n + BEYOND), dtype)
+    values[:n, :d] = sorted_by(order, X)
+    weights[0, :n] = sorted_by(order, seen.weights)
+    counts = np.bincount(codes, minlength=seen.n_groups)
+    return CupyDirections(xp.asarray(values), xp.asarray(weights), order, counts, d)

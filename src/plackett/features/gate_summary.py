@@ -65,13 +65,17 @@ def readable_draw(probability: Array, gates: Gates, rows: Array, weight: Array) 
     """Select the draw from its probabilities (row, draw, class) and the training rows."""
     distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
     s = int(np.argmin(distance))
-    return ReadableDraw(s, np.average(_gate(gates, s, rows), axis=0, weights=weight))
+    return ReadableDraw(s, _share(gates, s, rows, weight))
 
 
-def _gate(gates: Gates, s: int, X: Array) -> Array:
-    """Return the gates of one draw, (n, M)."""
+def _share(gates: Gates, s: int, X: Array, weight: Array) -> Array:
+    """Return the average gates of one draw, (M,)."""
     one = Gates(gates.directions[[s]], gates.offsets[[s]], gates.mean, gates.scale, gates.rotation, gates.knots)
-    return np.concatenate([block[:, 0] for block in one.chunks(X)])
+    found, row = np.zeros(gates.offsets.shape[1]), 0
+    for block in one.chunks(X):
+        found += np.einsum("n,nm->m", weight[row : row + len(block)], block[:, 0])
+        row += len(block)
+    return found / weight.sum()
 
 
 def _directions(shown: ReadableDraw, gates: Gates) -> Array:

@@ -33,7 +33,9 @@ __device__ __forceinline__ void copy_ahead(float* to, const float* from) {
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32) gradient(
-    const float* __restrict__ X, const float* __restrict__ weight,  // (row, DPAD), rows by class, TILE rows more
+    const float* __restrict__ X,       // (row, DPAD), rows by class, TILE rows more
+    const float* __restrict__ weight,  // (row,), or of each chain (C, row)
+    long long apart,                   // numbers between the weights of two chains; 0 if they share them
     const long long* __restrict__ first_row, const int* __restrict__ n_rows, const int* __restrict__ label,
     const double* __restrict__ beta, const double* __restrict__ votes, const double* __restrict__ log_total,
     int K, double* __restrict__ sums) {  // β (C, M, D), θ (C, K, M), ln Λ (C, M); (block, COLUMNS)
@@ -112,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) gradient(
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       const int row = t * TILE + place + r * 32;
-      const float w = row < rows ? weight[first_row[b] + row] : 0.f;
+      const float w = row < rows ? weight[c * apart + first_row[b] + row] : 0.f;
       float peak = score[r][0], all = 0.f, own = 0.f;
 #pragma unroll
       for (int m = 1; m < M; ++m) peak = fmaxf(peak, score[r][m]);
