@@ -138,7 +138,7 @@ def test_draws_of_one_component_agree_with_the_normal_approximation():
     task = class_task(Z, labels)
     prior, scale, draws = task.reader.prior(task, ONE, 0.02), 0.35, 200
     with one_blas_thread():
-        positions, _ = draw_modes(task, prior, scale, draws, 100, Clock())
+        positions, _ = draw_modes(task, task.prepared(task.precision), prior, scale, draws, 100, Clock())
     density = density_of(task.prepared(np.float64), prior, 2)
     start = np.zeros(size(prior, 2))
     mode, *_ = ascend(task, prior, density, start, scale, 500, 1e-13, None, None, True)

@@ -31,6 +31,7 @@ from plackett.directions.prior import Prior, size
 from plackett.directions.settings import LearnedDirections, shrinkage
 from plackett.directions.stacking import CLEARLY, HeldOut, n_folds_of, stacked_mode
 from plackett.directions.task import Task
+from plackett.engines.base import Gradient
 from plackett.inference.base import Fit
 from plackett.inference.bootstrap import Bootstrap
 from plackett.inference.limits import HELD_OUT, Clock, TimeIsUp
@@ -141,13 +142,14 @@ def choose(contest: Contest) -> Choice:
     return best if mean > CLEARLY * error else usual
 
 
-def draw_modes(task: Task, prior: Prior, scale: float, draws: int, max_iter: int, clock: Clock) -> tuple[Array, Array]:
+def draw_modes(
+    task: Task, rows: Gradient, prior: Prior, scale: float, draws: int, max_iter: int, clock: Clock
+) -> tuple[Array, Array]:
     """Return positions (draw, D) of modes under random weights, and their log-posteriors under the original weights.
 
     If time is up there are fewer, but at least one.
     """
     given_up, found = threading.Event(), list[Array]()
-    rows = task.prepared(task.precision)
 
     def climb(seeds: Seeds) -> Array:
         return make_climbers(task, prior, seeds, max_iter, given_up.is_set, rows).to(scale)
@@ -185,12 +187,14 @@ def bootstrap(
     if instead is not None:
         notes.append("there was no time for chains, and draws are those of inference='bootstrap'")
     prior = reader.prior(task, directions, shape)
-    density_of(task.prepared(task.precision), prior, task.n_columns)(*np.zeros((2, size(prior, task.n_columns))))
+    rows = task.prepared(task.precision)
+    density_of(rows, prior, task.n_columns)(*np.zeros((2, size(prior, task.n_columns))))
     clock.start()
     few, mode = n_folds_of(task) < 2, None
     decided = choose_scale(reader.deciding(task, DECIDE), directions, shape, settings.max_iter, clock)
     if decided.which:
         task = reader.candidates(task)[decided.which]
+        rows = task.prepared(task.precision)
     try:
         if decided.held_out is not None:
             mode = stacked_mode(decided.task, directions, shape, decided.held_out, clock, task)
@@ -199,7 +203,7 @@ def bootstrap(
     if decided.late:
         notes.append(LATE)
     prior = reader.prior(task, directions, shape, few=few)
-    positions, values = draw_modes(task, prior, decided.scale, settings.draws, settings.max_iter, clock)
+    positions, values = draw_modes(task, rows, prior, decided.scale, settings.draws, settings.max_iter, clock)
     if len(positions) < settings.draws:
         notes.append(f"there was time for {len(positions)} of {settings.draws} draws")
     found = task.unpacked(positions[None], prior)

@@ -14,6 +14,7 @@ from plackett.model.race import Array
 Table = dict[str, npt.NDArray[Any]]
 
 READ = 200  # rows
+MOST = 100_000  # rows for the shares of components
 UNUSED = 5e-4  # share below which a component counts as unused
 NAMED = 3  # covariates of a direction in words
 
@@ -54,7 +55,7 @@ class ReadableDraw:
     draw : int
         Its position among the predicting draws.
     share : (M,) array
-        Share of the gates of each component, over the training rows.
+        Share of the gates of each component, over the training rows, or evenly spaced ones if there are many.
     """
 
     draw: int
@@ -64,8 +65,8 @@ class ReadableDraw:
 def readable_draw(probability: Array, gates: Gates, rows: Array, weight: Array) -> ReadableDraw:
     """Select the draw from its probabilities (row, draw, class) and the training rows."""
     distance = np.abs(probability - probability.mean(axis=1, keepdims=True)).mean(axis=(0, 2))
-    s = int(np.argmin(distance))
-    return ReadableDraw(s, _share(gates, s, rows, weight))
+    s, step = int(np.argmin(distance)), -(-len(rows) // MOST)
+    return ReadableDraw(s, _share(gates, s, rows[::step], weight[::step]))
 
 
 def _share(gates: Gates, s: int, X: Array, weight: Array) -> Array:
