@@ -63,7 +63,12 @@ def test_em_is_the_maximum(votes):
     model = PlackettLuceRanker("em", shape=1, ties="photo-finish").fit(None, as_rankings(*votes))
     assert model.log_likelihood(None, as_rankings(*votes)).sum() == pytest.approx(-best.fun, abs=1e-7)
     assert model.parameters().loc["theta", "mean"] == pytest.approx(1 + np.exp(best.x[3]), rel=1e-5)
-    assert np.isnan(model.parameters().loc["theta", "lower"])
+    table, steps = model.parameters(0.95), 1e-4 * np.eye(4)
+    moved = [[log_likelihood(best.x + s * a + t * b, *votes) for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
+            for a in steps for b in steps]  # fmt: skip
+    curved = -(np.array(moved) @ [1, -1, -1, 1]).reshape(4, 4) / 4e-8
+    ends = best.x[3] + np.array([-1, 1]) * 1.959964 * np.sqrt(np.linalg.inv(curved)[3, 3])
+    np.testing.assert_allclose(np.log(table.loc["theta", ["lower", "upper"]].astype(float) - 1), ends, rtol=1e-3)
     assert (np.diff(model.trace_) > -1e-9).all()
     worth = model.worth().loc[ITEMS, "log_worth"].to_numpy()
     assert worth - worth[3] == pytest.approx(np.append(best.x[:3], 0.0), abs=1e-4)

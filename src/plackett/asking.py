@@ -74,14 +74,14 @@ def next_pairs(
         raise ValueError("next_pairs is for worths without covariates and segments: fit(None, R) with segments=1.")
     refuse(model.posterior_.no_interval)
     items = np.arange(len(model.items_)) if among is None else _among(among, model.items_)
-    members = model._members()
+    members = model._spread_members()
     (pool,) = model._pools(None)
     log_rates = pool.log_rates[: pool.n_draws, 0]
     order = items[np.argsort(-(log_rates - log_rates.mean(axis=1, keepdims=True)).mean(axis=0)[items], kind="stable")]
     first, second = (order[places] for places in np.triu_indices(len(order), 1))
     law = law_of(make_response(model._ties) if model._ties in RESPONSES else Ranking())
     assert law is not None
-    values = np.empty((len(log_rates), 0)) if members.of_response is None else members.of_response
+    values = np.empty((len(log_rates), 0)) if members.of_response is None else members.of_response[: len(log_rates)]
     outcomes = 3 if law.arrivals[TIE].any() else 2  # ties of unknown order have no probability of their own
     gain, found = pair_information(log_rates, values, law, outcomes, first, second)
     best = _limited(np.argsort(-gain, kind="stable"), first, second, n, each)

@@ -35,6 +35,7 @@ from plackett.directions.settings import SHAPE
 from plackett.directions.situation_task import make_situation_task
 from plackett.directions.task import Task
 from plackett.engines.base import Engine, Features, Rows
+from plackett.engines.by_passes import ByPasses
 from plackett.engines.factory import choose_engine, make_engine
 from plackett.engines.plain_rankings import without_covariates
 from plackett.engines.situations import canonical, merge_equal
@@ -57,6 +58,7 @@ from plackett.inference.folds import (
 )
 from plackett.inference.limits import Clock
 from plackett.inference.maximum import check_maximum, shapes_with_maximum
+from plackett.inference.worth_mode import DENSE, QUICK, covariance_at
 from plackett.linear.estimation import LinearTask, estimate
 from plackett.linear.likelihood import pack_linear
 from plackett.linear.newton import maximise
@@ -65,6 +67,7 @@ from plackett.model.race import Array
 from plackett.model.taste_law import TasteLaw
 from plackett.posterior.learned import of_classes, of_situations
 from plackett.posterior.taste_choices import TasteChoices
+from plackett.posterior.weights import Point
 from plackett.priors import GIG
 from plackett.responses import UnknownOrder
 from plackett.responses.nests import Nests
@@ -157,6 +160,21 @@ def fit_weights(run: Run, data: Prepared) -> Fit:
     if data.features is not None:
         found["features_"] = data.features
     return replace(fit, extra=fit.extra | found)
+
+
+def fit_worths(run: Run, data: Prepared) -> Fit:
+    """Fit worths of items without covariates; an estimate gets the covariance of the worths if it can be had soon."""
+    fit = fit_weights(run, data)
+    rows, point = data.rows(), fit.posterior
+    if not isinstance(point, Point) or run.tailed is not None or fit.shape < 1.0 or rows.n_groups > DENSE:
+        return fit
+    likelihood = rows.walk() or ByPasses(rows)
+    if isinstance(likelihood, ByPasses) and (rows.parameters or rows.n_groups * rows.work > QUICK):
+        return fit
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(point.weights[:, 0]) + (0.0 if point.log_mass is None else point.log_mass)
+    found = covariance_at(likelihood, fit.shape, run.rate, log_weights, point.parameters)
+    return replace(fit, posterior=replace(point, covariance=found))
 
 
 def fit_described(run: Run, data: Prepared, z: Array) -> Fit:

@@ -31,6 +31,7 @@ from plackett.fit import (
     fit_segmented_rankings,
     fit_tiers,
     fit_weights,
+    fit_worths,
     prepare_map,
     prepare_ranking_parts,
     prepare_situations,
@@ -279,7 +280,7 @@ class PlackettLuceRanker(DescribingRankings):
                 if tiers is not None:
                     fit = fit_tiers(run, tiers, data)
                 else:
-                    fit = fit_weights(run, data) if items is None else self._fit_described(run, data, items, R.items)
+                    fit = fit_worths(run, data) if items is None else self._fit_described(run, data, items, R.items)
                 if checked:
                     check_attained(data.rows(), fit.posterior)
             else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,7 +28,7 @@ from plackett.posterior.base import Table, mean_and_bounds, refuse
 from plackett.posterior.pool import Members, Pool, all_entries, log_scores
 from plackett.posterior.segmented_worths import SegmentedWorths
 from plackett.posterior.situations import SituationDraws
-from plackett.posterior.weights import WeightPosterior
+from plackett.posterior.weights import Point, WeightPosterior
 from plackett.posterior.worths import (
     OF,
     averaged,
@@ -103,14 +104,20 @@ class RankingModel(RaceModel):
 
             - ``worth``: the probability of being the first of all items, the mean of r_k/Σ r; they sum to 1;
             - ``log_worth``, or ``elo``: the mean of ln r_k on the scale, and ``lower`` and ``upper`` of its interval
-              (NaN after EM without segments). A difference of two log-worths is the log-odds of one coming before the
-              other;
+              (after EM from the information at the estimate, or NaN: see below). A difference of two log-worths is the
+              log-odds of one coming before the other;
             - ``first``: the posterior probability that no other item has a larger worth;
             - ``rank``: the mean of its place among the worths, and ``rank_lower`` and ``rank_upper`` of its interval.
-              NaN after EM without segments, as is ``first``;
+              NaN without intervals, as is ``first``;
             - ``new``, for a model fitted with ``items``: True for items that were never ranked.
 
             With segments by (``segment``, ``item``), each segment with worths of its own.
+
+        Notes
+        -----
+        After EM worths are normal about the estimate, with the inverse of the observed information as covariance. There
+        are no intervals with covariates or described items, a shape below 1, a GIG prior, more than 1,500 items, many
+        long rankings, or Dask: use ``"gibbs"``.
 
         Examples
         --------
@@ -132,6 +139,9 @@ class RankingModel(RaceModel):
             return by_segment.rename(columns={"log_worth": "elo"}) if scale == "elo" else by_segment
         pool, labels = self._listed(X, items)
         order, columns = worth_table(pool, check_prob(prob), certain, unit, anchored, len(self.items_))
+        if isinstance(self.posterior_, Point) and not certain:
+            half = unit * ndtri(0.5 + prob / 2.0) * self.posterior_.deviations(anchored[0] if anchored else None)[order]
+            columns |= {"lower": columns["log_worth"] - half, "upper": columns["log_worth"] + half}
         if self._described:
             columns["new"] = order >= len(self.items_)
         if scale == "elo":
@@ -180,8 +190,8 @@ class RankingModel(RaceModel):
         X : array or data frame (n, d), optional
             Rows, for a model with covariates.
         of : {"worth", "ranking"}
-            "worth": that its worth is larger, given the data; after EM 0 or 1; with tiers plus half the probability
-            that the two are equal. "ranking": that it comes before the
+            "worth": that its worth is larger, given the data; after EM without intervals 0 or 1; with tiers plus half
+            the probability that the two are equal. "ranking": that it comes before the
             other in a new ranking; with ``ties="race"`` in an earlier slot, and with ``ties="photo-finish"`` ahead by
             more than θ. With the latter and with ``ties="davidson"`` the remainder to 1 is the probability of a tie.
         top : int, optional
@@ -244,6 +254,12 @@ class RankingModel(RaceModel):
         if any(effects) and isinstance(self.posterior_, WeightPosterior):
             return self.posterior_.shifted_members(*effects)
         return self.posterior_.members(every)
+
+    def _spread_members(self) -> Members:
+        """Return the predicting members, before them normal draws if the posterior is an estimate with covariances."""
+        if isinstance(self.posterior_, Point) and self.posterior_.covariance is not None:
+            return self.posterior_.spread_members(self._parameters())
+        return self._members()
 
     @property
     def _attributes(self) -> tuple[str, ...]:
@@ -525,7 +541,7 @@ class RankingModel(RaceModel):
         Returns
         -------
         DataFrame
-            By name: ``mean``, ``lower`` and ``upper``; NaN for the interval after EM, whose ``mean`` is the maximum.
+            By name: ``mean``, ``lower`` and ``upper``; after EM the maximum, with bounds from the information there.
             Empty if there are none.
 
         Examples
@@ -539,9 +555,13 @@ class RankingModel(RaceModel):
         """
         check_is_fitted(self)
         names, prob = self._parameter_names(), check_prob(prob)
-        found = self.posterior_.members(every=True).of_response if names else None
         further, draws = self._further_parameters()
-        tables = [mean_and_bounds(each, prob) for each in (np.empty((1, 0)) if found is None else found, draws)]
+        if isinstance(self.posterior_, Point):
+            own = self.posterior_.bounds_of_parameters(self._parameters(), prob)
+        else:
+            found = self.posterior_.members(every=True).of_response if names else None
+            own = mean_and_bounds(np.empty((1, 0)) if found is None else found, prob)
+        tables = [own, mean_and_bounds(draws, prob)]
         columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         return optional("pandas", "parameters").DataFrame(columns, index=[*names, *further])
 
@@ -556,7 +576,7 @@ class RankingModel(RaceModel):
 
     def _pools(self, X: Any) -> Iterator[Pool]:
         """Yield log-rates of all items, for runs of rows."""
-        return item_pools(self._members(), self._rows(X))
+        return item_pools(self._spread_members(), self._rows(X))
 
     def _whole_pool(self, X: Any) -> Pool:
         """Return log-rates of all items in all rows."""

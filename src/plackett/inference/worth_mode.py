@@ -25,6 +25,8 @@ NEWTON, HALVINGS = 60, 40  # steps, and halvings of one
 Known = tuple[float, Array, Array]  # V, ∂V/∂x, ∂V/∂f
 PRECISE = 1e-12  # a gain, as a share of the number of votes, that ends the climb
 HIGHEST = 700.0  # ln of what a double can hold
+FLAT = 1e-9  # of the largest eigenvalue, what counts as none
+QUICK = 1 << 27  # numbers to read for a curvature from passes: more would take longer than EM
 
 
 class WorthPrior(NamedTuple):
@@ -154,3 +156,23 @@ def _by_gradients(slopes: Callable[[Array], tuple[float, Array]], q: Array) -> A
 
     found = minimize(negative, q, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "maxcor": 30, "ftol": 1e-15})
     return np.asarray(found.x)
+
+
+def covariance_of(information: Array) -> Array | None:
+    """Return the inverse; None if a direction has no information."""
+    values, vectors = np.linalg.eigh(information)
+    if values[0] <= FLAT * values[-1]:
+        return None
+    return np.asarray((vectors / values) @ vectors.T)
+
+
+def covariance_at(
+    likelihood: Likelihood, shape: float, rate: float, log_weights: Array, values: Array | None
+) -> Array | None:
+    """Return the inverse information of ln λ (K,) and the free parameters at EM's estimate; None if it is flat."""
+    prior = WorthPrior(shape - 1.0, rate, 0.0, not likelihood.absolute)
+    laws = () if values is None else zip(likelihood.parameters, values, strict=True)
+    free = np.array([law.free(value) for law, value in laws])
+    if not (np.isfinite(log_weights).all() and np.isfinite(free).all()):
+        return None
+    return covariance_of(Density(likelihood, prior, informed=False).curvature(np.append(log_weights, free)))

@@ -298,3 +298,12 @@ def varied(mode: Array, draws: Array) -> Array:
     average = np.maximum(draws.mean(axis=1, keepdims=True), SMALLEST)
     found = mode[:, None] * np.maximum(draws, SMALLEST) / average
     return found / found.sum(axis=-1, keepdims=True)
+
+
+def standard_normals(n: int, d: int) -> Array:
+    """Return fixed normal draws (n, d): antithetic, and with unit covariance if there are enough."""
+    half = np.random.default_rng(0).standard_normal((n // 2, d))
+    found = np.vstack([half, -half])
+    if 0 < d < n // 4:
+        found = found @ np.linalg.inv(np.linalg.cholesky(found.T @ found / n)).T
+    return found

@@ -85,8 +85,13 @@ from plackett.tiers import Tiers
 
 
 def law_of_point(made: Any, name: str, sizes: Sizes) -> None:
-    """Check that weights sum to 1."""
+    """Check that weights sum to 1, and that a covariance is that of worths and parameters."""
     sums_to_one(made.weights, f"{name}.weights")
+    if made.covariance is not None:
+        K, p = made.weights.shape
+        n = 0 if made.parameters is None else len(made.parameters)
+        insist(p == 1 and len(made.covariance) == K + n, f"{name}.covariance must be that of {K + n} numbers.")
+        insist((made.weights > 0).all(), f"{name}.weights must be positive where there is a covariance.")
 
 
 def law_of_draws(made: Any, name: str, sizes: Sizes) -> None:
@@ -329,6 +334,7 @@ POINT = {
     "weights": array("group feature", SHARE),
     "log_mass": array("", BOUNDED) | NONE,
     "parameters": array("parameter", BOUNDED) | NONE,
+    "covariance": array("free free", BOUNDED) | NONE,
 }
 DRAWS = {
     "log_weights": array("chain draw group feature", LOG_SHARE),

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from plackett.model.diagnostics import agreement
-from plackett.model.mixture import POOLED, Entries
+from plackett.model.mixture import POOLED, Entries, standard_normals
 from plackett.model.race import Array
 from plackett.posterior.base import NO_CHAINS, Explanation, Quantities, Table, Variables, positive, rounded
 from plackett.posterior.choice_reasons import ChoiceModel, explain_choice
@@ -250,12 +250,3 @@ class LinearDraws(LinearChoices):
             values[:, :, None],
             model.design_.names_,
         )
-
-
-def standard_normals(n: int, d: int) -> Array:
-    """Return fixed normal draws (n, d): antithetic, and with unit covariance if there are enough."""
-    half = np.random.default_rng(0).standard_normal((n // 2, d))
-    found = np.vstack([half, -half])
-    if 0 < d < n // 4:
-        found = found @ np.linalg.inv(np.linalg.cholesky(found.T @ found / n)).T
-    return found

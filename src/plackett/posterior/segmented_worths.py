@@ -10,10 +10,9 @@ import numpy as np
 from scipy.special import softmax
 
 from plackett.model.diagnostics import agreement
-from plackett.model.mixture import POOLED
+from plackett.model.mixture import POOLED, standard_normals
 from plackett.model.race import Array
 from plackett.posterior.base import NO_CHAINS, Codes, Explanation, Posterior, Quantities, Table, Variables
-from plackett.posterior.linear_choices import standard_normals
 from plackett.posterior.pool import Pool
 from plackett.posterior.segment_members import Drawn, SegmentDraws, SegmentMembers
 from plackett.posterior.segmented_choices import share_scalars

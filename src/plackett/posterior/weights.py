@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
 from plackett.features.mapped import transform
 from plackett.model.diagnostics import agreement
 from plackett.model.features import Features
-from plackett.model.mixture import Entries, normalised
+from plackett.model.mixture import POOLED, Entries, normalised, standard_normals
 from plackett.model.race import Array
 from plackett.model.weights import GIG, WeightPrior
 from plackett.posterior.averaging import mean_shares
@@ -33,6 +33,7 @@ from plackett.posterior.base import (
 )
 from plackett.posterior.pool import Members
 from plackett.posterior.reasons import by_winner
+from plackett.responses.base import Parameter
 
 __all__ = ["Draws", "GIGs", "Gammas", "Point"]
 
@@ -41,6 +42,10 @@ READING = """\
 A weight is how strongly a feature speaks for a class, given the others; all weights together sum to 1. exp(x) is \
 large where the standardised column x is high, exp(-x) where it is low, and 1 is the same in every row. Active is the \
 probability that a weight matters at all."""
+ONE_ESTIMATE = (
+    "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
+    "inference='variational'."
+)
 CHUNK = 1 << 18  # probabilities per batch
 MANY = 1 << 24  # number of probabilities from which compiled code averages them
 
@@ -217,20 +222,70 @@ def _estimates(
 
 @dataclass(frozen=True)
 class Point(WeightPosterior):
-    """Point estimate of λ̄ (maximum a posteriori), with ln Λ () if the scale is identified."""
+    """Point estimate of λ̄ (maximum a posteriori), with ln Λ () if the scale is identified.
+
+    Worths without covariates have a `covariance` (K + P, K + P) of ln λ and the unconstrained parameters of the
+    response, the inverse information, unless the likelihood is flat or too long to differentiate.
+    """
 
     weights: Array
     log_mass: Array | None = None
     parameters: Array | None = None  # parameters of the response, if any
+    covariance: Array | None = field(default=None, repr=False)
     no_chains = NO_CHAINS
-    no_interval = (
-        "EM gives one estimate and no uncertainty, so there is no interval. Use inference='gibbs' or "
-        "inference='variational'."
-    )
+
+    @property
+    def no_interval(self) -> str | None:  # type: ignore[override]
+        """Why there is no interval, if there is none."""
+        return ONE_ESTIMATE if self.covariance is None else None
 
     def flat_draws(self) -> Array:
         """The point itself."""
         return self.weights[None]
+
+    def free_parameters(self, laws: Sequence[Parameter]) -> Array:
+        """Return the unconstrained coordinates (P,) of the parameters."""
+        values = np.empty(0) if self.parameters is None else self.parameters
+        return np.array([law.free(value) for law, value in zip(laws, values, strict=True)])
+
+    def spread_members(self, laws: Sequence[Parameter]) -> WeightMembers:
+        """Members that show what is known: normal draws about the estimate, and last the estimate, which predicts."""
+        best = self.members()
+        if self.covariance is None:
+            return best
+        values, vectors = np.linalg.eigh(self.covariance)
+        steps = standard_normals(POOLED, len(values)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        log_weights = np.log(self.weights[:, 0]) + steps[:, : len(self.weights)]
+        log_total = logsumexp(log_weights, axis=1)
+        log_mass, of_response = None, None
+        if best.log_mass is not None:
+            log_mass = np.append(best.log_mass + log_total, best.log_mass)
+        if best.of_response is not None:
+            free = self.free_parameters(laws) + steps[:, len(self.weights) :]
+            drawn = [[law.bound(u) for u in column] for law, column in zip(laws, free.T, strict=True)]
+            of_response = np.vstack([np.array(drawn).T, best.of_response])
+        weights = np.concatenate([np.exp(log_weights - log_total[:, None])[..., None], best.weights])
+        share = np.append(np.zeros(len(steps)), 1.0)
+        return WeightMembers(share, weights, log_mass, modes=1, of_response=of_response)
+
+    def deviations(self, anchor: int | None = None) -> Array:
+        """Return standard deviations (K,) of log-worths relative to their mean, or to one of them."""
+        assert self.covariance is not None
+        K = len(self.weights)
+        contrast = np.eye(K) - (1 / K if anchor is None else (np.arange(K) == anchor).astype(np.float64))
+        found: Array = np.sqrt(np.maximum(np.einsum("ij,ij->i", contrast @ self.covariance[:K, :K], contrast), 0.0))
+        return found
+
+    def bounds_of_parameters(self, laws: Sequence[Parameter], prob: float) -> Table:
+        """Return the parameters with the bounds of their intervals."""
+        free, K = self.free_parameters(laws), len(self.weights)
+        found = np.full((2, len(free)), np.nan)
+        if self.covariance is not None:
+            far = ndtri(0.5 + prob / 2) * np.sqrt(np.diag(self.covariance)[K:])
+            ends = free - far, free + far
+            found = np.array([[law.bound(u) for law, u in zip(laws, end, strict=True)] for end in ends])
+        values = np.empty(0) if self.parameters is None else self.parameters
+        return {"mean": values, "lower": found[0], "upper": found[1]}
 
     def estimates(self, model: WeightModel) -> Estimates:
         """Return the mode."""
@@ -240,7 +295,9 @@ class Point(WeightPosterior):
     def verdict(self, model: WeightModel) -> tuple[bool | None, str]:
         """Describe the number of non-zero weights."""
         active = int((self.weights > 0).sum())
-        return None, f"{active} of {self.weights.size} weights are not zero; one estimate without uncertainty"
+        known = "one estimate, with intervals from the information there"
+        known = "one estimate without uncertainty" if self.covariance is None else known
+        return None, f"{active} of {self.weights.size} weights are not zero; {known}"
 
 
 class SampledWeights(WeightPosterior):

@@ -13,6 +13,7 @@ from plackett.inference import EM, Gibbs
 from plackett.inference.base import Fit, open_ended
 from plackett.inference.driver import Source
 from plackett.inference.em import SHAPES
+from plackett.inference.worth_mode import covariance_of
 from plackett.linear.newton import solved
 from plackett.model.race import Array
 from plackett.posterior.segment_members import SegmentDraws
@@ -26,7 +27,7 @@ from plackett.segments.em import Climbed, maximum
 from plackett.segments.movers import ChoiceMover, Mover, WorthMover
 from plackett.segments.number import folds_of, held_out_loss, losses_of_numbers
 from plackett.segments.persons import Codes, Persons
-from plackett.segments.ranking_information import MOST, covariance_of, observed_information
+from plackett.segments.ranking_information import MOST, observed_information
 from plackett.segments.rankings import RankingsOfPersons
 from plackett.segments.segment_chains import SegmentRun, SegmentSampler, in_common_order, kept_memberships
 from plackett.segments.segments import Segments

@@ -17,7 +17,6 @@ from plackett.segments.rankings import RankingsOfPersons
 STEP = 1e-5  # of finite differences of slopes
 MOST = 1500  # coordinates up to which there is a covariance
 NUMBERS = 1 << 22  # of a block of persons
-FLAT = 1e-9  # of the largest eigenvalue, what counts as none
 
 
 def observed_information(persons: RankingsOfPersons, log_worths: Array, log_shares: Array, member: Array) -> Array:
@@ -75,11 +74,3 @@ def _of_segment(persons: RankingsOfPersons, log_worths: Array, weight: Array) ->
     worths = np.exp(log_worths) / np.exp(log_worths).sum()
     of_prior = (persons.shape - 1.0 + LEAST) * K * (np.diag(worths) - np.outer(worths, worths))
     return np.asarray(columns) + of_prior + 1.0 / K
-
-
-def covariance_of(information: Array) -> Array | None:
-    """Return the inverse; None if a direction has no information."""
-    values, vectors = np.linalg.eigh(information)
-    if values[0] <= FLAT * values[-1]:
-        return None
-    return np.asarray((vectors / values) @ vectors.T)
