@@ -127,3 +127,17 @@ def test_what_would_take_long_is_left_out(monkeypatch):
     winner, loser, _ = pairs()
     votes = Rankings.from_pairs(named(winner), named(loser))
     assert PlackettLuceRanker("em", shape=1).fit(None, votes).worth()["lower"].isna().all()
+
+
+@pytest.mark.parametrize("ties", ["photo-finish", "davidson"])
+def test_chances_of_pairs_are_those_of_the_estimate(ties):
+    """Draws about the estimate have weight 0 in predictions, and a law of ties has its own parameter under each."""
+    winner, loser, home = pairs()
+    tied = np.arange(len(winner)) % 7 == 0
+    R = Rankings.from_pairs(named(winner), named(loser), ties=tied, first=named(home))
+    model = PlackettLuceRanker("em", shape=1, ties=ties, order_effect=True).fit(None, R)
+    r, value = model.weights_[:, 0], model.parameters()["mean"].iloc[0]
+    a, b = r[3], r[0]
+    wins = a / (a + value * b) if ties == "photo-finish" else a / (a + b + value * np.sqrt(a * b))
+    assert model.prob_better(of="ranking").loc["oak", "ash"] == pytest.approx(wins, rel=1e-9)
+    assert len(next_pairs(model, 3)) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
@@ -209,7 +210,7 @@ class RankingModel(RaceModel):
         pools, labels = self._pools_listed(X, items)
         best = self._best(pools)[: _checked_top(top, len(labels))]
         law = law_of(make_response(self._ties)) if of == "ranking" and self._law_of_pairs else None
-        parameters = self._members().of_response
+        parameters = self._spread_members().of_response
 
         def chances(pool: Pool) -> Array:
             some = pool._replace(log_rates=pool.log_rates[:, :, best], available=pool.available[:, best])
@@ -257,9 +258,13 @@ class RankingModel(RaceModel):
 
     def _spread_members(self) -> Members:
         """Return the predicting members, before them normal draws if the posterior is an estimate with covariances."""
-        if isinstance(self.posterior_, Point) and self.posterior_.covariance is not None:
-            return self.posterior_.spread_members(self._parameters())
-        return self._members()
+        if not isinstance(self.posterior_, Point) or self.posterior_.covariance is None:
+            return self._members()
+        found = self.posterior_.spread_members(self._parameters())
+        if found.of_response is None:
+            return found
+        n = found.of_response.shape[1] - self.order_effect - len(self._attributes)
+        return replace(found, of_response=found.of_response[:, :n] if n else None)
 
     @property
     def _attributes(self) -> tuple[str, ...]:
@@ -292,9 +297,9 @@ class RankingModel(RaceModel):
         X : array or data frame (n, d), optional
             Rows, for a model with covariates.
         of : {"worth", "ranking"}
-            "worth": places among the worths, given the data; after EM 0 or 1. "ranking": places in a new ranking of all
-            items, simulated: ``attrs["error"]`` is the largest standard error. Tied items have the place of the first
-            of them.
+            "worth": places among the worths, given the data; after EM without intervals 0 or 1. "ranking": places in a
+            new ranking of all items, simulated: ``attrs["error"]`` is the largest standard error. Tied items have the
+            place of the first of them.
         top : int, optional
             Number of best items and first places; None: all.
         items : data frame or dict, optional
